@@ -11,8 +11,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab._version import __version__ as __version__
-from opencl_lab.pinning import pin
-from opencl_lab.wheel import awaits_registration
+from opencl_lab.drivers.pinning import pin
+from opencl_lab.drivers.wheel import awaits_registration
 
 # Without it PoCL's workers often share one core and run at half speed. PoCL
 # reads it once, at the first OpenCL call of the process.
@@ -24,44 +24,44 @@ os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
     from opencl_lab import fft as fft
     from opencl_lab import scipy_backend as scipy_backend
-    from opencl_lab.comparison.measure import Measurement as Measurement
-    from opencl_lab.comparison.runner import compare as compare
-    from opencl_lab.device import Capabilities as Capabilities
-    from opencl_lab.device import Device as Device
-    from opencl_lab.discovery import DeviceFallbackWarning as DeviceFallbackWarning
-    from opencl_lab.discovery import devices as devices
-    from opencl_lab.discovery import select_device as select_device
-    from opencl_lab.errors import BuildError as BuildError
-    from opencl_lab.errors import DeviceNotFound as DeviceNotFound
-    from opencl_lab.errors import InvalidConfig as InvalidConfig
-    from opencl_lab.errors import InvalidProblem as InvalidProblem
-    from opencl_lab.errors import LaunchError as LaunchError
-    from opencl_lab.errors import OclabError as OclabError
-    from opencl_lab.errors import ReferenceUnavailable as ReferenceUnavailable
-    from opencl_lab.operations.conv2d.functions import conv2d as conv2d
-    from opencl_lab.operations.dft.functions import dft as dft
-    from opencl_lab.operations.gemm.functions import gemm as gemm
-    from opencl_lab.operations.select.functions import searchsorted as searchsorted
-    from opencl_lab.operations.select.functions import topk as topk
-    from opencl_lab.operations.select.functions import unique as unique
-    from opencl_lab.operations.sort.functions import argsort as argsort
-    from opencl_lab.operations.sort.functions import sort as sort
-    from opencl_lab.operations.sort.functions import sort_by_key as sort_by_key
-    from opencl_lab.prepared import Prepared as Prepared
-    from opencl_lab.prepared import prepare as prepare
+    from opencl_lab.core.device import Capabilities as Capabilities
+    from opencl_lab.core.device import Device as Device
+    from opencl_lab.core.errors import BuildError as BuildError
+    from opencl_lab.core.errors import DeviceNotFound as DeviceNotFound
+    from opencl_lab.core.errors import InvalidConfig as InvalidConfig
+    from opencl_lab.core.errors import InvalidProblem as InvalidProblem
+    from opencl_lab.core.errors import LaunchError as LaunchError
+    from opencl_lab.core.errors import OclabError as OclabError
+    from opencl_lab.core.errors import ReferenceUnavailable as ReferenceUnavailable
+    from opencl_lab.drivers.discovery import DeviceFallbackWarning as DeviceFallbackWarning
+    from opencl_lab.drivers.discovery import devices as devices
+    from opencl_lab.drivers.discovery import select_device as select_device
+    from opencl_lab.lab.comparison.measure import Measurement as Measurement
+    from opencl_lab.lab.comparison.runner import compare as compare
+    from opencl_lab.lab.tuning.result import TuneResult as TuneResult
+    from opencl_lab.lab.tuning.tune_kernel import tune_kernel as tune_kernel
+    from opencl_lab.lab.tuning.tuner import tune as tune
+    from opencl_lab.ops.conv2d.functions import conv2d as conv2d
+    from opencl_lab.ops.fft.functions.direct import dft as dft
+    from opencl_lab.ops.gemm.functions import gemm as gemm
+    from opencl_lab.ops.prepared import Prepared as Prepared
+    from opencl_lab.ops.prepared import prepare as prepare
+    from opencl_lab.ops.select.functions import searchsorted as searchsorted
+    from opencl_lab.ops.select.functions import topk as topk
+    from opencl_lab.ops.select.functions import unique as unique
+    from opencl_lab.ops.sort.functions import argsort as argsort
+    from opencl_lab.ops.sort.functions import sort as sort
+    from opencl_lab.ops.sort.functions import sort_by_key as sort_by_key
     from opencl_lab.runtime.exchange import to_device as to_device
     from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
     from opencl_lab.runtime.replay import free_memory as free_memory
-    from opencl_lab.tuning.result import TuneResult as TuneResult
-    from opencl_lab.tuning.tune_kernel import tune_kernel as tune_kernel
-    from opencl_lab.tuning.tuner import tune as tune
 
 _HOMES = {
-    "comparison.measure": ("Measurement",),
-    "comparison.runner": ("compare",),
-    "device": ("Capabilities", "Device"),
-    "discovery": ("DeviceFallbackWarning", "devices", "select_device"),
-    "errors": (
+    "lab.comparison.measure": ("Measurement",),
+    "lab.comparison.runner": ("compare",),
+    "core.device": ("Capabilities", "Device"),
+    "drivers.discovery": ("DeviceFallbackWarning", "devices", "select_device"),
+    "core.errors": (
         "BuildError",
         "DeviceNotFound",
         "InvalidConfig",
@@ -70,17 +70,17 @@ _HOMES = {
         "OclabError",
         "ReferenceUnavailable",
     ),
-    "operations.dft.functions": ("dft",),
-    "operations.conv2d.functions": ("conv2d",),
-    "operations.gemm.functions": ("gemm",),
-    "operations.select.functions": ("searchsorted", "topk", "unique"),
-    "operations.sort.functions": ("argsort", "sort", "sort_by_key"),
-    "prepared": ("Prepared", "prepare"),
+    "ops.fft.functions.direct": ("dft",),
+    "ops.conv2d.functions": ("conv2d",),
+    "ops.gemm.functions": ("gemm",),
+    "ops.select.functions": ("searchsorted", "topk", "unique"),
+    "ops.sort.functions": ("argsort", "sort", "sort_by_key"),
+    "ops.prepared": ("Prepared", "prepare"),
     "runtime.exchange": ("to_device", "to_dlpack"),
     "runtime.replay": ("free_memory",),
-    "tuning.tune_kernel": ("tune_kernel",),
-    "tuning.result": ("TuneResult",),
-    "tuning.tuner": ("tune",),
+    "lab.tuning.tune_kernel": ("tune_kernel",),
+    "lab.tuning.result": ("TuneResult",),
+    "lab.tuning.tuner": ("tune",),
 }
 _MODULES = ("fft", "scipy_backend")
 
@@ -104,4 +104,4 @@ def __dir__() -> list[str]:
 
 # Before anybody starts OpenCL, as pyopencl alone would do without Intel's runtime.
 if awaits_registration(os.environ):
-    import_module("opencl_lab.intel").register()
+    import_module("opencl_lab.drivers.intel").register()

@@ -2,7 +2,7 @@
 
 import sys
 
-from opencl_lab.interrupt import exit_at_interrupt, interrupted
+from opencl_lab.lab.cli.interrupt import exit_at_interrupt, interrupted
 
 __all__ = ["main"]
 
@@ -11,7 +11,7 @@ def main() -> int:
     """Run the command line and return its exit status."""
     try:
         with exit_at_interrupt():
-            from opencl_lab.cli import main as run
+            from opencl_lab.lab.cli import main as run
         return run()
     except KeyboardInterrupt:  # before or after what `run` catches
         interrupted()

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab import fft as transforms
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.queues import is_forked
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.queues import is_forked
 from opencl_lab.runtime.arrays import as_array, is_device_array
 
 __all__ = ["__ua_domain__", "__ua_function__", "calls"]

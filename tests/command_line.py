@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from opencl_lab.cli import main
+from opencl_lab.lab.cli import main
 
 QUICK = ("--repeats", "1", "--against", "none")
 

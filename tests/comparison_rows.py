@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.measuring.samples import Times
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.measuring.samples import Times
 
 FLOAT32 = np.dtype("float32")
 

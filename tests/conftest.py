@@ -31,9 +31,9 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.discovery import devices, select_device
-from opencl_lab.pocl import prepare_cache
-from opencl_lab.pocl_target import set_target
+from opencl_lab.drivers.discovery import devices, select_device
+from opencl_lab.drivers.pocl import prepare_cache
+from opencl_lab.drivers.pocl_target import set_target
 from opencl_lab.runtime.session import default_queue
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]

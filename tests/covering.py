@@ -13,8 +13,8 @@ from __future__ import annotations
 import itertools
 import random
 
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.plan import check_plan
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import check_plan
 
 CORNERS = 1000
 ANYWHERE = 300

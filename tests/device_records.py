@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opencl_lab.device import Device
+from opencl_lab.core.device import Device
 
 POCL = "Portable Computing Language"
 NVIDIA = Device(

@@ -2,8 +2,8 @@
 
 import json
 
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.measuring.samples import Times
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.measuring.samples import Times
 
 DEVICE = {"name": "Some device", "platform": "Some platform", "driver": "1.0", "compute_units": 2}
 OPTIONS = {"dtype": "int32", "order": "random", "seed": 0}

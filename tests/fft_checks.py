@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from opencl_lab.discovery import select_device
-from opencl_lab.fourier.factors import (
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.passes.factors import (
     is_smooth,
 )
-from opencl_lab.operations.dft.operation import DFT
 from opencl_lab.runtime.session import default_queue
 
 FFT = DFT.algorithm("fft")

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 ALGORITHMS = ("naive", "tiled", "blocked", "packed", "gemv")
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.

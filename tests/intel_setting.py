@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from opencl_lab import intel
+from opencl_lab.drivers import intel
 
 NAMES = ("OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH", "OCLAB_INTEL")
 
@@ -28,9 +28,9 @@ def libraries(folder):
 DISCOVER = """
 import json, os, sys
 import opencl_lab as ol
-from opencl_lab.device import Device
-from opencl_lab.doctor.installation import installation
-from opencl_lab.errors import DeviceNotFound
+from opencl_lab.core.device import Device
+from opencl_lab.lab.doctor.installation import installation
+from opencl_lab.core.errors import DeviceNotFound
 found = [device.platform for device in ol.devices()]
 rows = {tool.name: [tool.verdict, tool.detail, tool.advice] for tool in installation()}
 print(json.dumps([found, rows, os.environ.get("OPENCL_VENDOR_PATH")]))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from opencl_lab.tuning.kernel_file import kernel_file
-from opencl_lab.tuning.kernel_text import KernelText
+from opencl_lab.lab.tuning.kernel_file import kernel_file
+from opencl_lab.lab.tuning.kernel_text import KernelText
 
 KERNELS = Path(__file__).parent / "kernels"
 N = 3001

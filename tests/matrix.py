@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.operations.sort.operation import ORDERS
-from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.lab.ops.sort.operation import ORDERS
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 
 
 @dataclass(frozen=True)

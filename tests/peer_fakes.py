@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opencl_lab.reference.execute import prepare
-from opencl_lab.reference.peers import residents
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.lab.reference.peers import residents
 
 NAMES = ("cupy", "cupyx", "torch", "pyvkfft")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.operations.sort.operation import SORT
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.runtime.session import session_of
 
 RADIX = SORT.algorithm("radix")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from opencl_lab.reference import build
-from opencl_lab.reference.build import load
-from opencl_lab.reference.descriptor import CReference
+from opencl_lab.lab.reference import build
+from opencl_lab.lab.reference.build import load
+from opencl_lab.lab.reference.descriptor import CReference
 
 SOURCE = """
 #include <errno.h>

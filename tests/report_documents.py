@@ -2,8 +2,8 @@
 
 from documents import OPTIONS, row, slower, sweep
 
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.plan import Work
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.measuring.difference import Difference
 
 ENVIRONMENT = {
     "started": "2026-05-04T03:02:01+00:00", "system": "Linux", "cpu": "A CPU", "processors": 4,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from opencl_lab.comparison.request import Request
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.lab.comparison.request import Request
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort.problem import SortProblem
 
 INT32 = np.dtype(np.int32)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from opencl_lab.plan import LocalMemory
+from opencl_lab.core.plan import LocalMemory
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 

@@ -7,7 +7,7 @@ import pyopencl as cl
 import pyopencl.array
 from radix_checks import specials, stable_order
 
-from opencl_lab.operations.select.topk import SELECTION
+from opencl_lab.ops.select.topk import SELECTION
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 

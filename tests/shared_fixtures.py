@@ -13,13 +13,13 @@ from intel_setting import NAMES
 from runtime_kernels import ADD, ARGUMENTS, INT32
 from tuning_runs import GPU
 
-from opencl_lab import intel
-from opencl_lab import wheel as pip
-from opencl_lab.plan import Buffer, Launch, Plan
+from opencl_lab.core.plan import Buffer, Launch, Plan
+from opencl_lab.drivers import intel
+from opencl_lab.drivers import wheel as pip
+from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.tuned import database, storage
-from opencl_lab.tuning.tuner import make_task
 
 # -------------------------------------------------------------------- runtime
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.measuring.samples import Times
-from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import PartResult, Point
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import PartResult, Point
 
 
 def row(name, milliseconds, spread=0.01, **more):

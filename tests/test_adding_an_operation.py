@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.plan import check_plan
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import check_plan
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "docs/examples/transpose.py"

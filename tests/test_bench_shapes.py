@@ -7,11 +7,11 @@ import pytest
 from command_line import oclab
 from comparison_rows import row
 
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.comparison.shapes import judged, summary, summary_lines, table
-from opencl_lab.operations.gemm.host import elsewhere
-from opencl_lab.operations.gemm.host.hybrid import Choice
-from opencl_lab.operations.gemm.operation import GEMM
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.comparison.shapes import judged, summary, summary_lines, table
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.host import elsewhere
+from opencl_lab.ops.gemm.host.hybrid import Choice
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, monkeypatch):
         measured.append(problem.n)
         return run_comparison(chosen, problem, *rest, **more)
 
-    monkeypatch.setattr("opencl_lab.cli.sweep.run_comparison", run)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run)
     out = tmp_path / "out"
     stopped = bench(shapes, out, "--against", "none")
     assert stopped.returncode == 130

@@ -9,8 +9,9 @@ import tempfile
 
 import pytest
 
-from opencl_lab import caches
-from opencl_lab.caches import (
+from opencl_lab.core.paths import write_json
+from opencl_lab.drivers import caches
+from opencl_lab.drivers.caches import (
     danger,
     remove_section,
     section_files,
@@ -18,7 +19,6 @@ from opencl_lab.caches import (
     sections,
     usable_folder,
 )
-from opencl_lab.paths import write_json
 
 LIBRARY = f"sort-{'0' * 20}-{'1' * 20}.so"
 COMPILER = f"compiler-{'a' * 20}.json"

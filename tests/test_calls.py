@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from opencl_lab.cli import main
-from opencl_lab.comparison import calls as module
-from opencl_lab.comparison.calls import (
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.comparison import calls as module
+from opencl_lab.lab.comparison.calls import (
     ALLOCATION,
     LAUNCHES,
     OURS,
@@ -15,9 +15,9 @@ from opencl_lab.comparison.calls import (
     CallReport,
     measure_calls,
 )
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.reference.peers import Library, libraries, named
-from opencl_lab.registry import operations
+from opencl_lab.lab.reference.peers import Library, libraries, named
+from opencl_lab.lab.registry import operations
+from opencl_lab.ops.sort.problem import SortProblem
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +139,7 @@ def test_kernels_that_take_more_than_the_call_are_explained(kernel_us, said, cap
         CallCost(ALLOCATION, "", 5.0, 5.0, 9),
     )
     report = CallReport(SortProblem(10, np.dtype(np.int32)), costs, 1, kernel_us, 40, {})
-    monkeypatch.setattr("opencl_lab.cli.calls.measure_calls", lambda *given, **more: report)
+    monkeypatch.setattr("opencl_lab.lab.cli.calls.measure_calls", lambda *given, **more: report)
     assert main(["bench", "sort", "--calls", "--sizes", "10", "--repeats", "1"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert ("that is more than the call takes: the events are" in text) == said
@@ -155,7 +155,7 @@ def test_an_interrupt_keeps_the_sizes_that_are_finished(finished, monkeypatch, t
         return measure_calls(*arguments, **options)
 
     left = finished
-    monkeypatch.setattr("opencl_lab.cli.calls.measure_calls", measure_once)
+    monkeypatch.setattr("opencl_lab.lab.cli.calls.measure_calls", measure_once)
     folder = tmp_path / "calls"
     command = ["bench", "gemm", "--calls", "--sizes", "8,16", "--repeats", "1"]
     assert main([*command, "--out", str(folder)]) == 130

@@ -11,11 +11,11 @@ from command_line import QUICK, oclab, oclab_process
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.cli.common import Settings
-from opencl_lab.cli.main import cli
-from opencl_lab.cli.options import RunOptions, run_options
-from opencl_lab.cli.tables import markdown
-from opencl_lab.comparison.measure import COLUMNS
+from opencl_lab.lab.cli.common import Settings
+from opencl_lab.lab.cli.main import cli
+from opencl_lab.lab.cli.options import RunOptions, run_options
+from opencl_lab.lab.cli.tables import markdown
+from opencl_lab.lab.comparison.measure import COLUMNS
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from dft_checks import write_tone
 
-from opencl_lab.cli import main
-from opencl_lab.comparison.plots import plot_curves
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.dft.operation import DFT
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.comparison.plots import plot_curves
+from opencl_lab.lab.ops.dft.operation import DFT
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 @pytest.mark.parametrize("channels", [1, 2])
 def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, width):
-    from opencl_lab.files import SOUNDS, read_array
+    from opencl_lab.lab.files import SOUNDS, read_array
 
     write_tone(tmp_path / "tone.wav", channels, width)
     samples = read_array(tmp_path / "tone.wav", SOUNDS)

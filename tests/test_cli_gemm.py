@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from command_line import QUICK, oclab, one_sentence
 
-from opencl_lab.comparison.stored import read_results
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.tuning.adopt import problem_with
+from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.tuning.adopt import problem_with
 
 FAST = ("--algorithm", "naive", *QUICK)
 
@@ -65,9 +65,9 @@ def test_files_in_another_order(turn, matrices, tmp_path):
 
 
 def test_a_product_of_files_by_tiles_is_that_of_all(matrices, tmp_path, monkeypatch):
-    monkeypatch.setattr("opencl_lab.operations.gemm.functions.LARGE", 1)
-    monkeypatch.setattr("opencl_lab.operations.gemm.host.panels.SMALL", 1)
-    monkeypatch.setattr("opencl_lab.operations.gemm.host.panels.STEP_BYTES", 1)
+    monkeypatch.setattr("opencl_lab.ops.gemm.functions.LARGE", 1)
+    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.SMALL", 1)
+    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.STEP_BYTES", 1)
     a, b = (np.tile(array, (4, 4)).astype("f4") for array in matrices)
     files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b[:120])
     result = oclab(

@@ -13,13 +13,13 @@ import time
 import numpy as np
 import pytest
 
-from opencl_lab import paths
-from opencl_lab.cli import main
-from opencl_lab.cli.values import ByteCount
-from opencl_lab.discovery import select_device
-from opencl_lab.files import NpyFile
-from opencl_lab.operations.sort import out_of_core
-from opencl_lab.operations.sort.file import sort_file
+from opencl_lab.core import paths
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.cli.values import ByteCount
+from opencl_lab.lab.files import NpyFile
+from opencl_lab.lab.ops.sort.file import sort_file
+from opencl_lab.ops.sort import out_of_core
 
 LIMIT = "6M"  # of which constant buffers take a part
 N = 900_000
@@ -194,7 +194,7 @@ def test_a_file_below_the_limit_is_read_once(given, out, monkeypatch):
 
 def test_a_host_with_little_memory(given, out, monkeypatch, capsys):
     plain = ["sort", str(given), "-o", str(out), "--against", "none"]
-    monkeypatch.setattr("opencl_lab.operations.sort.file.host_memory", lambda: 10 * N)
+    monkeypatch.setattr("opencl_lab.lab.ops.sort.file.host_memory", lambda: 10 * N)
     assert main(plain) == 0
     assert "opencl:radix in 1 batch of" in capsys.readouterr().out
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")
@@ -331,9 +331,9 @@ def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys)
 
 SLOW = """
 import sys, time
-from opencl_lab.cli import main
-from opencl_lab.operations.sort import out_of_core
-from opencl_lab.operations.sort.file import sort_file
+from opencl_lab.lab.cli import main
+from opencl_lab.ops.sort import out_of_core
+from opencl_lab.lab.ops.sort.file import sort_file
 sort = out_of_core._sort
 count = 0
 def slow(*given):

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from command_line import QUICK, command, oclab, oclab_process, one_sentence
 
-from opencl_lab.cli import main
-from opencl_lab.cli.common import Settings, settings
-from opencl_lab.comparison.measure import COLUMNS
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.discovery import select_device
-from opencl_lab.measuring.difference import Difference
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.cli.common import Settings, settings
+from opencl_lab.lab.comparison.measure import COLUMNS
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.measuring.difference import Difference
 
 
 def test_without_a_compiler_the_c_rows_say_why(tmp_path):
@@ -89,7 +89,7 @@ def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, monkeypatch, cap
         measured.append(run_comparison(*args, **options))
         return measured[0]
 
-    monkeypatch.setattr("opencl_lab.cli.sweep.run_comparison", run_once)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run_once)
     arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
     assert main(arguments) == 130
     assert capsys.readouterr().err == "oclab: interrupted\n"
@@ -140,7 +140,7 @@ def test_whole_numbers_for_a_product_are_refused_with_the_option(tmp_path, monke
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", width)
+    monkeypatch.setattr("opencl_lab.lab.cli.common.FALLBACK_WIDTH", width)
 
     def printed(*arguments):
         assert main([*arguments]) == 0
@@ -164,14 +164,14 @@ def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
 
 
 def test_columns_that_are_left_out_are_named_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 80)
+    monkeypatch.setattr("opencl_lab.lab.cli.common.FALLBACK_WIDTH", 80)
     assert main(["bench", "sort", "--sizes", "100,101", "--out", str(tmp_path), *QUICK]) == 0
     out = capsys.readouterr().out
     assert out.count("80 characters have no room for min..max, ") == 1
 
 
 def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.common.FALLBACK_WIDTH", 40)
+    monkeypatch.setattr("opencl_lab.lab.cli.common.FALLBACK_WIDTH", 40)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "40")
     path = "/a/path/that/is/longer-than-the/terminal/is-wide.json"
@@ -260,7 +260,7 @@ def test_a_sweep_may_begin_with_nothing(tmp_path):
 
 def test_no_right_result_is_nothing_to_write(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
-        "opencl_lab.operations.sort.operation.Sort.compare",
+        "opencl_lab.lab.ops.sort.operation.Sort.compare",
         lambda *args: Difference(1.0, 1.0, error_over_bound=9.0),
     )
     target = tmp_path / "out.npy"
@@ -285,10 +285,10 @@ def test_cache_info_and_clear(tmp_path):
 
 def test_warnings_of_the_library_are_lines_of_the_command(monkeypatch, capsys):
     def warn():
-        logging.getLogger("opencl_lab.caches").warning("not kept in %s", "here")
+        logging.getLogger("opencl_lab.drivers.caches").warning("not kept in %s", "here")
         return []
 
-    monkeypatch.setattr("opencl_lab.cli.cache.sections", warn)
+    monkeypatch.setattr("opencl_lab.lab.cli.cache.sections", warn)
     for _ in range(2):
         assert main(["cache", "info"]) == 0
         assert capsys.readouterr().err == "oclab: not kept in here\n"

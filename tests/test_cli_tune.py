@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from command_line import command, oclab
 
-from opencl_lab.cli.tune_progress import pace
-from opencl_lab.tuning.result import TuningProgress
+from opencl_lab.lab.cli.tune_progress import pace
+from opencl_lab.lab.tuning.result import TuningProgress
 
 SORT = ("tune", "sort", "--n", "3000", "--algorithm", "odd-even-merge")
 GEMM = ("tune", "gemm", "--size", "64", "--algorithm", "naive")  # builds in no time

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from kernel_files import KERNELS, N, X, planted
 
-from opencl_lab.cli import main
-from opencl_lab.cli.kernel_arrays import argument_values
-from opencl_lab.errors import BuildError, InvalidProblem, LaunchError
-from opencl_lab.plan import LocalMemory
-from opencl_lab.space import Config
-from opencl_lab.template import kernel_digest
-from opencl_lab.tuning.journal import journal_file
-from opencl_lab.tuning.kernel_file import kernel_file
-from opencl_lab.tuning.kernel_text import KernelText
-from opencl_lab.tuning.sandbox import Sandbox
-from opencl_lab.tuning.signature import signature
-from opencl_lab.tuning.trial import Trial
-from opencl_lab.tuning.tuner import make_task
+from opencl_lab.core.errors import BuildError, InvalidProblem, LaunchError
+from opencl_lab.core.plan import LocalMemory
+from opencl_lab.core.space import Config
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.cli.kernel_arrays import argument_values
+from opencl_lab.lab.tuning.journal import journal_file
+from opencl_lab.lab.tuning.kernel_file import kernel_file
+from opencl_lab.lab.tuning.kernel_text import KernelText
+from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.signature import signature
+from opencl_lab.lab.tuning.trial import Trial
+from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -189,7 +189,7 @@ def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(ca
     ]
     assert main(arguments) == 4  # without a limit it would never end
     assert "does not run: no end within 1 s, while launching" in capsys.readouterr().err
-    monkeypatch.setattr("opencl_lab.tuning.sandbox.Process", None)  # nothing is launched
+    monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.Process", None)  # nothing is launched
     assert main(arguments) == 4
     assert "does not run: no end within 1 s" in capsys.readouterr().err
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from opencl_lab.cli import main
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
+from opencl_lab.lab.tuning.journal import Journal
+from opencl_lab.lab.tuning.runs import runs
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.tuned import database, storage
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
-from opencl_lab.tuning.journal import Journal
-from opencl_lab.tuning.runs import runs
-from opencl_lab.tuning.task import TuningTask
 
 TILED = GEMM.algorithm("tiled")
 PROBLEM = GemmProblem(40, 40, 40)
@@ -131,9 +131,9 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
 def test_two_drivers_side_by_side_make_nothing_stale(device, content, monkeypatch):
     store(device)
     both = [replace(device, driver="99.9"), device]
-    monkeypatch.setattr("opencl_lab.cli.tuning_entries.devices", lambda: both)
+    monkeypatch.setattr("opencl_lab.lab.cli.tuning_entries.devices", lambda: both)
     assert content("list")["entries"][0]["state"] == "current"
-    monkeypatch.setattr("opencl_lab.cli.tuning_entries.devices", lambda: both[:1])
+    monkeypatch.setattr("opencl_lab.lab.cli.tuning_entries.devices", lambda: both[:1])
     assert content("list")["entries"][0]["state"] == "stale"
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opencl_lab.kernels import C_TYPES
-from opencl_lab.plan import Buffer, Launch, Plan
+from opencl_lab.core.kernels import C_TYPES
+from opencl_lab.core.plan import Buffer, Launch, Plan
+from opencl_lab.core.template import render
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
-from opencl_lab.template import render
 
 TEMPLATE = str(Path(__file__).parent / "kernels/common_parts.cl.mako")
 GROUPS = 5

@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.cli.common import global_options
-from opencl_lab.cli.progress import progress_bar
-from opencl_lab.comparison import runner
-from opencl_lab.comparison.drawing import saved_figure, set_title
-from opencl_lab.comparison.implementations import ReferenceRun, Workload
-from opencl_lab.comparison.ours import OpenCL
-from opencl_lab.comparison.request import Request
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.measuring.rounds import LEAST_ROUNDS
-from opencl_lab.operations.sort.odd_even_merge import OddEvenMerge
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.operations.sort.references import numpy_sort
-from opencl_lab.operations.sort.solver import SortSolver
-from opencl_lab.reference.descriptor import HostReference
-from opencl_lab.registry import get_operation
-from opencl_lab.wording import duration
+from opencl_lab.core.wording import duration
+from opencl_lab.lab.cli.common import global_options
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.comparison import runner
+from opencl_lab.lab.comparison.drawing import saved_figure, set_title
+from opencl_lab.lab.comparison.implementations import ReferenceRun, Workload
+from opencl_lab.lab.comparison.ours import OpenCL
+from opencl_lab.lab.comparison.request import Request
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.ops.sort.references import numpy_sort
+from opencl_lab.lab.reference.descriptor import HostReference
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
+from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.solver import SortSolver
 
 
 @pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
@@ -41,7 +41,9 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
 
     sort = get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: Slow())
+    monkeypatch.setattr(
+        "opencl_lab.lab.comparison.implementations.prepare", lambda *arguments: Slow()
+    )
     problem = sort.problem(n=9)
     for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
         slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
@@ -67,7 +69,9 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
 
     slow, sort = Slow(), get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr("opencl_lab.comparison.implementations.prepare", lambda *arguments: slow)
+    monkeypatch.setattr(
+        "opencl_lab.lab.comparison.implementations.prepare", lambda *arguments: slow
+    )
     task = Workload(sort, sort.problem(n=9), {}, {})
     run = ReferenceRun(task, sort.references[0], 1, patient=patient)
     run.attempt(run.start)
@@ -109,7 +113,7 @@ def test_compare_takes_a_time_limit(device, monkeypatch):
     for repeats in (None, 50):
         rows = ol.compare("sort", **options, repeats=repeats, time_limit=1e-9)
         assert [row.total_ms.runs for row in rows] == [1, 1] and all(row.ok for row in rows)
-    monkeypatch.setattr("opencl_lab.measuring.rounds.STEADY", math.inf)
+    monkeypatch.setattr("opencl_lab.lab.measuring.rounds.STEADY", math.inf)
     rows = ol.compare("sort", **options, repeats=None)
     assert [row.total_ms.runs for row in rows] == [LEAST_ROUNDS] * 2
 
@@ -160,7 +164,7 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
         HostReference("numpy", numpy_sort),
     )
     monkeypatch.setattr(type(SORT), "references", references)
-    monkeypatch.setattr("opencl_lab.reference.peers.LIBRARIES", ())
+    monkeypatch.setattr("opencl_lab.lab.reference.peers.LIBRARIES", ())
     problem = SortProblem(2000, np.dtype("int32"))
 
     def compared(against):
@@ -220,8 +224,8 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
 
 
 def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.comparison.implementations.FEW_STEPS", 0)
-    monkeypatch.setattr("opencl_lab.comparison.implementations.PATIENCE", 0.0)
+    monkeypatch.setattr("opencl_lab.lab.comparison.implementations.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.lab.comparison.implementations.PATIENCE", 0.0)
     steps = []
     problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
     for row in ol.compare("conv2d", **problem):
@@ -257,7 +261,7 @@ def test_every_step_is_named_before_it_begins(device):
 
 
 def test_progress_goes_on_where_the_number_of_rows_is_unknown(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.measuring.rounds.STEADY", 0.0)
+    monkeypatch.setattr("opencl_lab.lab.measuring.rounds.STEADY", 0.0)
     told = []
     problem = SortProblem(2000, np.dtype("int32"))
     run_comparison(
@@ -292,7 +296,7 @@ def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
 
 
 def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.cli.progress.LINE_INTERVAL", 0.01)
+    monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_INTERVAL", 0.01)
 
     @click.command()
     @global_options

@@ -12,25 +12,25 @@ from comparison_rows import FLOAT32, row
 from matplotlib.legend import Legend
 from rich.console import Console
 
-from opencl_lab.cli.tables import fit
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.plots import (
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.cli.tables import fit
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.plots import (
     plot_speedup,
     plot_throughput,
     plot_times,
 )
-from opencl_lab.comparison.sweep import crossovers
-from opencl_lab.comparison.table import (
+from opencl_lab.lab.comparison.sweep import crossovers
+from opencl_lab.lab.comparison.table import (
     OPTIONAL_COLUMNS,
     Measurements,
     comparison_table,
     number,
 )
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.measuring.samples import Times
-from opencl_lab.plan import Work
-from opencl_lab.registry import get_operation
-from opencl_lab.solver import Problem
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.ops.solver import Problem
 
 
 def test_plots_of_throughput_say_who_overtakes_whom(tmp_path, figures):

@@ -12,13 +12,13 @@ import pytest
 from conv2d_checks import ALGORITHMS, assert_close, right
 from scipy import ndimage, signal
 
-from opencl_lab.discovery import select_device
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.conv2d import expected
-from opencl_lab.operations.conv2d.functions import conv2d
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.problem import BOUNDARIES, Conv2dProblem
-from opencl_lab.plan import check_plan
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import check_plan
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.conv2d import expected
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.ops.conv2d.problem import BOUNDARIES, Conv2dProblem
 
 # Small blocks, so that small images have an inside and edges.
 SMALL = {

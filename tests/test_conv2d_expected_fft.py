@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.comparison.request import Request, check_comparison
-from opencl_lab.operations.conv2d import expected, expected_fft
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.problem import Conv2dProblem
+from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.ops.conv2d import expected, expected_fft
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 SHAPES = [
     ("float32", "same", "constant", False, (70, 33)),

@@ -12,16 +12,16 @@ from conv2d_checks import assert_close, right
 from scipy import signal
 
 from opencl_lab import compare
-from opencl_lab.comparison import ours
-from opencl_lab.device import Device
-from opencl_lab.discovery import select_device
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.measuring.roofline import Peaks
-from opencl_lab.operations.conv2d.blocks import Blocks
-from opencl_lab.operations.conv2d.functions import conv2d
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.operations.conv2d.recheck import ERROR
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.comparison import ours
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.conv2d.recheck import ERROR
 from opencl_lab.runtime.session import session_of
 
 FFT = CONV2D.algorithm("fft")

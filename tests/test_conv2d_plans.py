@@ -9,14 +9,14 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from opencl_lab import files
-from opencl_lab.device import Device
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.conv2d.filters import FILTERS, SIGNED, named_filter
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.plan import check_plan
-from opencl_lab.template import render
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
+from opencl_lab.lab import files
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.ops.conv2d.filters import FILTERS, SIGNED, named_filter
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 
 @pytest.mark.parametrize("name", FILTERS)

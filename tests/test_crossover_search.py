@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from comparison_rows import row
 
-from opencl_lab.comparison.crossover_search import CLOSE, CrossoverSearch
-from opencl_lab.measuring.samples import Times
+from opencl_lab.lab.comparison.crossover_search import CLOSE, CrossoverSearch
+from opencl_lab.lab.measuring.samples import Times
 
 OURS = "opencl:x"
 

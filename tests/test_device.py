@@ -13,10 +13,10 @@ import pytest
 from device_records import CPU, EVERYTHING, FPGA, NEW_CPU, NVIDIA, POCL, SIMULATOR, SMALL_GPU
 
 import opencl_lab as ol
-from opencl_lab import discovery as module
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.discovery import choose_device
-from opencl_lab.errors import DeviceNotFound
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.drivers import discovery as module
+from opencl_lab.drivers.discovery import choose_device
 
 INTEL_CPU = Device(
     "EPYC", "cpu", platform="Intel(R) OpenCL", compute_units=2, clock=0, platform_index=6
@@ -223,7 +223,7 @@ def test_falling_back_to_the_cpu_is_said_once(machine):
 
 def test_falling_back_points_at_the_line_outside_of_the_package(machine):
     machine(CPU, SIMULATOR)
-    inside = {"__package__": "opencl_lab.operations.sort", "ol": ol}
+    inside = {"__package__": "opencl_lab.ops.sort", "ol": ol}
     exec("def sort():\n    return ol.select_device()", inside)
     with pytest.warns(ol.DeviceFallbackWarning) as caught:
         inside["sort"]()

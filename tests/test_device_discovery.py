@@ -13,10 +13,10 @@ import pytest
 from device_records import CPU, EVERYTHING
 
 import opencl_lab as ol
-from opencl_lab import discovery as module
-from opencl_lab.device import Capabilities
-from opencl_lab.discovery import choose_device, device_of, probe_file
-from opencl_lab.paths import cache_dir, write_json
+from opencl_lab.core.device import Capabilities
+from opencl_lab.core.paths import cache_dir, write_json
+from opencl_lab.drivers import discovery as module
+from opencl_lab.drivers.discovery import choose_device, device_of, probe_file
 
 # ------------------------------------------------------------ probed capabilities
 

@@ -11,11 +11,11 @@ import pytest
 from dft_checks import BOUND, random_signal, relative
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.fourier.twiddles import root_table, roots_of_unity
-from opencl_lab.operations.dft.functions import dft
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.functions.direct import dft
+from opencl_lab.ops.fft.passes.twiddles import root_table, roots_of_unity
+from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.runtime.session import session_of
 
 ALGORITHMS = ("direct-naive", "direct-tiled")

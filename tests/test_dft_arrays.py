@@ -13,15 +13,15 @@ from command_line import oclab
 from dft_checks import BOUND, random_signal, relative, write_tone
 
 import opencl_lab as ol
-from opencl_lab.cli import main
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.operations.dft.functions import dft
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.operations.dft.transform import converted
-from opencl_lab.tuning.tuner import make_task
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.tuning.tuner import make_task
+from opencl_lab.ops.fft.functions.direct import dft
+from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.fft.transform import converted
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_axes_of_real_results():
 
 
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
-    from opencl_lab.comparison.implementations import ReferenceRun, Workload
-    from opencl_lab.comparison.request import Request, check_comparison
+    from opencl_lab.lab.comparison.implementations import ReferenceRun, Workload
+    from opencl_lab.lab.comparison.request import Request, check_comparison
 
     short, long = DftProblem(4096), DftProblem(441_000)
     for problem, names, expected in (
@@ -153,7 +153,7 @@ def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
         ran.append(run_comparison(*args, **options))
         return ran[-1]
 
-    monkeypatch.setattr("opencl_lab.cli.operation.run_comparison", watched)
+    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_comparison", watched)
     tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
     write_tone(tone, n=200)
     start = ["dft", tone, "-o", csv, "--quiet"]

@@ -20,7 +20,7 @@ LISTED = (
     "clkernels/sort/radix.cl.mako",
     "opencl_lab/__init__.py",
     "opencl_lab/py.typed",
-    "opencl_lab/reference/csrc/sort.c",
+    "opencl_lab/lab/reference/csrc/sort.c",
     "tests/conftest.py",
 )
 SDIST = (*LISTED[1:], "PKG-INFO", "opencl_lab.egg-info/SOURCES.txt")

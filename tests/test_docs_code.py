@@ -12,7 +12,7 @@ import click
 import pytest
 from docs_code import SESSION, Block, DocumentError, blocks, commands, compare, inline, listed
 
-from opencl_lab.cli.main import main
+from opencl_lab.lab.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]

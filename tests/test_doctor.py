@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from opencl_lab import discovery as device_module
-from opencl_lab.cli.doctor import tables_of
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.discovery import devices, probe_file
-from opencl_lab.doctor import diagnose, probes
-from opencl_lab.doctor import examine as examining
-from opencl_lab.doctor.diagnose import PROBES, Report, store
-from opencl_lab.doctor.examine import examine
-from opencl_lab.doctor.findings import Finding, Probe
-from opencl_lab.doctor.probing import ProbeSession
-from opencl_lab.doctor.toolchain import toolchain
-from opencl_lab.kernels import lacks_type
-from opencl_lab.measuring.roofline import Peaks
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.kernels import lacks_type
+from opencl_lab.drivers import discovery as device_module
+from opencl_lab.drivers.discovery import devices, probe_file
+from opencl_lab.lab.cli.doctor import tables_of
+from opencl_lab.lab.doctor import diagnose, probes
+from opencl_lab.lab.doctor import examine as examining
+from opencl_lab.lab.doctor.diagnose import PROBES, Report, store
+from opencl_lab.lab.doctor.examine import examine
+from opencl_lab.lab.doctor.findings import Finding, Probe
+from opencl_lab.lab.doctor.probing import ProbeSession
+from opencl_lab.lab.doctor.toolchain import toolchain
+from opencl_lab.lab.measuring.roofline import Peaks
 
 PLANTED = """
 import ctypes, os, time

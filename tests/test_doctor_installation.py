@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from opencl_lab import discovery as device_module
-from opencl_lab import intel
-from opencl_lab.cli import main
-from opencl_lab.cli.doctor import tables_of
-from opencl_lab.device import Device
-from opencl_lab.doctor.diagnose import Report
-from opencl_lab.doctor.installation import installation
-from opencl_lab.doctor.toolchain import Tool, toolchain
+from opencl_lab.core.device import Device
+from opencl_lab.drivers import discovery as device_module
+from opencl_lab.drivers import intel
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.cli.doctor import tables_of
+from opencl_lab.lab.doctor.diagnose import Report
+from opencl_lab.lab.doctor.installation import installation
+from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 
 
 def test_missing_tools_come_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_way_to_a_device_is_looked_at_part_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opencl_lab.wheel.library", lambda: None)
+    monkeypatch.setattr("opencl_lab.drivers.wheel.library", lambda: None)
     vendors = tmp_path / "etc/OpenCL/vendors"
     for folder in (vendors, tmp_path / "dev/dri", tmp_path / "sys/class/drm/renderD128/device"):
         folder.mkdir(parents=True)
@@ -157,7 +157,7 @@ def test_the_doctor_without_a_patient(
 ) -> None:
     monkeypatch.setattr(device_module, "_discover", lambda: ())
     monkeypatch.delenv("OCLAB_DEVICE")
-    monkeypatch.setattr("opencl_lab.cli.doctor.toolchain", lambda: (Tool("MPI", "no", "none"),))
+    monkeypatch.setattr("opencl_lab.lab.cli.doctor.toolchain", lambda: (Tool("MPI", "no", "none"),))
     monkeypatch.setenv("OCL_ICD_VENDORS", "/nonexistent")
     assert main(["doctor"]) == 3
     said = capsys.readouterr()
@@ -179,7 +179,7 @@ def test_a_pyopencl_that_does_not_load_is_a_finding(tmp_path: Path) -> None:
     (tmp_path / "pyopencl.py").write_text("raise ImportError('libOpenCL.so.1: planted')")
     search = os.pathsep.join([str(tmp_path), str(Path(device_module.__file__).parents[1])])
     script = (
-        "from opencl_lab.cli import main; import opencl_lab.cli.doctor as d\n"
+        "from opencl_lab.lab.cli import main; import opencl_lab.lab.cli.doctor as d\n"
         "d.toolchain = lambda: ()\n"
         "print(main(['doctor']), main(['devices']))"
     )

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from command_line import QUICK, oclab
 
-from opencl_lab.device import Device
-from opencl_lab.measuring import environment, gpu_state, load
-from opencl_lab.measuring.load import Sample
-from opencl_lab.reference.compiler import compiler, known
+from opencl_lab.core.device import Device
+from opencl_lab.lab.measuring import environment, gpu_state, load
+from opencl_lab.lab.measuring.load import Sample
+from opencl_lab.lab.reference.compiler import compiler, known
 
 KEYS = {
     "started", "system", "python", "cpu", "processors", "memory_bytes", "packages", "compiler",
@@ -325,8 +325,8 @@ def test_a_processor_without_a_name(monkeypatch, tmp_path):
 
 def test_nothing_is_compiled_to_tell_the_compiler(monkeypatch, tmp_path):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("opencl_lab.reference.compiler._probe", lambda command: pytest.fail())
-    monkeypatch.setattr("opencl_lab.reference.compiler._probed", {})
+    monkeypatch.setattr("opencl_lab.lab.reference.compiler._probe", lambda command: pytest.fail())
+    monkeypatch.setattr("opencl_lab.lab.reference.compiler._probed", {})
     assert known() is None
 
 

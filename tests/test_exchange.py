@@ -11,8 +11,8 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.discovery import device_of
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime import dlpack
 from opencl_lab.runtime.arrays import contiguous
 

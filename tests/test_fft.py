@@ -12,11 +12,11 @@ import pytest
 from fft_checks import FFT, bound, check, random_signal, relative
 
 import opencl_lab as ol
-from opencl_lab.discovery import select_device
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.dft import transform
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft import transform
+from opencl_lab.ops.fft.problem import DftProblem
 
 # ------------------------------------------------------------- ol.fft as NumPy
 

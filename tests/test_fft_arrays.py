@@ -9,8 +9,8 @@ import pytest
 from fft_checks import random_signal, relative
 
 import opencl_lab as ol
-from opencl_lab.discovery import select_device
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.session import default_queue
 
 

@@ -11,7 +11,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
 
 scipy_fft = pytest.importorskip("scipy.fft")
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.fourier.costs import LAUNCH, CostModel, StepCost, best_split, worth_fetching
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.passes.costs import LAUNCH, CostModel, StepCost, best_split, worth_fetching
+from opencl_lab.ops.fft.problem import DftProblem
 
 FFT = DFT.algorithm("fft")
 CPU = Device(

@@ -7,13 +7,13 @@ import pytest
 from fft_checks import EPS, FFT, GROUPS, bound, check, relative
 
 import opencl_lab as ol
-from opencl_lab.discovery import select_device
-from opencl_lab.fourier import costs
-from opencl_lab.fourier.factors import (
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.passes import costs
+from opencl_lab.ops.fft.passes.factors import (
     RADICES,
 )
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.ops.fft.problem import DftProblem
 
 SMALL_GROUPS = {**GROUPS, "LOCAL_LIMIT": 16}
 FORMS = {"vector": {"FORM": "vector"}, "local-memory": GROUPS}

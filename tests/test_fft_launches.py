@@ -11,10 +11,10 @@ import pyopencl.array
 import pytest
 from fft_checks import FFT, GROUPS, bound, check, relative
 
-from opencl_lab.discovery import select_device
-from opencl_lab.fourier import fusion
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.passes import fusion
+from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import default_queue, session_of

@@ -11,8 +11,11 @@ from fft_checks import EPS, FFT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.fourier.factors import (
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.passes.factors import (
     RADICES,
     is_smooth,
     largest_prime,
@@ -20,11 +23,8 @@ from opencl_lab.fourier.factors import (
     pairs_of,
     radices_of,
 )
-from opencl_lab.fourier.vector_step import VectorStep
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.plan import check_plan
-from opencl_lab.template import render
+from opencl_lab.ops.fft.passes.vector_step import VectorStep
+from opencl_lab.ops.fft.problem import DftProblem
 
 # -------------------------------------------------------- planning, no device
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opencl_lab as ol
-from opencl_lab.discovery import select_device
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.reference.execute import prepare
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.ops.fft.problem import DftProblem
 
 # ---------------------------------------------------------------- properties
 

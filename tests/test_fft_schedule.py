@@ -9,15 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.fourier.bluestein import any_length
-from opencl_lab.fourier.builder import PlanBuilder
-from opencl_lab.fourier.forms import default_config, planner_of
-from opencl_lab.fourier.layout import BatchedLayout, Strides
-from opencl_lab.fourier.local_schedule import GroupSchedule, LocalStep, gap_of, items_of
-from opencl_lab.fourier.schedule import Schedule
-from opencl_lab.fourier.steps import steps_of
-from opencl_lab.fourier.twiddles import local_twiddles, roots_of_unity, strided_twiddles
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.ops.fft.passes.bluestein import any_length
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.forms import default_config, planner_of
+from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
+from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, LocalStep, gap_of, items_of
+from opencl_lab.ops.fft.passes.schedule import Schedule
+from opencl_lab.ops.fft.passes.steps import steps_of
+from opencl_lab.ops.fft.passes.twiddles import local_twiddles, roots_of_unity, strided_twiddles
 
 RADICES = [(1,), (5,), (4, 2), (16, 8, 8), (7, 3, 3, 2), (13, 11)]
 GROUPS = [

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from opencl_lab.fourier.splits import (
+from opencl_lab.ops.fft.passes.splits import (
     Limits,
     StepShape,
     columns_of,

@@ -7,9 +7,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from opencl_lab.fourier.schedule import Schedule
-from opencl_lab.fourier.vector_step import Vectors, VectorStep
-from opencl_lab.fourier.vector_twiddles import vector_step_twiddles, vector_twiddles
+from opencl_lab.ops.fft.passes.schedule import Schedule
+from opencl_lab.ops.fft.passes.vector_step import Vectors, VectorStep
+from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vector_twiddles
 
 REAL = np.dtype(np.float64)
 

@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 from scipy.io import wavfile
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import (
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.files import (
     FORMATS,
     PICTURES,
     SOUNDS,
@@ -22,7 +22,7 @@ from opencl_lab.files import (
     read_stored,
     write_array,
 )
-from opencl_lab.registry import get_operation
+from opencl_lab.lab.registry import get_operation
 
 
 @pytest.mark.parametrize(

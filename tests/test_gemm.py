@@ -10,11 +10,11 @@ import pyopencl.array
 import pytest
 from gemm_checks import ALGORITHMS, SMALL, assert_product, matrices, skip_untaken, takes
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm import bind as binding
-from opencl_lab.operations.gemm.functions import gemm
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm import bind as binding
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.problem import GemmProblem
 
 SHAPES = [
     (0, 0, 0), (0, 5, 3), (5, 0, 3), (4, 3, 0), (1, 1, 1), (1, 9, 1), (9, 1, 5), (1, 1, 70),

@@ -13,21 +13,21 @@ from gemm_checks import SMALL, assert_product, declared_bytes, matrices
 from test_gemm_elements import TOLERANCES, expected, generated
 from test_gemm_plans import made_device
 
-from opencl_lab.device import Device
-from opencl_lab.operations.gemm.blocked import algorithm as blocked_module
-from opencl_lab.operations.gemm.blocked.algorithm import Blocked
-from opencl_lab.operations.gemm.blocked.model import (
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
+from opencl_lab.ops.gemm.blocked import algorithm as blocked_module
+from opencl_lab.ops.gemm.blocked.algorithm import Blocked
+from opencl_lab.ops.gemm.blocked.model import (
     TILES,
     Tile,
     _splits,
     best_tiles,
     is_joined,
 )
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
-from opencl_lab.operations.gemm.sum_parts import sum_parts
-from opencl_lab.plan import check_plan
-from opencl_lab.template import render
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+from opencl_lab.ops.gemm.sum_parts import sum_parts
 
 BLOCKED = GEMM_SOLVER.algorithm("blocked")
 GPU = made_device("gpu", 1024, 48 << 10, 132)

@@ -11,9 +11,9 @@ import pytest
 from gemm_checks import SMALL, skip_untaken
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, INTEGER_TYPES, GemmProblem
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, INTEGER_TYPES, GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 CASES = [
     {},

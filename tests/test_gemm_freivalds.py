@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.stored import measurement_of
-from opencl_lab.operations.gemm import freivalds
-from opencl_lab.operations.gemm.host.blas import multiply_by_blas
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.stored import measurement_of
+from opencl_lab.lab.ops.gemm import freivalds
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.host.blas import multiply_by_blas
+from opencl_lab.ops.gemm.problem import GemmProblem
 
 CASES = {
     "plain": GemmProblem(150, 170, 190),

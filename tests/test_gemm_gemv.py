@@ -13,14 +13,14 @@ from gemm_checks import assert_product, matrices
 from test_gemm_elements import TOLERANCES, expected, generated
 from test_gemm_plans import DEVICES, made_device
 
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.gemm import launches, ranking
-from opencl_lab.operations.gemm.functions import gemm
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
-from opencl_lab.operations.gemm.thin import gemv as module
-from opencl_lab.plan import check_plan
-from opencl_lab.template import render
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
+from opencl_lab.ops.gemm import launches, ranking
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+from opencl_lab.ops.gemm.thin import gemv as module
 
 GEMV = GEMM_SOLVER.algorithm("gemv")
 FORMS = {

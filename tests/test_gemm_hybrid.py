@@ -10,12 +10,12 @@ import pytest
 from command_line import QUICK, oclab, one_sentence
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.gemm.host import elsewhere, hybrid
-from opencl_lab.operations.gemm.host.blas import blas_name, lacks_blas, multiply_by_blas
-from opencl_lab.operations.gemm.host.hybrid import Model, Sample, choose_side, measured
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.host import elsewhere, hybrid
+from opencl_lab.ops.gemm.host.blas import blas_name, lacks_blas, multiply_by_blas
+from opencl_lab.ops.gemm.host.hybrid import Model, Sample, choose_side, measured
+from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.runtime.arrays import to_device
 
 SINGLE = np.dtype(np.float32)

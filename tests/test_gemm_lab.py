@@ -11,18 +11,18 @@ import pytest
 from test_gemm_elements import expected as in_long_words
 from tuning_runs import GPU
 
-from opencl_lab.cli import main
-from opencl_lab.errors import InvalidProblem, ReferenceUnavailable
-from opencl_lab.operations.gemm.mpi import gemm_task
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.operations.gemm.references import array_product
-from opencl_lab.reference.execute import prepare
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.ops.gemm.mpi import gemm_task
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.ops.gemm.references import array_product
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.lab.tuning.adopt import problem_with
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry, document, entry_of, parse
-from opencl_lab.tuning.adopt import problem_with
-from opencl_lab.tuning.task import TuningTask
 
 SMALL = {"m": 21, "n": 30, "k": 200}
 
@@ -127,7 +127,7 @@ def test_every_product_of_a_stack_is_judged(monkeypatch):
     inputs = GEMM.generate(problem, 0)
     expected = GEMM.expected(problem, inputs)
     for chunk in (4, 10, 80, 1000):  # parts of rows, whole products, several, all
-        monkeypatch.setattr("opencl_lab.operations.gemm.operation.CHUNK", chunk)
+        monkeypatch.setattr("opencl_lab.lab.ops.gemm.operation.CHUNK", chunk)
         for place in ((0, 0, 0), (2, 6, 4), (5, 3, 1)):
             wrong = expected["result"].copy()
             wrong[place] += 1

@@ -9,13 +9,13 @@ import pytest
 from gemm_checks import SMALL, skip_untaken
 from test_gemm_elements import CASES, TOLERANCES, expected, generated
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.packed.default import built_in
-from opencl_lab.operations.gemm.packed.tiles import Form, Pieces, Tasks
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.plan import check_plan
-from opencl_lab.space import Config
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.space import Config
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.packed.default import built_in
+from opencl_lab.ops.gemm.packed.tiles import Form, Pieces, Tasks
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 PACKED = GEMM.algorithm("packed")
 PLAIN = SMALL["packed"]

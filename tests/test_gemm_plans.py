@@ -13,14 +13,14 @@ from gemm_checks import (
     skip_untaken,
 )
 
-from opencl_lab import kernels
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.gemm.functions import gemm
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.plan import check_plan
-from opencl_lab.template import render
+from opencl_lab.core import kernels
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.problem import GemmProblem
 
 # ------------------------------------------------------------------ plans, without a device
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from gemm_checks import matrices
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm import operation
-from opencl_lab.operations.gemm.functions import gemm
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.ops.gemm import operation
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.problem import GemmProblem
 
 # ------------------------------------------------------------------ what is refused
 
@@ -196,7 +196,7 @@ CASES = [
 @pytest.mark.parametrize("reference", GEMM.references, ids=lambda item: item.name)
 @pytest.mark.parametrize("options", CASES, ids=lambda case: "-".join(map(str, case.values())))
 def test_references_against_numpy(reference, options):
-    execute = pytest.importorskip("opencl_lab.reference.execute")
+    execute = pytest.importorskip("opencl_lab.lab.reference.execute")
     reason = getattr(reference, "unavailable", lambda: None)()
     if reason is not None:
         pytest.skip(f"{reference.name}: {reason}")

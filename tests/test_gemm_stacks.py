@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.gemm.bind import bind
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.operations.gemm.references import gelu
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.ops.gemm.references import gelu
+from opencl_lab.ops.gemm.bind import bind
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 TOLERANCES = {2: 3e-3, 4: 3e-6, 8: 1e-14}
 PLAIN = {"alpha": 1, "beta": 0, "trans_a": False, "trans_b": False, "precision": "native"}

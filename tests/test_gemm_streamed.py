@@ -10,10 +10,10 @@ import pytest
 from gemm_checks import assert_product, matrices
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm.host import panels, streamed
-from opencl_lab.operations.gemm.host.panels import Panels, panels_of
-from opencl_lab.operations.gemm.problem import GemmProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.ops.gemm.host import panels, streamed
+from opencl_lab.ops.gemm.host.panels import Panels, panels_of
+from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
 
@@ -32,7 +32,7 @@ def seen(monkeypatch):
         return multiply(parts, *given, **how)
 
     monkeypatch.setattr(streamed, "_multiply", noted)
-    monkeypatch.setattr("opencl_lab.operations.gemm.functions.LARGE", 1)
+    monkeypatch.setattr("opencl_lab.ops.gemm.functions.LARGE", 1)
     monkeypatch.setattr(panels, "SMALL", 1)
     monkeypatch.setattr(panels, "STEP_BYTES", 100)
     cost = Panels.cost  # of few units, so that any device takes the same tiles

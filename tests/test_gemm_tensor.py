@@ -9,15 +9,15 @@ import pytest
 from device_records import CPU, NVIDIA
 from gemm_checks import declared_bytes
 
-from opencl_lab.device import Capabilities
-from opencl_lab.errors import BuildError, InvalidConfig
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.gemm.tensor.algorithm import Tensor
-from opencl_lab.operations.gemm.tensor.space import tile
-from opencl_lab.plan import check_plan
+from opencl_lab.core.device import Capabilities
+from opencl_lab.core.errors import BuildError, InvalidConfig
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.template import render
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.tensor.algorithm import Tensor
+from opencl_lab.ops.gemm.tensor.space import tile
 from opencl_lab.runtime import ptx
 from opencl_lab.runtime.programs import Programs
-from opencl_lab.template import render
 
 HOPPER = replace(
     NVIDIA,

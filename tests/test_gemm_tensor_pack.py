@@ -14,8 +14,8 @@ import pytest
 from test_gemm_elements import generated
 from test_gemm_tensor import ALGORITHM, AMPERE, HOPPER, problem_of
 
-from opencl_lab.operations.gemm.tensor.space import step_length, tile
-from opencl_lab.plan import Plan
+from opencl_lab.core.plan import Plan
+from opencl_lab.ops.gemm.tensor.space import step_length, tile
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 

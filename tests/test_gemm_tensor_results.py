@@ -7,7 +7,7 @@ import pytest
 from test_gemm_elements import CASES, expected, generated
 from test_gemm_tensor import ALGORITHM, KINDS, WARPS, problem_of
 
-from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.session import session_of
 
 TOLERANCES = {

@@ -11,9 +11,9 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.device import Device
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.core.device import Device
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime import bound, host, pointers, replay
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.runtime.session import session_of

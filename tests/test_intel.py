@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from intel_setting import NAMES, libraries, register
 
-from opencl_lab import intel
-from opencl_lab import wheel as pip
+from opencl_lab.drivers import intel
+from opencl_lab.drivers import wheel as pip
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),

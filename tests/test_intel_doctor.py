@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from intel_setting import discover, register
 
-from opencl_lab import discovery, intel
-from opencl_lab import wheel as pip
-from opencl_lab.device import Device
-from opencl_lab.doctor.installation import installation
-from opencl_lab.errors import DeviceNotFound
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.drivers import discovery, intel
+from opencl_lab.drivers import wheel as pip
+from opencl_lab.lab.doctor.installation import installation
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),
@@ -39,7 +39,7 @@ def only_pocl(monkeypatch, tmp_path, *named):
     works = 'from sys import argv; print("it loads, platforms: 1")'
     (tmp_path / "driver.py").write_text(works)
     monkeypatch.setattr(
-        "opencl_lab.doctor.installation.__file__", str(tmp_path / "installation.py")
+        "opencl_lab.lab.doctor.installation.__file__", str(tmp_path / "installation.py")
     )
     rows = installation(tmp_path, {"OCL_ICD_VENDORS": str(folder)})
     return next((row for row in rows if row.name == "Intel's CPU runtime"), None)

@@ -9,9 +9,9 @@ import pyopencl as cl
 import pytest
 from intel_setting import DISCOVER, discover, libraries
 
-from opencl_lab import wheel as pip
+from opencl_lab.core.template import Source
+from opencl_lab.drivers import wheel as pip
 from opencl_lab.runtime.session import session_of
-from opencl_lab.template import Source
 
 pytestmark = [
     pytest.mark.usefixtures("clean"),

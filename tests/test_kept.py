@@ -11,13 +11,13 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.errors import LaunchError
-from opencl_lab.operations.conv2d import filters
-from opencl_lab.plan import Buffer, Launch, Plan, Table
+from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.plan import Buffer, Launch, Plan, Table
+from opencl_lab.core.template import render
+from opencl_lab.ops.conv2d import filters
 from opencl_lab.runtime import kept, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
-from opencl_lab.template import render
 
 FLOAT32 = np.dtype(np.float32)
 KERNEL = """<%page args="FACTOR"/>

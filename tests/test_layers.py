@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import opencl_lab
-from opencl_lab.registry import operations
+from opencl_lab.lab.registry import operations
 
 ROOT = Path(opencl_lab.__file__).parent
 DOCUMENT = Path(__file__).parents[1] / "docs/architecture.md"
@@ -167,10 +167,10 @@ def packages(place):
 def test_the_reader_sees_every_way_to_import(monkeypatch, tmp_path):
     path = tmp_path / "odd.py"
     path.write_text(
-        "from opencl_lab import files\nimport opencl_lab.plan\n"
-        "PLACE = 'opencl_lab.device:Device'\n"
+        "from opencl_lab import files\nimport opencl_lab.core.plan\n"
+        "PLACE = 'opencl_lab.core.device:Device'\n"
         "def late():\n    from opencl_lab.runtime.session import Session\n    import mako\n"
-        "    import_module('opencl_lab.' + late)\n    import_module('opencl_lab.space')\n"
+        "    import_module('opencl_lab.' + late)\n    import_module('opencl_lab.core.space')\n"
     )
     monkeypatch.setitem(modules(), "odd", path)
     found = Imports("odd")

@@ -12,8 +12,8 @@ from conftest import devices_under_test
 from covering import dealt
 from matrix import BORROWED, ROWS, SWEPT_ELSEWHERE, around_parameters
 
-from opencl_lab.operations.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
-from opencl_lab.registry import operations
+from opencl_lab.lab.registry import operations
+from opencl_lab.ops.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
 from opencl_lab.runtime.session import default_queue
 
 GUARD = 4096  # bytes; a multiple of the alignment that any device asks of sub-buffers

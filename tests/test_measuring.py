@@ -8,15 +8,15 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.measuring.doubt import CLOCK_SLACK, agree, doubt, unseen
-from opencl_lab.measuring.fingerprint import Fingerprints
-from opencl_lab.measuring.guarded import Guarded
-from opencl_lab.measuring.poison import POISON, poisoned
-from opencl_lab.measuring.rest import rest
-from opencl_lab.measuring.roofline import Peaks
-from opencl_lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
-from opencl_lab.measuring.samples import Times, interval_of_median
-from opencl_lab.plan import Work
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.measuring.doubt import CLOCK_SLACK, agree, doubt, unseen
+from opencl_lab.lab.measuring.fingerprint import Fingerprints
+from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.poison import POISON, poisoned
+from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
+from opencl_lab.lab.measuring.samples import Times, interval_of_median
 from opencl_lab.runtime.session import default_queue
 
 # --- turns in rounds ----------------------------------------------------------------------------

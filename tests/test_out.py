@@ -10,7 +10,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime.arrays import overlap
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.session import default_queue

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.paths import cache_dir, check_target, read_json, replace_file, write_json
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import cache_dir, check_target, read_json, replace_file, write_json
 
 
 def test_cache_dir_follows_the_environment(monkeypatch, tmp_path):
@@ -88,7 +88,7 @@ def test_a_document_that_is_no_json_leaves_the_old_file(tmp_path):
 def test_files_get_the_permissions_of_a_plain_open(umask, tmp_path):
     # In a process of its own: the mask is one for all threads.
     program = (
-        "import os, sys, pathlib; from opencl_lab.paths import write_json\n"
+        "import os, sys, pathlib; from opencl_lab.core.paths import write_json\n"
         f"os.umask({umask}); write_json(pathlib.Path(sys.argv[1]), 1); print(os.umask(0))"
     )
     path = tmp_path / "a.json"

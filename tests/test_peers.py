@@ -13,15 +13,15 @@ import pytest
 from peer_fakes import fakes, host_reference, judged, resident
 
 import opencl_lab as ol
-from opencl_lab.cli import main
-from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.reference import clblast
-from opencl_lab.reference.descriptor import needs
-from opencl_lab.reference.execute import prepare
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.reference import clblast
+from opencl_lab.lab.reference.descriptor import needs
+from opencl_lab.lab.reference.execute import prepare
 
 __all__ = ["fakes"]
 

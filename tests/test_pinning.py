@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from opencl_lab.pinning import may_pin, pin
+from opencl_lab.drivers.pinning import may_pin, pin
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity"), reason="the system binds no threads"

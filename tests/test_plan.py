@@ -10,14 +10,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan, ceil_divide, check_plan, round_up
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.plan import (
+    Buffer,
+    Launch,
+    LocalMemory,
+    Plan,
+    ceil_divide,
+    check_plan,
+    round_up,
+)
+from opencl_lab.core.template import render
+from opencl_lab.core.wording import size_text
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.template import render
-from opencl_lab.wording import size_text
 
 INT32 = np.dtype(np.int32)
 GPU = Device(

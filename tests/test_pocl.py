@@ -16,11 +16,11 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab import pocl
-from opencl_lab.errors import BuildError
-from opencl_lab.pocl_target import library_target
+from opencl_lab.core.errors import BuildError
+from opencl_lab.core.template import Source
+from opencl_lab.drivers import pocl
+from opencl_lab.drivers.pocl_target import library_target
 from opencl_lab.runtime.session import session_of
-from opencl_lab.template import Source
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
@@ -206,9 +206,9 @@ def test_what_pocl_writes_is_whole_and_recorded(folder, tmp_path):
 UNREADABLE = """
 import glob, os, sys
 import numpy as np, opencl_lab as ol, pyopencl as cl
-from opencl_lab.discovery import select_device
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.session import session_of
-from opencl_lab.template import Source
+from opencl_lab.core.template import Source
 
 source = Source("any", "__kernel void f(void) {}")
 for _ in range(2):
@@ -233,9 +233,9 @@ def test_what_pocl_cannot_read_is_built_again(device, folder):
 
 CLEARED = """
 import os, shutil
-from opencl_lab.discovery import select_device
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.session import default_queue, session_of
-from opencl_lab.template import Source
+from opencl_lab.core.template import Source
 
 session = session_of(default_queue(select_device()))
 for name in ("first", "second"):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from opencl_lab import pocl_target
-from opencl_lab.pocl_target import library_target, repair_target
+from opencl_lab.drivers import pocl_target
+from opencl_lab.drivers.pocl_target import library_target, repair_target
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",

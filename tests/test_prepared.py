@@ -8,7 +8,7 @@ import pyopencl.array
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from resident_rows import INT32
 
-from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.operations.sort.pyopencl_sorts import bitonic_sort, radix_sort
-from opencl_lab.reference import peers
-from opencl_lab.reference.execute import prepare
-from opencl_lab.reference.peers import Library, Resident, residents
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.ops.sort.pyopencl_sorts import bitonic_sort, radix_sort
+from opencl_lab.lab.reference import peers
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.lab.reference.peers import Library, Resident, residents
+from opencl_lab.ops.sort.problem import SortProblem
 
 # --- PyOpenCL's own sorts -----------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from radix_checks import GPU
 
-from opencl_lab import template
-from opencl_lab.plan import check_plan
+from opencl_lab.core import template
+from opencl_lab.core.plan import check_plan
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))

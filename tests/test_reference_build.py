@@ -20,12 +20,12 @@ from reference_builds import (
     scaled,
 )
 
-from opencl_lab.errors import BuildError, LaunchError, ReferenceUnavailable
-from opencl_lab.reference import build
-from opencl_lab.reference import compiler as compilers
-from opencl_lab.reference.build import load
-from opencl_lab.reference.compiler import compiler
-from opencl_lab.reference.execute import prepare
+from opencl_lab.core.errors import BuildError, LaunchError, ReferenceUnavailable
+from opencl_lab.lab.reference import build
+from opencl_lab.lab.reference import compiler as compilers
+from opencl_lab.lab.reference.build import load
+from opencl_lab.lab.reference.compiler import compiler
+from opencl_lab.lab.reference.execute import prepare
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ CHILD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from opencl_lab.reference import build
+from opencl_lab.lab.reference import build
 build.SOURCES = Path({sources!r})
 import reference_builds as t
 t.scaled()
@@ -103,7 +103,7 @@ print("fine")
 def start_child():
     tests = str(Path(__file__).parent)
     script = CHILD.format(tests=tests, sources=str(build.SOURCES))
-    root = str(Path(build.__file__).parents[2])
+    root = str(Path(build.__file__).parents[3])
     return subprocess.Popen(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": root},

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import opencl_lab
-from opencl_lab.errors import LaunchError, ReferenceUnavailable
-from opencl_lab.operations.sort import references
-from opencl_lab.reference.child import ChildProcess
-from opencl_lab.reference.descriptor import HostReference
-from opencl_lab.reference.execute import prepare
-from opencl_lab.reference.messages import send
+from opencl_lab.core.errors import LaunchError, ReferenceUnavailable
+from opencl_lab.lab.ops.sort import references
+from opencl_lab.lab.reference.child import ChildProcess
+from opencl_lab.lab.reference.descriptor import HostReference
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.lab.reference.messages import send
 
 ROOT = str(Path(opencl_lab.__file__).parents[1])
 
@@ -179,7 +179,7 @@ def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
 INTERRUPTED = """
 import os, signal, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
-from opencl_lab.reference.child import ChildProcess
+from opencl_lab.lab.reference.child import ChildProcess
 from test_reference_child import Task, work
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
 child = ChildProcess(work)
@@ -258,7 +258,7 @@ def test_numpy_without_avx512(monkeypatch):
         pytest.skip(reason)
     monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", references._avx512_features()[-1])
     environment = {**os.environ, **references.numpy_avx2_environment()}
-    script = "from opencl_lab.operations.sort import references; print(references.no_avx512_sort())"
+    script = "from opencl_lab.ops.sort import references; print(references.no_avx512_sort())"
     for enabled in ("", "AVX2"):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", script],

@@ -16,10 +16,10 @@ from reference_builds import (
     scaled,
 )
 
-from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.reference import compiler as compilers
-from opencl_lab.reference.build import load
-from opencl_lab.reference.compiler import compiler, describe
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.reference import compiler as compilers
+from opencl_lab.lab.reference.build import load
+from opencl_lab.lab.reference.compiler import compiler, describe
 
 
 @pytest.fixture(autouse=True)

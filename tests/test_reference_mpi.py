@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.cli.main import main
-from opencl_lab.comparison.wanted import references_of, workers_of
-from opencl_lab.errors import LaunchError, ReferenceUnavailable
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.processes import default_threads
-from opencl_lab.reference import mpi
-from opencl_lab.reference.descriptor import CReference, MpiReference
+from opencl_lab.core.errors import LaunchError, ReferenceUnavailable
+from opencl_lab.drivers.processes import default_threads
+from opencl_lab.lab.cli.main import main
+from opencl_lab.lab.comparison.wanted import references_of, workers_of
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.reference import mpi
+from opencl_lab.lab.reference.descriptor import CReference, MpiReference
 
 ROOT = str(Path(ol.__file__).parents[1])
 NO_MPI = mpi.no_mpi()

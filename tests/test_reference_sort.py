@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.reference.build import compiler, load
-from opencl_lab.reference.descriptor import CReference
-from opencl_lab.reference.execute import prepare
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.reference.build import compiler, load
+from opencl_lab.lab.reference.descriptor import CReference
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.ops.sort.problem import SortProblem
 
 DTYPES = ("int32", "uint32", "int64", "uint64", "float32", "float64")
 C_REFERENCES = [r for r in SORT.references if isinstance(r, CReference)]

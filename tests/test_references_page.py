@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from opencl_lab.reference.descriptor import DeviceReference
-from opencl_lab.reference.peers import residents
-from opencl_lab.registry import operations
+from opencl_lab.lab.reference.descriptor import DeviceReference
+from opencl_lab.lab.reference.peers import residents
+from opencl_lab.lab.registry import operations
 
 PAGE = Path(__file__).parents[1] / "docs" / "references.md"
 

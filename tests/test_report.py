@@ -9,14 +9,14 @@ import pytest
 from documents import row, slower, sweep
 from report_documents import timed, write_all, write_sweep
 
-from opencl_lab.cli import main
-from opencl_lab.comparison.stored import read_results
-from opencl_lab.report.chapters import sections_of
-from opencl_lab.report.figures import figures_of
-from opencl_lab.report.page import page_of
-from opencl_lab.report.ratios import ratios_of, sparkline
-from opencl_lab.report.summary import summary_of, troubles_of
-from opencl_lab.report.sweeps import find_results, sweeps_of
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.report.chapters import sections_of
+from opencl_lab.lab.report.figures import figures_of
+from opencl_lab.lab.report.page import page_of
+from opencl_lab.lab.report.ratios import ratios_of, sparkline
+from opencl_lab.lab.report.summary import summary_of, troubles_of
+from opencl_lab.lab.report.sweeps import find_results, sweeps_of
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${1+1}|$x$"
@@ -290,7 +290,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("opencl_lab.cli.report.page_of", fail)
+        patched.setattr("opencl_lab.lab.cli.report.page_of", fail)
         assert main(["report", str(path), "-o", str(page)]) == 2
     assert page.read_text() == "before"
     capsys.readouterr()

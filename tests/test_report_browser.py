@@ -9,7 +9,7 @@ from documents import row, slower, sweep
 from report_documents import write_all
 from test_report_kinds import many
 
-from opencl_lab.cli import main
+from opencl_lab.lab.cli import main
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,16 @@ import pytest
 from resident_rows import INT32, compared
 
 import opencl_lab as ol
-from opencl_lab.cli import main
-from opencl_lab.comparison import implementations
-from opencl_lab.comparison.request import Request, check_comparison
-from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.dft.problem import DftProblem
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.reference import peers
-from opencl_lab.reference.peers import Library
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.comparison import implementations
+from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.reference import peers
+from opencl_lab.lab.reference.peers import Library
+from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.sort.problem import SortProblem
 
 # In this environment: those in C, and NumPy in its plain form.
 HERE = [item for item in SORT.references if getattr(item, "unavailable", lambda: None)() is None]

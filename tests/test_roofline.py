@@ -10,17 +10,19 @@ import pyopencl as cl
 import pytest
 from rich.console import Console
 
-from opencl_lab.cli.main import main
-from opencl_lab.cli.tune_progress import _best_text
-from opencl_lab.comparison.request import Request
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.comparison.table import comparison_table
-from opencl_lab.discovery import probe_file
-from opencl_lab.doctor.diagnose import store
-from opencl_lab.doctor.findings import Finding
-from opencl_lab.doctor.probes import throughput, transfers
-from opencl_lab.doctor.probing import ProbeSession, Wrong
-from opencl_lab.measuring.roofline import (
+from opencl_lab.core.plan import Work
+from opencl_lab.core.template import Source
+from opencl_lab.drivers.discovery import probe_file
+from opencl_lab.lab.cli.main import main
+from opencl_lab.lab.cli.tune_progress import _best_text
+from opencl_lab.lab.comparison.request import Request
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.comparison.table import comparison_table
+from opencl_lab.lab.doctor.diagnose import store
+from opencl_lab.lab.doctor.findings import Finding
+from opencl_lab.lab.doctor.probes import throughput, transfers
+from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
+from opencl_lab.lab.measuring.roofline import (
     Peaks,
     above_peak,
     fraction_of_peak,
@@ -28,11 +30,9 @@ from opencl_lab.measuring.roofline import (
     refusal,
     stored_peaks,
 )
-from opencl_lab.plan import Work
-from opencl_lab.registry import get_operation
-from opencl_lab.template import Source
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.tuner import make_task
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.tuner import make_task
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
 

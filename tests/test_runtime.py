@@ -13,13 +13,13 @@ import pytest
 from runtime_kernels import ADD, ARGUMENTS, run_plan
 
 import opencl_lab as ol
-from opencl_lab.device import Device
-from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
-from opencl_lab.plan import LocalMemory
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.core.plan import LocalMemory
+from opencl_lab.core.template import Source
 from opencl_lab.runtime.pointers import UNASKED, takes_pointers
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import default_queue, session_of
-from opencl_lab.template import Source
 
 # ------------------------------------------------------------------- building
 

@@ -14,11 +14,11 @@ import pytest
 from runtime_kernels import ADD, INT32, SMALL, run_plan
 
 import opencl_lab as ol
-from opencl_lab import queues
-from opencl_lab.errors import InvalidConfig, LaunchError
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import Buffer, Plan
+from opencl_lab.core import queues
+from opencl_lab.core.errors import InvalidConfig, LaunchError
+from opencl_lab.core.plan import Buffer, Plan
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime import bound, host
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.recording import Step

@@ -17,9 +17,9 @@ import pytest
 from runtime_kernels import INT32, SMALL
 
 import opencl_lab as ol
-from opencl_lab import queues
-from opencl_lab.errors import LaunchError
-from opencl_lab.plan import Buffer, Plan, Table
+from opencl_lab.core import queues
+from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.plan import Buffer, Plan, Table
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import default_queue, session_of

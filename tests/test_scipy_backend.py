@@ -11,7 +11,7 @@ import pytest
 from fft_checks import random_signal, relative
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
 
 # -------------------------------------------------------------- SciPy backend
 

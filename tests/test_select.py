@@ -17,12 +17,12 @@ from runtime_kernels import block_of
 from select_checks import GROUPS, N, check, hard_floats, right_topk
 
 import opencl_lab as ol
-from opencl_lab import kernels
-from opencl_lab.operations.select import functions
-from opencl_lab.operations.select.problem import SearchProblem, UniqueProblem
-from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.unique import HEADS
-from opencl_lab.plan import check_plan
+from opencl_lab.core import kernels
+from opencl_lab.core.plan import check_plan
+from opencl_lab.ops.select import functions
+from opencl_lab.ops.select.problem import SearchProblem, UniqueProblem
+from opencl_lab.ops.select.search import SEARCH
+from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -136,7 +136,7 @@ def test_unique_of_any_shape(rng, queue):
 def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, monkeypatch):
     """They go there once, and only results come back."""
     apart = SimpleNamespace(device=SimpleNamespace(unified_memory=False))
-    monkeypatch.setattr("opencl_lab.operations.select.functions.session_of", lambda queue: apart)
+    monkeypatch.setattr("opencl_lab.ops.select.functions.session_of", lambda queue: apart)
     keys = rng.integers(0, 300, (30, 40), np.int32)
     results = ol.unique(keys[:, ::-1], True, return_inverse=True, queue=queue)
     right = np.unique(keys[:, ::-1], return_inverse=True, return_counts=True)

@@ -6,7 +6,7 @@ import pytest
 from select_checks import check, hard_floats, right_topk
 
 import opencl_lab as ol
-from opencl_lab.operations.sort.problem import KEY_TYPES
+from opencl_lab.ops.sort.problem import KEY_TYPES
 
 LAYOUTS = {
     "C": lambda a: a,

@@ -10,21 +10,21 @@ import pytest
 from command_line import QUICK, oclab
 
 import opencl_lab as ol
-from opencl_lab.comparison import implementations
-from opencl_lab.comparison.implementations import Workload
-from opencl_lab.comparison.ours import OpenCL
-from opencl_lab.operations.select.references import (
+from opencl_lab.lab.comparison import implementations
+from opencl_lab.lab.comparison.implementations import Workload
+from opencl_lab.lab.comparison.ours import OpenCL
+from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
     numpy_topk,
     torch_search,
     torch_unique,
 )
-from opencl_lab.operations.select.searchsorted_operation import SEARCHSORTED
-from opencl_lab.operations.select.topk_operation import TOPK
-from opencl_lab.operations.select.unique_operation import UNIQUE
-from opencl_lab.reference import peers
-from opencl_lab.reference.execute import prepare
-from opencl_lab.reference.peers import Library, OurCall
+from opencl_lab.lab.ops.select.searchsorted import SEARCHSORTED
+from opencl_lab.lab.ops.select.topk import TOPK
+from opencl_lab.lab.ops.select.unique import UNIQUE
+from opencl_lab.lab.reference import peers
+from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.lab.reference.peers import Library, OurCall
 from opencl_lab.tuned import database
 
 PROBLEMS = (

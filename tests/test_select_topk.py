@@ -12,8 +12,8 @@ from radix_checks import SKEWS, skewed
 from select_checks import GROUPS, N, check, hard_floats, right_topk, run_select
 
 import opencl_lab as ol
-from opencl_lab import kernels
-from opencl_lab.operations.select.problem import TopkProblem
+from opencl_lab.core import kernels
+from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.runtime.session import session_of
 
 FORMS = {"alone": {}, "groups": {**GROUPS, "DIGIT_BITS": 8}}

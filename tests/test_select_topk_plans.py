@@ -12,10 +12,10 @@ from radix_checks import GPU, stable_order
 from select_checks import GROUPS, SELECT, N, check, hard_floats, right_topk, run_select
 
 import opencl_lab as ol
-from opencl_lab.operations.select import topk
-from opencl_lab.operations.select.problem import TopkProblem
-from opencl_lab.operations.select.solver import TOPK_SOLVER
-from opencl_lab.plan import check_plan
+from opencl_lab.core.plan import check_plan
+from opencl_lab.ops.select import topk
+from opencl_lab.ops.select.problem import TopkProblem
+from opencl_lab.ops.select.solver import TOPK_SOLVER
 from opencl_lab.runtime.session import session_of
 
 

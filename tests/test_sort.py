@@ -12,7 +12,7 @@ import pytest
 from sort_checks import SHAPE, SMALL, VIEWS, bits, stable_order
 
 import opencl_lab as ol
-from opencl_lab.operations.sort.problem import KEY_TYPES
+from opencl_lab.ops.sort.problem import KEY_TYPES
 
 
 def any_bits(rng, dtype, n):

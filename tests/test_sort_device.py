@@ -9,9 +9,9 @@ import pytest
 from sort_checks import SHAPE, SMALL, VIEWS
 
 import opencl_lab as ol
-from opencl_lab.discovery import device_of
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.drivers.discovery import device_of
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -271,7 +271,7 @@ def test_each_of_several_devices_is_asked(parts, rng, monkeypatch):
     """The halves of a device have equal records, so that nothing but their handle tells them."""
     ran = []
     monkeypatch.setattr(
-        "opencl_lab.solver.execute",
+        "opencl_lab.ops.solver.execute",
         lambda executable, inputs, queue, out: (
             ran.append(queue.device) or execute(executable, inputs, queue, out)
         ),

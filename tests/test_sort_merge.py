@@ -12,13 +12,13 @@ import pytest
 from radix_checks import GPU, SKEWS, skewed, specials, stable_order
 
 import opencl_lab as ol
-from opencl_lab import template
-from opencl_lab.device import Capabilities
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.sort import merge_cpu, merge_gpu
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import check_plan
+from opencl_lab.core import template
+from opencl_lab.core.device import Capabilities
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import check_plan
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort import merge_cpu, merge_gpu
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 

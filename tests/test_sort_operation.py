@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from sort_checks import SMALL, bits, stable_order
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort import check
-from opencl_lab.operations.sort.check import find_fault
-from opencl_lab.operations.sort.operation import ORDERS, SORT
-from opencl_lab.operations.sort.out_of_core import InMemory
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.ops.sort import check
+from opencl_lab.lab.ops.sort.check import find_fault
+from opencl_lab.lab.ops.sort.operation import ORDERS, SORT
+from opencl_lab.ops.sort.out_of_core import InMemory
+from opencl_lab.ops.sort.problem import SortProblem
 
 # -------------------------------------------------------------- the operation
 

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab import processes
-from opencl_lab.comparison.request import Request, check_comparison
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.operations.sort import out_of_core, part_sizes
-from opencl_lab.operations.sort.codes import codes, last_key
-from opencl_lab.operations.sort.multiway_split import Samples
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.out_of_core import sort_array
-from opencl_lab.operations.sort.part_sizes import needs_parts, parts_of
-from opencl_lab.operations.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers import processes
+from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort import out_of_core, part_sizes
+from opencl_lab.ops.sort.codes import codes, last_key
+from opencl_lab.ops.sort.multiway_split import Samples
+from opencl_lab.ops.sort.out_of_core import sort_array
+from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
@@ -63,7 +63,7 @@ def small_parts(monkeypatch):
         return part_sizes.Parts(problem, part, *chosen)
 
     monkeypatch.setattr(out_of_core, "parts_of", parted)
-    monkeypatch.setattr("opencl_lab.operations.sort.part_sizes.needs_parts", lambda *given: True)
+    monkeypatch.setattr("opencl_lab.ops.sort.part_sizes.needs_parts", lambda *given: True)
 
 
 @pytest.mark.parametrize("dtype", KEY_TYPES)
@@ -212,7 +212,7 @@ def test_the_limit_of_the_environment(device, monkeypatch, rng):
     problem = SortProblem(keys.size, keys.dtype)
     calls = []
     monkeypatch.setattr(
-        "opencl_lab.operations.sort.out_of_core.sort_array",
+        "opencl_lab.ops.sort.out_of_core.sort_array",
         lambda *given, **how: calls.append(given) or sort_array(*given, **how),
     )
     assert not needs_parts(problem, device)

@@ -12,12 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from radix_checks import specials
 
-from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
-from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.topk import SELECTION
-from opencl_lab.operations.select.unique import HEADS
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.ops.select.search import SEARCH
+from opencl_lab.ops.select.topk import SELECTION
+from opencl_lab.ops.select.unique import HEADS
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -54,12 +54,12 @@ def cut_early():
     """Rows of the forms for CPUs, and of selections, are cut from a few hundred keys on."""
     with pytest.MonkeyPatch.context() as patch:
         # Networks are for some processors alone, and take long to build.
-        patch.setattr("opencl_lab.operations.sort.radix_cpu.LONGEST_NETWORKS", {})
+        patch.setattr("opencl_lab.ops.sort.radix_cpu.LONGEST_NETWORKS", {})
         limits = {"CUT": 700, "WHOLE": 700, "KEYS_OF_CHUNK": 128, "KEYS_OF_RUN": 8, "LEAST_BITS": 5}
         for name, value in limits.items():
-            patch.setattr(f"opencl_lab.operations.sort.radix_cpu.{name}", value)
+            patch.setattr(f"opencl_lab.ops.sort.radix_cpu.{name}", value)
         for name in ("WHOLE", "WHOLE_OF_MANY"):
-            patch.setattr(f"opencl_lab.operations.select.topk.{name}", 300)
+            patch.setattr(f"opencl_lab.ops.select.topk.{name}", 300)
         yield
 
 

@@ -9,9 +9,9 @@ import pytest
 from radix_checks import FORMS, GPU, RADIX, SKEWS, N, need, skewed, specials, stable_order
 
 import opencl_lab as ol
-from opencl_lab import template
-from opencl_lab.operations.sort import radix_gpu
-from opencl_lab.operations.sort.problem import SortProblem
+from opencl_lab.core import template
+from opencl_lab.ops.sort import radix_gpu
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -47,8 +47,8 @@ def test_large_buckets_of_one_key_and_of_two(rng, queue):
 def test_many_small_chunks(form, rng, queue, monkeypatch):
     """Whose elements end and begin in the same lines of memory, in all buckets."""
     need(form, queue)
-    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.KEYS_OF_CHUNK", 256)
-    monkeypatch.setattr("opencl_lab.operations.sort.radix_cpu.CHUNKS_OF_UNIT", 32)
+    monkeypatch.setattr("opencl_lab.ops.sort.radix_cpu.KEYS_OF_CHUNK", 256)
+    monkeypatch.setattr("opencl_lab.ops.sort.radix_cpu.CHUNKS_OF_UNIT", 32)
     plan = planned(form, SortProblem(N, np.dtype(np.int32), indices=True), queue)
     executable = session_of(queue).executable(("chunks", form), lambda: plan)
     for buckets in (5, 16, 32):

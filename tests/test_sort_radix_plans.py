@@ -9,12 +9,12 @@ import pytest
 from radix_checks import FORMS, GPU, RADIX, N, need, stable_order
 
 import opencl_lab as ol
-from opencl_lab.device import Capabilities
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.operations.sort import radix_gpu
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.plan import check_plan
+from opencl_lab.core.device import Capabilities
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import check_plan
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort import radix_gpu
+from opencl_lab.ops.sort.problem import SortProblem
 
 # ---------------------------------------------------------------------- plans
 

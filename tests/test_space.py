@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 
 SPACE = SearchSpace(
     (

@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from opencl_lab.errors import LaunchError
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.streams import Part, Stream

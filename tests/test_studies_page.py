@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 
-from opencl_lab.comparison.stored import read_results
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.stored import stored_outcome
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.stored import stored_outcome
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from opencl_lab.cli.main import main
-from opencl_lab.comparison.measure import COLUMNS
-from opencl_lab.comparison.request import Request, check_comparison
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.device import Device
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.reference import mpi
-from opencl_lab.registry import get_operation
-from opencl_lab.studies import answers
-from opencl_lab.studies import run as study_run
-from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import SCALES, Machine, Point
-from opencl_lab.studies.printed import printed_figures
-from opencl_lab.studies.run import run_study, workers_of_scale
+from opencl_lab.core.device import Device
+from opencl_lab.lab.cli.main import main
+from opencl_lab.lab.comparison.measure import COLUMNS
+from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.reference import mpi
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.studies import answers
+from opencl_lab.lab.studies import run as study_run
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import SCALES, Machine, Point
+from opencl_lab.lab.studies.printed import printed_figures
+from opencl_lab.lab.studies.run import run_study, workers_of_scale
 
 FILES = ("results.csv", "results.json", "table.txt", "summary.txt")
 MADE_UP = Device("made up", "cpu")
@@ -151,7 +151,7 @@ def interrupt():
 def test_an_interrupted_study_keeps_what_was_measured_and_says_so(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "dft", {"n": 16}, {"n": 32}, {"n": 48})
     two = {"dft": STUDIES["dft"], "gemm": STUDIES["gemm"]}
-    monkeypatch.setattr("opencl_lab.cli.study.STUDIES", two)
+    monkeypatch.setattr("opencl_lab.lab.cli.study.STUDIES", two)
     after(monkeypatch, 1, interrupt)
     folder = tmp_path / "dft"
     folder.mkdir()
@@ -176,8 +176,10 @@ def test_an_interrupted_study_keeps_what_was_measured_and_says_so(tmp_path, monk
 def test_an_interrupt_while_plots_are_drawn_leaves_no_old_ones(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "dft", {"n": 16})
     two = {"dft": STUDIES["dft"], "gemm": STUDIES["gemm"]}
-    monkeypatch.setattr("opencl_lab.cli.study.STUDIES", two)
-    monkeypatch.setattr("opencl_lab.studies.plots.plot_times", lambda *args, **given: interrupt())
+    monkeypatch.setattr("opencl_lab.lab.cli.study.STUDIES", two)
+    monkeypatch.setattr(
+        "opencl_lab.lab.studies.plots.plot_times", lambda *args, **given: interrupt()
+    )
     folder = tmp_path / "dft"
     folder.mkdir()
     (folder / "dft-time.png").write_text("of an earlier run")
@@ -297,7 +299,7 @@ def test_peers_are_measured_where_the_data_are(resident, tmp_path, monkeypatch, 
 def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
     small(monkeypatch, "gemm", {"size": 8}, runs=())
     wrong = Difference(1.0, 1.0, error_over_bound=9.0)
-    monkeypatch.setattr("opencl_lab.operations.gemm.operation.Gemm.compare", lambda *args: wrong)
+    monkeypatch.setattr("opencl_lab.lab.ops.gemm.operation.Gemm.compare", lambda *args: wrong)
     *_, last = run_study(STUDIES["gemm"], "small", device, repeats=1)
     assert last.status == 1
     said = answers.all_right([last], Machine())
@@ -311,7 +313,7 @@ def test_printed_figures_stand_beside_ours(tmp_path, monkeypatch, capsys):
     (figure,) = printed_figures()
     assert (figure.study, figure.point, figure.milliseconds) == ("dft", {"n": 32768}, 29.33)
     here = replace(figure, point={"n": 16}, milliseconds=12.5)
-    monkeypatch.setattr("opencl_lab.studies.printed.printed_figures", lambda: (figure, here))
+    monkeypatch.setattr("opencl_lab.lab.studies.printed.printed_figures", lambda: (figure, here))
     small(monkeypatch, "dft", {"n": 16})
     assert main(["study", "dft", "--out", str(tmp_path), "--repeats", "1"]) == 0
     content = json.loads((tmp_path / "dft" / "results.json").read_text())

@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 from study_rows import result, row
 
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.device import Device
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.measuring.roofline import Peaks
-from opencl_lab.measuring.samples import Times
-from opencl_lab.plan import Work
-from opencl_lab.studies import answers, scaling
-from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import Machine, Point
-from opencl_lab.studies.outcome import Outcome
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.studies import answers, scaling
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import Machine, Point
+from opencl_lab.lab.studies.outcome import Outcome
 
 MADE_UP = Machine()
 

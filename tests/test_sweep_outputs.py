@@ -9,18 +9,18 @@ import pytest
 from comparison_rows import row
 from matplotlib.legend import Legend
 
-from opencl_lab.cli import main
-from opencl_lab.cli.crossover import range_of
-from opencl_lab.cli.points import patience_of
-from opencl_lab.comparison.lines import styles
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.plots import plot_efficiency, plot_times, share_of_worker
-from opencl_lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.comparison.sweep import crossovers
-from opencl_lab.measuring.roofline import Peaks
-from opencl_lab.measuring.samples import Times
-from opencl_lab.plan import Work
-from opencl_lab.registry import get_operation, operations
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.cli.crossover import range_of
+from opencl_lab.lab.cli.points import patience_of
+from opencl_lab.lab.comparison.lines import styles
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.plots import plot_efficiency, plot_times, share_of_worker
+from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.comparison.sweep import crossovers
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.registry import get_operation, operations
 
 PEAKS = Peaks(2e11, 1e11, 1e10, 4e10)
 NAMES = ("opencl:x", "c:seq", "blas x2", "opencl:x@device", "mpi:c x4")
@@ -253,7 +253,7 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
 def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypatch, against):
-    from opencl_lab.comparison.runner import run_comparison
+    from opencl_lab.lab.comparison.runner import run_comparison
 
     limits = []
 
@@ -267,8 +267,8 @@ def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypat
         asked.append(given[3])
         return run_comparison(*given, **more)
 
-    monkeypatch.setattr("opencl_lab.cli.sweep.patience_of", patience)
-    monkeypatch.setattr("opencl_lab.cli.crossover.run_comparison", run)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep.patience_of", patience)
+    monkeypatch.setattr("opencl_lab.lab.cli.crossover.run_comparison", run)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]
@@ -279,7 +279,7 @@ def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypat
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
-    from opencl_lab.comparison.runner import run_comparison
+    from opencl_lab.lab.comparison.runner import run_comparison
 
     asked = []
 
@@ -289,7 +289,7 @@ def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
             raise KeyboardInterrupt
         return run_comparison(*given, **more)
 
-    monkeypatch.setattr("opencl_lab.cli.crossover.run_comparison", run)
+    monkeypatch.setattr("opencl_lab.lab.cli.crossover.run_comparison", run)
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
     out = capsys.readouterr().out

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from comparison_rows import row
 
-from opencl_lab.comparison.patience import Patience
-from opencl_lab.comparison.wanted import References
-from opencl_lab.registry import get_operation
+from opencl_lab.lab.comparison.patience import Patience
+from opencl_lab.lab.comparison.wanted import References
+from opencl_lab.lab.registry import get_operation
 
 GEMM, SORT = get_operation("gemm"), get_operation("sort")
 

@@ -11,10 +11,10 @@ import pytest
 from command_line import command, oclab, one_sentence
 from comparison_rows import row
 
-from opencl_lab.cli import main
-from opencl_lab.comparison.runner import run_comparison
-from opencl_lab.comparison.unfinished import FILE, Unfinished
-from opencl_lab.plan import Work
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.cli import main
+from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.comparison.unfinished import FILE, Unfinished
 
 QUICK = ("--repeats", "1", "--against", "c:seq")
 
@@ -33,7 +33,7 @@ def measured(monkeypatch):
         sizes.append(problem.n)
         return run_comparison(chosen, problem, *rest, **more)
 
-    monkeypatch.setattr("opencl_lab.cli.sweep.run_comparison", run)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run)
     run.sizes, run.stop = sizes, sizes_to_stop
     return run
 
@@ -260,7 +260,7 @@ def test_a_disk_that_is_full_costs_no_sweep(tmp_path, monkeypatch):
     def full(handle, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("opencl_lab.record_file.os.write", full)
+    monkeypatch.setattr("opencl_lab.lab.record_file.os.write", full)
     first.add(1, CONFIGS, 0, rows_of(1))
     assert first.trouble.endswith("cannot be written: No space left on device")
 

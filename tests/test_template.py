@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from opencl_lab import template as module
-from opencl_lab.errors import BuildError, OclabError
-from opencl_lab.template import Source, render
+from opencl_lab.core import template as module
+from opencl_lab.core.errors import BuildError, OclabError
+from opencl_lab.core.template import Source, render
 
 
 @pytest.fixture

@@ -15,14 +15,14 @@ import pytest
 from peer_fakes import host_reference
 
 import opencl_lab
-from opencl_lab.errors import ReferenceUnavailable
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.dft.operation import DFT
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.processes import PROCESSORS, default_threads, on_all_processors
-from opencl_lab.reference import threads as held
-from opencl_lab.reference.execute import prepare
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.drivers.processes import PROCESSORS, default_threads, on_all_processors
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.reference import threads as held
+from opencl_lab.lab.reference.execute import prepare
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(), reason="the system does not say what threads do"
@@ -140,7 +140,7 @@ BOUND = """
 import json, os
 from pathlib import Path
 import opencl_lab
-from opencl_lab.processes import PROCESSORS, default_threads, on_all_processors
+from opencl_lab.drivers.processes import PROCESSORS, default_threads, on_all_processors
 os.sched_setaffinity(0, {min(PROCESSORS)})  # as a runtime binds the thread that calls it
 known = set(os.listdir("/proc/self/task"))
 import test_threads

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from planted import make
 
-from opencl_lab.measuring.difference import (
+from opencl_lab.lab.measuring.difference import (
     Difference,
     errors_of,
     growth,
@@ -12,11 +12,11 @@ from opencl_lab.measuring.difference import (
     over_parts,
     shares_of_bound,
 )
-from opencl_lab.operations.conv2d import expected_fft, tolerance
-from opencl_lab.operations.conv2d.operation import CONV2D
-from opencl_lab.operations.conv2d.problem import Conv2dProblem
-from opencl_lab.operations.dft.operation import DFT, TOLERANCE
-from opencl_lab.registry import get_operation
+from opencl_lab.lab.ops.conv2d import expected_fft, tolerance
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.lab.ops.dft.operation import DFT, TOLERANCE
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 CASES = {
     "sort": ({"n": 200, "dtype": "float32"}, {"n": 50, "dtype": "float64"}),
@@ -138,7 +138,7 @@ def test_sums_of_many_terms_are_not_formed_one_by_one(monkeypatch, rng):
 
 
 def test_products_are_judged_in_all_of_their_parts(monkeypatch):
-    monkeypatch.setattr("opencl_lab.operations.gemm.operation.CHUNK", 100)
+    monkeypatch.setattr("opencl_lab.lab.ops.gemm.operation.CHUNK", 100)
     judge, right = judged("gemm", {"m": 30, "n": 20, "k": 10})
     for row in (0, 14, 29):
         changed = right.copy()

@@ -8,17 +8,17 @@ import pytest
 from documents import row, sweep
 from tuning_runs import GPU
 
-from opencl_lab.comparison.stored import read_results
-from opencl_lab.registry import operations
-from opencl_lab.space import Config
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.space import Config
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.registry import operations
+from opencl_lab.lab.tuning.adopt import adopt, task_of
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.formats import read_recording
+from opencl_lab.lab.tuning.interchange import Recording, to_kernel_tuner, to_t4, values_of
+from opencl_lab.lab.tuning.runner import Replay
 from opencl_lab.tuned import database, renamed
 from opencl_lab.tuned.entry import parse
-from opencl_lab.tuning.adopt import adopt, task_of
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.formats import read_recording
-from opencl_lab.tuning.interchange import Recording, to_kernel_tuner, to_t4, values_of
-from opencl_lab.tuning.runner import Replay
 
 EARLIER = {
     "FORM": "groups", "EXCHANGE": "turns", "FEW_ROOTS": False, "JOIN": "always", "WG_SIZE": 128,
@@ -129,7 +129,7 @@ def test_runs_of_earlier_versions_are_tried(
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
     runner = Replay([])
     runner.restarts = 0
-    monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
+    monkeypatch.setattr("opencl_lab.lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
     adopt(recording, task)
     asked = runner.asked[-1]
     assert asked[name] == renamed.renamed_config(operation, algorithm, config)[name]

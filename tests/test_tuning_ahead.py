@@ -15,11 +15,11 @@ import planted
 import pytest
 from tuning_runs import GPU
 
-from opencl_lab.tuning import ahead as module
-from opencl_lab.tuning.ahead import FEW, LEAST_BATCH, Ahead, builders_for
-from opencl_lab.tuning.evaluation import Built, Evaluation
-from opencl_lab.tuning.sandbox import Sandbox
-from opencl_lab.tuning.tuner import make_task
+from opencl_lab.lab.tuning import ahead as module
+from opencl_lab.lab.tuning.ahead import FEW, LEAST_BATCH, Ahead, builders_for
+from opencl_lab.lab.tuning.evaluation import Built, Evaluation
+from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.tuner import make_task
 
 FOREVER = math.inf
 CONFIGS = [planted.config("none", size) for size in range(1, 13)]

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, TILED, store, tuned, used
 
-from opencl_lab.errors import BuildError, InvalidConfig
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.registry import operations
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.errors import BuildError, InvalidConfig
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.registry import operations
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import Origin, document, entry_of, parse
-from opencl_lab.tuning.task import TuningTask
 
 pytestmark = pytest.mark.usefixtures("overlay")
 
@@ -123,7 +123,7 @@ def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, 
     monkeypatch.setattr(type(algorithm), "plan", spy)
     special = algorithm.default_config(problem, device).replace(TILE=256, WORK_PER_ITEM=32)
     database.store(device, "sort", algorithm, problem, special, 1.0)
-    from opencl_lab.operations.sort.functions import sort
+    from opencl_lab.ops.sort.functions import sort
 
     result = sort(keys, algorithm="odd-even-merge", queue=queue)
     np.testing.assert_array_equal(result, np.sort(keys))

@@ -10,16 +10,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.space import Config
-from opencl_lab.tuned import database, storage
-from opencl_lab.tuning.adopt import adopt, task_of
-from opencl_lab.tuning.clblast import from_clblast
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.formats import read_recording
-from opencl_lab.tuning.interchange import (
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.space import Config
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.tuning.adopt import adopt, task_of
+from opencl_lab.lab.tuning.clblast import from_clblast
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.formats import read_recording
+from opencl_lab.lab.tuning.interchange import (
     Recording,
     from_kernel_tuner,
     from_t4,
@@ -27,8 +26,9 @@ from opencl_lab.tuning.interchange import (
     to_t4,
     values_of,
 )
-from opencl_lab.tuning.journal import Journal
-from opencl_lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.journal import Journal
+from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.tuned import database, storage
 
 STATUSES = ("correct", "timeout", "compile", "correct", "runtime", "correctness", "constraints")
 ABOUT = {"operation": "gemm", "algorithm": "tiled", "problem": {"m": 96, "n": 64, "k": 80}}
@@ -326,7 +326,7 @@ def answer(monkeypatch):
     def use(evaluations):
         runner = Replay(evaluations)
         runner.restarts = 1
-        monkeypatch.setattr("opencl_lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
+        monkeypatch.setattr("opencl_lab.lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
         return runner
 
     return use

@@ -11,12 +11,12 @@ import planted
 import pytest
 from tuning_runs import GPU, record, replay
 
-from opencl_lab.errors import OclabError
-from opencl_lab.tuning import search
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.journal import Journal, journal_file
-from opencl_lab.tuning.runner import Replay
-from opencl_lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.core.errors import OclabError
+from opencl_lab.lab.tuning import search
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.journal import Journal, journal_file
+from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.tuner import make_task, run_tuning
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -121,7 +121,7 @@ def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):
     def full(handle, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("opencl_lab.record_file.os.write", full)
+    monkeypatch.setattr("opencl_lab.lab.record_file.os.write", full)
     result, runner = replay(task, budget=10)
     assert len(runner.asked) == 10 and result.best is not None
     assert len(result.notes) == 1 and os.strerror(errno.ENOSPC) in result.notes[0]
@@ -132,7 +132,7 @@ def test_a_record_written_in_part_does_not_spoil_the_next(task, monkeypatch):
     journal.add(some_evaluation(task, 1))
     write = os.write
     with monkeypatch.context() as patch:
-        patch.setattr("opencl_lab.record_file.os.write", lambda h, data: write(h, data[:40]))
+        patch.setattr("opencl_lab.lab.record_file.os.write", lambda h, data: write(h, data[:40]))
         journal.add(some_evaluation(task, 2))
     assert "No space" in journal.trouble
     journal.add(some_evaluation(task, 3))

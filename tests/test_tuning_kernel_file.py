@@ -11,17 +11,17 @@ import pytest
 from kernel_files import KERNELS, N, X, planted
 
 import opencl_lab as ol
-from opencl_lab.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError
-from opencl_lab.measuring.difference import Difference
-from opencl_lab.plan import LocalMemory
-from opencl_lab.space import Config
+from opencl_lab.core.errors import BuildError, InvalidConfig, InvalidProblem, LaunchError
+from opencl_lab.core.plan import LocalMemory
+from opencl_lab.core.space import Config
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
+from opencl_lab.lab.tuning.journal import journal_file
+from opencl_lab.lab.tuning.kernel_file import kernel_file
+from opencl_lab.lab.tuning.kernel_text import KernelText
+from opencl_lab.lab.tuning.signature import signature
+from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.tuned import database
-from opencl_lab.tuning.expressions import evaluate, whole_numbers_of
-from opencl_lab.tuning.journal import journal_file
-from opencl_lab.tuning.kernel_file import kernel_file
-from opencl_lab.tuning.kernel_text import KernelText
-from opencl_lab.tuning.signature import signature
-from opencl_lab.tuning.tuner import make_task
 
 HISTOGRAM = Path(__file__).parents[1] / "docs" / "examples" / "histogram.cl"
 

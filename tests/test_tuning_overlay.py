@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, store, tuned, used
 
-from opencl_lab.errors import OclabError
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.operations.sort.operation import SORT
-from opencl_lab.operations.sort.problem import SortProblem
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.errors import OclabError
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import document, entry_of, parse
 
@@ -112,7 +112,7 @@ def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
 WRITER = """
 import sys
 from dataclasses import replace
-from opencl_lab.space import Config
+from opencl_lab.core.space import Config
 from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import parse
 with open(sys.argv[1]) as file:

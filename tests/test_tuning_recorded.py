@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from device_records import NEW_CPU
 
-from opencl_lab.plan import Plan
-from opencl_lab.registry import get_operation
-from opencl_lab.space import Config, Parameter, SearchSpace
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.prune import Points
-from opencl_lab.tuning.recorded import Recorded
-from opencl_lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES, get_strategy
-from opencl_lab.tuning.strategies.features import Features
-from opencl_lab.tuning.strategies.gaussian import MOST, Process
-from opencl_lab.tuning.traits import traits_of
+from opencl_lab.core.plan import Plan
+from opencl_lab.core.space import Config, Parameter, SearchSpace
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.recorded import Recorded
+from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES, get_strategy
+from opencl_lab.lab.tuning.strategies.features import Features
+from opencl_lab.lab.tuning.strategies.gaussian import MOST, Process
+from opencl_lab.lab.tuning.traits import traits_of
 
 RECORDS = sorted((Path(__file__).parent / "data" / "tuning").glob("*.json"))
 SEEDS = range(5)
@@ -124,7 +124,7 @@ def test_a_gaussian_process_learns_what_coordinates_do_alone(monkeypatch):
         return np.abs(process.predict(others / 3)[0] - table[range(6), others].sum(axis=1)).mean()
 
     both = error()
-    monkeypatch.setattr("opencl_lab.tuning.strategies.gaussian.ALONE", 0.0)
+    monkeypatch.setattr("opencl_lab.lab.tuning.strategies.gaussian.ALONE", 0.0)
     assert both < 0.9 * error()
 
 

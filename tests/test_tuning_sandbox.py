@@ -14,15 +14,15 @@ import planted
 import pyopencl as cl
 import pytest
 
-from opencl_lab.errors import InvalidProblem, LaunchError
-from opencl_lab.measuring.guarded import LEAST_GUARD, Guarded
-from opencl_lab.measuring.poison import POISON
+from opencl_lab.core.errors import InvalidProblem, LaunchError
+from opencl_lab.lab.measuring.guarded import LEAST_GUARD, Guarded
+from opencl_lab.lab.measuring.poison import POISON
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.stage import Stage, Wrong
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.runtime.session import default_queue
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.sandbox import Sandbox
-from opencl_lab.tuning.stage import Stage, Wrong
-from opencl_lab.tuning.task import TuningTask
-from opencl_lab.tuning.tuner import make_task
 
 FOREVER = math.inf
 
@@ -158,7 +158,7 @@ def test_results_are_right_by_their_bits_or_by_comparison(device, monkeypatch):
 
 
 def test_the_tuner_s_own_time_ends_a_configuration_without_a_verdict(task, monkeypatch):
-    monkeypatch.setattr("opencl_lab.tuning.sandbox.GRACE", 0.5)
+    monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.GRACE", 0.5)
     sandbox = Sandbox(task)  # without a timeout the first limit is a minute
     try:
         assert sandbox.evaluate(planted.config("none"), math.inf, 60).status == "correct"
@@ -227,8 +227,8 @@ def test_an_orphan_ends():
     """A worker whose tuner was killed ends, as its stdin does."""
     code = (
         "import planted, math, os\n"
-        "from opencl_lab.tuning.sandbox import Sandbox\n"
-        "from opencl_lab.tuning.tuner import make_task\n"
+        "from opencl_lab.lab.tuning.sandbox import Sandbox\n"
+        "from opencl_lab.lab.tuning.tuner import make_task\n"
         "s = Sandbox(make_task(planted.PLANTED, device='cpu'))\n"
         "s.evaluate(planted.config(), math.inf, math.inf)\n"
         "print(s._worker.process.pid, flush=True)\n"

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from tuned_entries import DEFAULT, GPU, N1024, SISTER, store, tuned
 
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.registry import get_operation
-from opencl_lab.tuning.prune import points_of
-from opencl_lab.tuning.task import TuningTask
-from opencl_lab.tuning.tuner import RELATIVES, _starts
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.prune import points_of
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.tuner import RELATIVES, _starts
+from opencl_lab.ops.gemm.problem import GemmProblem
 
 H200 = replace(
     GPU,

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.errors import InvalidConfig
-from opencl_lab.registry import get_operation
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.prune import EXACT, SAME, Points, points_of
-from opencl_lab.tuning.strategies import STRATEGIES, get_strategy
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.prune import EXACT, SAME, Points, points_of
+from opencl_lab.lab.tuning.strategies import STRATEGIES, get_strategy
 
 SPACE = SearchSpace(
     (

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from tuning_runs import GPU, record, replay, tile_time
 
-from opencl_lab.errors import InvalidConfig, InvalidProblem
-from opencl_lab.measuring.roofline import Peaks
-from opencl_lab.registry import get_operation
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.journal import journal_file, read_journal
+from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.timeline import Timeline
+from opencl_lab.lab.tuning.tuner import make_task, run_tuning
 from opencl_lab.tuned import database
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.journal import journal_file, read_journal
-from opencl_lab.tuning.runner import Replay
-from opencl_lab.tuning.timeline import Timeline
-from opencl_lab.tuning.tuner import make_task, run_tuning
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -76,7 +76,7 @@ def test_finals_get_the_time_that_checks_take(task, monkeypatch):
             Slow.now += 1.0
             return replace(super().evaluate(config, best_ms, seconds), build_ms=2000.0)
 
-    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: Slow.now)
+    monkeypatch.setattr("opencl_lab.lab.tuning.search.time.monotonic", lambda: Slow.now)
     runner = Slow(record(task, tile_time))
     proof = (len(task.check_problems) - 1) * 1.0
     run_tuning(task, time_limit=20.0, strategy="exhaustive", runner=runner, fresh=True)
@@ -110,7 +110,7 @@ def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monke
             return super().again(config, seconds)
 
     runner = Slow(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
+    monkeypatch.setattr("opencl_lab.lab.tuning.search.time.monotonic", lambda: runner.now)
     result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner)
     assert result.stopped == "time" and len(runner.asked) == 9
     assert result.finalists and 9 < result.seconds <= 10
@@ -234,7 +234,7 @@ def test_what_is_above_the_peak_of_the_device_is_refused(task, monkeypatch):
         return 1e-6 if config["UNROLL"] == 2 else tile_time(config)
 
     peaks = Peaks(flops32=2 * 512**3 / 0.9e-3)
-    monkeypatch.setattr("opencl_lab.tuning.search.stored_peaks", lambda device: peaks)
+    monkeypatch.setattr("opencl_lab.lab.tuning.search.stored_peaks", lambda device: peaks)
     result, _ = replay(task, time_of=unbelievable)
     refused = [item for item in result.evaluations if item.config["UNROLL"] == 2]
     assert refused and all(item.status == "runtime" for item in refused)
@@ -297,7 +297,7 @@ def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
             return config["TILE"] == 16 and config["UNROLL"] == 4
 
     runner = Slow(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.tuning.search.time.monotonic", lambda: runner.now)
+    monkeypatch.setattr("opencl_lab.lab.tuning.search.time.monotonic", lambda: runner.now)
     result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner, fresh=True)
     leader = result.finalists[0].config
     assert (leader["TILE"], leader["UNROLL"]) == (16, 4)

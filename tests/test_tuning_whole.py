@@ -14,11 +14,11 @@ import pytest
 from tuning_runs import replay, tile_time
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.tuning.journal import journal_file, read_journal
-from opencl_lab.tuning.plots import _draw_convergence, plot_tuning
-from opencl_lab.tuning.runner import Replay
-from opencl_lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.tuning.journal import journal_file, read_journal
+from opencl_lab.lab.tuning.plots import _draw_convergence, plot_tuning
+from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.tuner import make_task, run_tuning
 
 pytestmark = pytest.mark.usefixtures("private_data")
 

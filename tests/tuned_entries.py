@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.operations.gemm.operation import GEMM
-from opencl_lab.operations.gemm.problem import GemmProblem
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import entry_of
 

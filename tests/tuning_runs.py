@@ -1,10 +1,10 @@
 """Recorded runs of the tuner."""
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.prune import Points
-from opencl_lab.tuning.runner import Replay
-from opencl_lab.tuning.tuner import run_tuning
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.tuner import run_tuning
 
 GPU = Device(
     "made up", "gpu", capabilities=Capabilities(fp64=True, max_work_group=256, local_memory=32768)

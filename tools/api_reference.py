@@ -24,12 +24,12 @@ from types import ModuleType
 EXPORTED = ("opencl_lab.fft", "opencl_lab.scipy_backend")  # by the package, which brings them along
 MODULES = (
     "opencl_lab",
-    "opencl_lab.errors",
-    "opencl_lab.operation",
-    "opencl_lab.plan",
-    "opencl_lab.solver",
-    "opencl_lab.space",
-    "opencl_lab.template",
+    "opencl_lab.core.errors",
+    "opencl_lab.lab.operation",
+    "opencl_lab.core.plan",
+    "opencl_lab.ops.solver",
+    "opencl_lab.core.space",
+    "opencl_lab.core.template",
 )
 OTHERS = "The other parameters"  # "... are those of `sort`."
 SECTION = re.compile(r"^Parameters\n-{3,}\n(.*?)(?=^\w[\w ]*\n-{3,}$|\Z)", re.DOTALL | re.MULTILINE)

@@ -29,10 +29,10 @@ from fuzz.drawer import Drawer
 from fuzz.world import World, on_device
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidConfig, OclabError
-from opencl_lab.operations.gemm import functions
-from opencl_lab.operations.gemm.host import panels
-from opencl_lab.operations.gemm.references import gelu
+from opencl_lab.core.errors import InvalidConfig, OclabError
+from opencl_lab.lab.ops.gemm.references import gelu
+from opencl_lab.ops.gemm import functions
+from opencl_lab.ops.gemm.host import panels
 
 SMALL = {
     "naive": ({"WG_M": 2, "WG_N": 4},),

@@ -6,7 +6,7 @@ from fault import Fault
 
 __all__ = ["GEMM_FAULTS"]
 
-GEMM, PLANS = "clkernels/gemm", "opencl_lab/operations/gemm"
+GEMM, PLANS = "clkernels/gemm", "opencl_lab/ops/gemm"
 JOINS = (f"{GEMM}/blocked_join.mako", f"{GEMM}/gemv_join.mako")
 PACK = f"{GEMM}/tensor_pack.cl.mako"
 HALVES = f"{GEMM}/tensor_pack_halves.cl.mako"

@@ -154,7 +154,7 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "fft planner: distances between steps are not those of the array between",
-        "opencl_lab/fourier/steps.py", "array = target\n",
+        "opencl_lab/ops/fft/passes/steps.py", "array = target\n",
         "array = target._replace(pitch=n // rows * inner)\n",
         "test_fft*.py",
     ),
@@ -225,12 +225,13 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "plans: local memory that is passed is not counted",
-        "opencl_lab/plan.py", "return self.local_bytes + sum(passed)", "return self.local_bytes",
+        "opencl_lab/core/plan.py",
+        "return self.local_bytes + sum(passed)", "return self.local_bytes",
         "test_plan*.py",
     ),
     Fault(
         "plans: groups of the second dimension may be as many as of the first",
-        "opencl_lab/plan.py", "if items < 1 or items % local:", "if items % local:",
+        "opencl_lab/core/plan.py", "if items < 1 or items % local:", "if items % local:",
         "test_plan*.py",
     ),
     Fault(

@@ -20,9 +20,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from opencl_lab.paths import write_json
-from opencl_lab.registry import operations
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.paths import write_json
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.lab.registry import operations
 from opencl_lab.tuned.entry import Entry, document, parse
 from opencl_lab.tuned.storage import shipped_file
 

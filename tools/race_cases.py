@@ -48,8 +48,8 @@ def _sort(
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
-        from opencl_lab.operations.sort.operation import SORT
-        from opencl_lab.operations.sort.problem import SortProblem
+        from opencl_lab.lab.ops.sort.operation import SORT
+        from opencl_lab.ops.sort.problem import SortProblem
 
         problem = SortProblem(n, np.dtype(dtype), rows, **options)
         keys = rng.integers(-40, 40, (rows, n)).astype(dtype)
@@ -76,8 +76,8 @@ def _topk(config: dict[str, Any], n: int, k: int, rows: int = 1) -> Callable[[An
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
-        from opencl_lab.operations.select.problem import TopkProblem
-        from opencl_lab.operations.select.topk import SELECTION
+        from opencl_lab.ops.select.problem import TopkProblem
+        from opencl_lab.ops.select.topk import SELECTION
 
         keys = rng.integers(0, 300, (rows, n)).astype(np.int16)
         order = np.argsort(-keys, axis=-1, kind="stable")[:, :k]
@@ -97,8 +97,8 @@ def _unique(config: dict[str, Any], n: int) -> Callable[[Any, Any], Made]:
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
-        from opencl_lab.operations.select.problem import UniqueProblem
-        from opencl_lab.operations.select.unique import HEADS
+        from opencl_lab.ops.select.problem import UniqueProblem
+        from opencl_lab.ops.select.unique import HEADS
 
         keys = rng.integers(0, n // 3, n).astype(np.int32)
         order = np.argsort(keys, kind="stable")
@@ -115,8 +115,8 @@ def _search(config: dict[str, Any], n: int, m: int) -> Callable[[Any, Any], Made
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
-        from opencl_lab.operations.select.problem import SearchProblem
-        from opencl_lab.operations.select.search import SEARCH
+        from opencl_lab.ops.select.problem import SearchProblem
+        from opencl_lab.ops.select.search import SEARCH
 
         keys = np.sort(rng.integers(0, n, n).astype(np.int32))
         values = rng.integers(-1, n + 1, m).astype(np.int32)
@@ -141,8 +141,8 @@ def _gemm(
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
-        from opencl_lab.operations.gemm.problem import GemmProblem
-        from opencl_lab.operations.gemm.solver import GEMM_SOLVER
+        from opencl_lab.ops.gemm.problem import GemmProblem
+        from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
         problem = GemmProblem(m, n, k, **options)
         inputs = {  # whose products and sums are exact
@@ -180,8 +180,8 @@ BLOCKED = {
 }  # fmt: skip
 GEMV = {"LANES": 4, "PIECES": 4, "VECTOR": 2, "ROWS": 2, "UNROLL": 2, "SPLITS": 1}
 RADIX_CPU_LIMITS, TOPK_LIMITS = (
-    "opencl_lab.operations.sort.radix_cpu.",
-    "opencl_lab.operations.select.topk.",
+    "opencl_lab.ops.sort.radix_cpu.",
+    "opencl_lab.ops.select.topk.",
 )
 LOWERED = {
     RADIX_CPU_LIMITS + "CUT": 100,

@@ -99,8 +99,8 @@ def run_inside(name: str) -> None:
     """Run a case on the device that there is, under Oclgrind; print whether its result is right."""
     import numpy as np
 
-    from opencl_lab import template
-    from opencl_lab.discovery import select_device
+    from opencl_lab.core import template
+    from opencl_lab.drivers.discovery import select_device
     from opencl_lab.runtime import programs, session
     from opencl_lab.runtime.execute import execute
 

@@ -23,15 +23,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from opencl_lab.operation import Operation
-from opencl_lab.registry import get_operation
-from opencl_lab.space import Config, Value
-from opencl_lab.tuning.evaluation import Evaluation
-from opencl_lab.tuning.prune import Points, points_of
-from opencl_lab.tuning.recorded import Recorded
-from opencl_lab.tuning.sandbox import Sandbox
-from opencl_lab.tuning.task import TuningTask
-from opencl_lab.tuning.tuner import make_task
+from opencl_lab.core.space import Config, Value
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.prune import Points, points_of
+from opencl_lab.lab.tuning.recorded import Recorded
+from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.tuner import make_task
 
 STAGES = ((1.5, 1000, 2), (1.15, 100, 4), (math.inf, 30, 9))
 """What takes at most so many times as long as the best, and is among so many, and its rounds."""

@@ -26,16 +26,16 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.errors import OclabError
-from opencl_lab.operation import Problem, Solver
-from opencl_lab.operations.select.problem import SearchProblem, TopkProblem, UniqueProblem
-from opencl_lab.operations.select.search import SEARCH
-from opencl_lab.operations.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
-from opencl_lab.operations.sort.gather import GATHER, GatherProblem
-from opencl_lab.plan import Launch, LocalMemory, Plan, Table, check_plan
-from opencl_lab.registry import operations
-from opencl_lab.template import render
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import OclabError
+from opencl_lab.core.plan import Launch, LocalMemory, Plan, Table, check_plan
+from opencl_lab.core.template import render
+from opencl_lab.lab.operation import Problem, Solver
+from opencl_lab.lab.registry import operations
+from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.ops.select.search import SEARCH
+from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
+from opencl_lab.ops.sort.gather import GATHER, GatherProblem
 
 _ALL = {"fp64": True, "fp16": True, "int64_atomics": True, "visible_writes": True}
 _H200 = Capabilities(

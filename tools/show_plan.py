@@ -15,9 +15,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from opencl_lab.device import Capabilities, Device
-from opencl_lab.registry import get_operation, operations
-from opencl_lab.wording import number_of
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.wording import number_of
+from opencl_lab.lab.registry import get_operation, operations
 
 
 def made_device(kind: str) -> Device:

@@ -18,13 +18,13 @@ from typing import Any
 
 import matplotlib
 
-from opencl_lab.comparison.measure import Measurement
-from opencl_lab.comparison.stored import Results, read_results
-from opencl_lab.studies.catalogue import STUDIES
-from opencl_lab.studies.descriptor import PartResult
-from opencl_lab.studies.outcome import Outcome
-from opencl_lab.studies.stored import stored_outcome
-from opencl_lab.wording import plain
+from opencl_lab.core.wording import plain
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.stored import Results, read_results
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import PartResult
+from opencl_lab.lab.studies.outcome import Outcome
+from opencl_lab.lab.studies.stored import stored_outcome
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = "studies_h200.md"

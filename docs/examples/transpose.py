@@ -14,18 +14,18 @@ from pathlib import Path
 
 import numpy as np
 
-from opencl_lab import registry
-from opencl_lab.cli.main import main
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.files import convert
-from opencl_lab.operation import UNLIKE, Difference, Operation, Option
-from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
-from opencl_lab.reference.descriptor import CReference, HostReference
-from opencl_lab.reference.peers import Calls, OurCall
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.lab import registry
+from opencl_lab.lab.cli.main import main
+from opencl_lab.lab.files import convert
+from opencl_lab.lab.operation import UNLIKE, Difference, Operation, Option
+from opencl_lab.lab.reference.descriptor import CReference, HostReference
+from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.ops.solver import Algorithm, Problem, Solver
 from opencl_lab.runtime.arrays import as_array, assign, contiguous, direct_target, queue_for
 from opencl_lab.runtime.replay import replayed
-from opencl_lab.solver import Algorithm, Problem, Solver
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
 
 FLOAT = np.dtype(np.float32)
 FOLDER = Path(__file__).resolve().parent
@@ -259,6 +259,6 @@ class Transpose(Operation[TransposeProblem]):
 TRANSPOSE = Transpose()
 
 if __name__ == "__main__":
-    # Within the package this is the tuple in opencl_lab/registry.py.
+    # Within the package this is the tuple in opencl_lab/lab/registry.py.
     registry.OPERATIONS = (*registry.OPERATIONS, TRANSPOSE)
     sys.exit(main())

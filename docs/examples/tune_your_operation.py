@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 import opencl_lab as ol
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.plan import Buffer, Launch, Plan, Work, round_up
-from opencl_lab.solver import Problem
-from opencl_lab.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.tuning.custom import KernelOperation
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Buffer, Launch, Plan, Work, round_up
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.lab.tuning.custom import KernelOperation
+from opencl_lab.ops.solver import Problem
 
 TEMPLATE = str(Path(__file__).resolve().with_name("blur.cl.mako"))
 FLOAT = np.dtype(np.float32)

@@ -10,8 +10,8 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.discovery import DeviceSpec, device_of, select_device
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh

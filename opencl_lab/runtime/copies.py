@@ -10,8 +10,8 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.kernels import (
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import (
     C_TYPES,
     WORD_TYPES,
     c_type,
@@ -20,10 +20,10 @@ from opencl_lab.kernels import (
     real_type,
     word_size,
 )
-from opencl_lab.plan import Buffer, Plan, round_up
+from opencl_lab.core.plan import Buffer, Plan, round_up
+from opencl_lab.core.widening import widening
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
-from opencl_lab.widening import widening
 
 __all__ = ["Copy", "View", "dense_strides"]
 

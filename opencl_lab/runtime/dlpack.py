@@ -18,8 +18,8 @@ import pyopencl as cl
 import pyopencl.array
 from numpy.lib.stride_tricks import as_strided
 
-from opencl_lab.discovery import device_of
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied
 
 __all__ = ["CPU", "OPENCL", "Exported", "imported"]

@@ -8,8 +8,8 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.discovery import DeviceSpec, select_device
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec, select_device
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,

@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.plan import Buffer, Launch, LocalMemory, Plan
-from opencl_lab.template import recent_digest
+from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan
+from opencl_lab.core.template import recent_digest
 
 __all__ = [
     "MOST_QUEUES",

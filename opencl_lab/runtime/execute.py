@@ -9,7 +9,7 @@ from typing import Any
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.errors import LaunchError
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.runtime.executable import DeviceMemory, Executable, KernelInfo, is_in_order
 from opencl_lab.runtime.host import run_host
 from opencl_lab.runtime.kept import with_room

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.device import Device
+from opencl_lab.core.device import Device
 
 __all__ = [
     "PATIENCE",

@@ -17,7 +17,7 @@ import pyopencl as cl
 import pyopencl.array
 from pyopencl.tools import PooledBuffer
 
-from opencl_lab.device import Device
+from opencl_lab.core.device import Device
 from opencl_lab.runtime.results import PooledArray
 
 __all__ = ["MOST_CONSTANT", "Signature", "kinds_of"]

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.device import Device
-from opencl_lab.pocl import linker_missing, no_room
+from opencl_lab.core.device import Device
+from opencl_lab.drivers.pocl import linker_missing, no_room
 from opencl_lab.runtime.declarations import with_declarations
 
 __all__ = ["UNASKED", "takes_pointers"]

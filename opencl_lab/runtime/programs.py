@@ -16,15 +16,15 @@ from typing import Any
 
 import pyopencl as cl
 
-from opencl_lab.device import Device
-from opencl_lab.errors import BuildError, InvalidConfig, LaunchError
-from opencl_lab.intel import adapted, is_intel_cpu
-from opencl_lab.plan import Launch
-from opencl_lab.pocl import forget_last_built, linker_missing, no_room, restore_cache
-from opencl_lab.queues import MAKING
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.core.plan import Launch
+from opencl_lab.core.queues import MAKING
+from opencl_lab.core.template import Source, render
+from opencl_lab.core.wording import counted
+from opencl_lab.drivers.intel import adapted, is_intel_cpu
+from opencl_lab.drivers.pocl import forget_last_built, linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
-from opencl_lab.template import Source, render
-from opencl_lab.wording import counted
 
 __all__ = ["Programs"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyopencl as cl
 
-from opencl_lab.errors import BuildError
+from opencl_lab.core.errors import BuildError
 
 __all__ = ["is_specific", "reloaded", "specific_ptx"]
 

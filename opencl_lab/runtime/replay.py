@@ -28,7 +28,8 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.queues import check_fork
+from opencl_lab.core.queues import check_fork
+from opencl_lab.core.template import LOOK_INTERVAL
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundSteps
 from opencl_lab.runtime.executable import is_in_order
@@ -39,7 +40,6 @@ from opencl_lab.runtime.kinds import MOST_CONSTANT, Signature
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
 from opencl_lab.runtime.results import PooledArray, memory_of
 from opencl_lab.runtime.session import session_of
-from opencl_lab.template import LOOK_INTERVAL
 from opencl_lab.tuned import database
 
 __all__ = [

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.wording import counted
 from opencl_lab.runtime.arrays import (
     AnyArray,
     check_out,
@@ -20,7 +21,6 @@ from opencl_lab.runtime.arrays import (
     shares_memory,
 )
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.wording import counted
 
 __all__ = ["Rows"]
 

@@ -13,11 +13,11 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.tools
 
-from opencl_lab.device import Device
-from opencl_lab.discovery import device_of
-from opencl_lab.errors import LaunchError
-from opencl_lab.plan import Buffer, Plan, Table, check_plan
-from opencl_lab.queues import MAKING, check_fork
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
+from opencl_lab.core.queues import MAKING, check_fork
+from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room

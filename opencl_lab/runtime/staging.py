@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.plan import ceil_divide, round_up
-from opencl_lab.processes import default_threads
+from opencl_lab.core.plan import ceil_divide, round_up
+from opencl_lab.drivers.processes import default_threads
 
 __all__ = [
     "LEAST",

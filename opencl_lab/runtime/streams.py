@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.device import Device
-from opencl_lab.errors import InvalidProblem
-from opencl_lab.processes import host_memory
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.wording import bytes_of
+from opencl_lab.drivers.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.kept import PATIENCE, free_kept, new_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
-from opencl_lab.wording import bytes_of
 
 __all__ = [
     "LIMIT",

@@ -1,7 +1,7 @@
 """The tuned configurations of this user and of this package, and which of them to use.
 
 The user's own are kept in `data_dir("tuning")`, a file an operation; the
-package ships some in `tuned/data`. `opencl_lab.solver` asks here at every
+package ships some in `tuned/data`. `opencl_lab.ops.solver` asks here at every
 call, so this module lies below it: it knows problems and algorithms only by
 what it asks of them.
 """
@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from opencl_lab.device import Device
-from opencl_lab.paths import data_dir
-from opencl_lab.space import Config
-from opencl_lab.template import kernel_digest
+from opencl_lab.core.device import Device
+from opencl_lab.core.paths import data_dir
+from opencl_lab.core.space import Config
+from opencl_lab.core.template import kernel_digest
 from opencl_lab.tuned import storage
 from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, to_bucket
 from opencl_lab.tuned.storage import (
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class Tunable(Protocol):
-    """What this module needs of an algorithm; `opencl_lab.solver.Algorithm` is one."""
+    """What this module needs of an algorithm; `opencl_lab.ops.solver.Algorithm` is one."""
 
     @property
     def name(self) -> str:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from opencl_lab.device import Device
-from opencl_lab.errors import OclabError
-from opencl_lab.space import Config
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import OclabError
+from opencl_lab.core.space import Config
 from opencl_lab.tuned.renamed import renamed_config, renamed_digest, with_all_sizes
 
 __all__ = [
@@ -29,7 +29,7 @@ SCHEMA = "oclab-tuning/1"
 
 
 class Sized(Protocol):
-    """What this module needs of a problem; `opencl_lab.solver.Problem` is one."""
+    """What this module needs of a problem; `opencl_lab.ops.solver.Problem` is one."""
 
     @property
     def sizes(self) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from opencl_lab.errors import OclabError
-from opencl_lab.paths import data_dir, locked, write_json
+from opencl_lab.core.errors import OclabError
+from opencl_lab.core.paths import data_dir, locked, write_json
 from opencl_lab.tuned.entry import (
     Entry,
     document,

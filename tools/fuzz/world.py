@@ -16,7 +16,7 @@ import pyopencl.tools
 import opencl_lab as ol
 from fuzz.arrays import Arrays, bytes_of
 from fuzz.calls import Call
-from opencl_lab.discovery import select_device
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.session import default_queue
 
 _once: set[str] = set()

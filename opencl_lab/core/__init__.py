@@ -1,0 +1,1 @@
+"""The ground: plans, templates, search spaces, errors. Nothing here asks a device."""

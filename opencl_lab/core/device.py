@@ -1,0 +1,208 @@
+"""What a device is: plain data, so that `plan` functions and their tests make no OpenCL call."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from opencl_lab.core.errors import DeviceNotFound
+
+try:  # whoever knows devices needs it soon, and what is missing is said here in words
+    import pyopencl as cl
+
+    from opencl_lab.core.queues import queue_of
+except ImportError as error:  # it is linked with an ICD loader that is not there, for example
+    raise DeviceNotFound(
+        f"pyopencl cannot be loaded ({error}); `oclab doctor` says what to install"
+    ) from error
+
+__all__ = ["Capabilities", "Device"]
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What kernels may rely on: the driver's claims, corrected by `oclab doctor`.
+
+    Parameters
+    ----------
+    usable : bool
+        A kernel builds, runs and gives the right result at all.
+    fp64, fp16, subgroups, int64_atomics : bool
+        Optional features of OpenCL C that work.
+    inline_ptx : bool
+        Inline NVIDIA PTX assembly compiles and runs.
+    matrix_units : bool
+        Units that multiply small matrices are reached by PTX ``mma.sync``: float16, TF32 and,
+        exactly, float64.
+    warpgroup_matrix_units : bool
+        So are those of whole warpgroups, by ``wgmma``, from programs that are loaded again.
+    declared_memory : int
+        Local memory that kernels may declare themselves, in bytes, where that is more than
+        `local_memory`, which drivers of NVIDIA name; else 0.
+    max_work_group : int
+        Largest work-group that was seen to work, in work-items.
+    local_memory : int
+        Largest local memory that was seen to work, in bytes.
+    vector_bytes : int
+        Widest vector, in bytes, that is safe to pass to a built-in function.
+    barriers_in_loops : bool
+        Barriers inside loops give right results.
+    event_timing : bool
+        Event times agree with the host's clock.
+    forward_progress : bool
+        Work-groups of one launch that have started make progress, whatever others wait for.
+        Taken for granted on GPUs of NVIDIA.
+    visible_writes : bool
+        What a work-group wrote before a fence and an atomic operation is there for a group of
+        the same launch that sees its result. Taken for granted on CPUs, whose caches are
+        coherent, and on GPUs of NVIDIA, where the fence is one of PTX.
+    """
+
+    usable: bool = True
+    fp64: bool = False
+    fp16: bool = False
+    subgroups: bool = False
+    int64_atomics: bool = False
+    inline_ptx: bool = False
+    matrix_units: bool = False
+    warpgroup_matrix_units: bool = False
+    declared_memory: int = 0
+    max_work_group: int = 1
+    local_memory: int = 0
+    vector_bytes: int = 16
+    barriers_in_loops: bool = True
+    event_timing: bool = True
+    forward_progress: bool = False
+    visible_writes: bool = False
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
+
+
+DOUBLE_UNITS = ((8, 0), (9, 0))
+"""Compute capabilities of NVIDIA's GPUs whose matrix units are their fastest in float64."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One OpenCL device: identity, limits and capabilities.
+
+    Memory sizes are in bytes, the clock in MHz; `native_vector_bytes` is the width of the
+    vectors that kernels are compiled to. With `shared_pointers` kernels can
+    read and write any memory of the host in place. `handle` is the
+    `pyopencl.Device`; it is None in records made by hand for tests of plans.
+
+    Records can be pickled. In another process they get the handle of the device that is the same
+    there, by `key` and `spec`, or None.
+    """
+
+    name: str
+    kind: str
+    vendor: str = ""
+    platform: str = ""
+    platform_version: str = ""
+    driver: str = ""
+    c_version: str = ""
+    platform_index: int = 0
+    device_index: int = 0
+    compute_units: int = 1
+    clock: int = 0
+    global_memory: int = 1 << 30
+    max_allocation: int = 1 << 28
+    local_memory: int = 32 << 10
+    constant_memory: int = 64 << 10
+    max_work_group: int = 256
+    max_work_items: tuple[int, ...] = (256, 256, 256)
+    work_group_multiple: int = 1
+    native_vector_bytes: int = 16
+    unified_memory: bool = False
+    shared_pointers: bool = False
+    compute_capability: tuple[int, int] | None = None
+    simulated: bool = False
+    capabilities: Capabilities = field(default_factory=Capabilities)
+    handle: Any = field(default=None, compare=False, repr=False)
+
+    def queue(self, *, profiling: bool = False) -> cl.CommandQueue:
+        """Return one of the library's own two queues on it; both are in order.
+
+        It is the queue of calls with host arrays. So device arrays that are made on it share its
+        order and memory with them.
+
+        Parameters
+        ----------
+        profiling : bool
+            Whether its events tell times, which makes each launch take longer on some drivers.
+
+        Returns
+        -------
+        pyopencl.CommandQueue
+            The same one at each call.
+
+        Raises
+        ------
+        LaunchError
+            If there can be none, as in a process that was forked after OpenCL had started.
+        DeviceNotFound
+            If this is the record of a device that is not here.
+        """
+        if self.handle is None:
+            raise DeviceNotFound(f"{self} is the record of a device that is not here")
+        return queue_of(self.handle, profiling)
+
+    @property
+    def has_double_units(self) -> bool:
+        """Whether matrix units, where there are any, are faster than other units in float64."""
+        return self.compute_capability in DOUBLE_UNITS
+
+    @property
+    def aligns_vectors(self) -> bool:
+        """Whether vectors in its memory are aligned where rows are whole vectors.
+
+        Buffers of OpenCL and parts of them are, to their largest type; what is the host's own
+        memory need not be.
+        """
+        return not (self.kind == "cpu" or self.unified_memory or self.shared_pointers)
+
+    @property
+    def key(self) -> str:
+        """Canonical name of device and driver, used by every cache and database."""
+        parts = (self.kind, self.platform, f"{self.name} {self.compute_units}cu", self.driver)
+        return "/".join(_slug(part) for part in parts)
+
+    @property
+    def architecture(self) -> str:
+        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty.
+
+        For CPUs it is the runtime and the vectors that it compiles to.
+        """
+        if self.kind == "cpu" and self.platform:
+            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}"
+        if self.compute_capability is None:
+            return ""
+        return "sm_{}{}".format(*self.compute_capability)
+
+    @property
+    def spec(self) -> str:
+        """The ``platform:device`` numbers that select exactly this device."""
+        return f"{self.platform_index}:{self.device_index}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record as JSON-able values, with its key and spec."""
+        record = {
+            item.name: getattr(self, item.name)
+            for item in fields(self)
+            if item.name not in ("handle", "capabilities")
+        }
+        record["max_work_items"] = list(self.max_work_items)
+        if self.compute_capability is not None:
+            record["compute_capability"] = list(self.compute_capability)
+        record["architecture"] = self.architecture
+        record["capabilities"] = {
+            item.name: getattr(self.capabilities, item.name) for item in fields(Capabilities)
+        }
+        return {"key": self.key, "spec": self.spec, **record}
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind}, {self.platform}, driver {self.driver})"

@@ -1,0 +1,174 @@
+"""What plans of all kernels have in common: types in OpenCL C, indices, rules, what devices lack.
+
+It lies below the operations and the FFT planner, which share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Argument, Launch, round_up
+from opencl_lab.core.space import Constraint, Value
+
+__all__ = [
+    "C_TYPES",
+    "INDEX_LIMIT",
+    "VECTOR_WIDTHS",
+    "WORD_TYPES",
+    "c_type",
+    "divides",
+    "host_c_type",
+    "index_type",
+    "item_launch",
+    "lacks_barriers",
+    "lacks_groups",
+    "lacks_type",
+    "largest_power",
+    "not_negative",
+    "one_of",
+    "positive",
+    "power_of_two",
+    "real_type",
+    "vector_width",
+    "word_size",
+]
+
+C_TYPES = {
+    "bool": "uchar",
+    "int8": "char",
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "int32": "int",
+    "uint32": "uint",
+    "int64": "long",
+    "uint64": "ulong",
+    "float16": "half",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+"""OpenCL C types of NumPy's, by the names of the latter."""
+WORD_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+"""OpenCL C types in which elements of so many bytes are moved as they are."""
+HOST_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
+"""C types that are not named as NumPy's with ``_t`` behind."""
+VECTOR_WIDTHS = (1, 2, 4, 8, 16)
+"""Elements of a vector of OpenCL C, and of a plain number."""
+INDEX_LIMIT = 1 << 31
+"""Fewer elements are indexed with 32 bits: an index may lie a tile of any size behind the last."""
+
+
+def c_type(dtype: Any) -> str:
+    """Return the OpenCL C type of a NumPy dtype or scalar type, such as ``uint`` for uint32."""
+    return C_TYPES[np.dtype(dtype).name]
+
+
+def real_type(dtype: Any) -> str:
+    """Return the OpenCL C type of a floating-point or complex number's parts."""
+    return c_type(dtype).removesuffix("2")
+
+
+def host_c_type(dtype: Any) -> str:
+    """Return the C type of a dtype, for code that the host's compiler builds."""
+    name = np.dtype(dtype).name
+    return HOST_TYPES.get(name, f"{name}_t")
+
+
+def word_size(nbytes: int) -> int:
+    """Return the size of the longest word that divides an element of `nbytes`."""
+    return next(size for size in sorted(WORD_TYPES, reverse=True) if not nbytes % size)
+
+
+def index_type(count: int) -> Any:
+    """Return the NumPy type that indexes `count` elements in a kernel: uint32 or uint64."""
+    return np.uint32 if count < INDEX_LIMIT else np.uint64
+
+
+def largest_power(*limits: int) -> int:
+    """Return the largest power of two that is above none of `limits`, at least 1."""
+    return 1 << max(1, min(limits)).bit_length() - 1
+
+
+def item_launch(
+    template: str,
+    kernel: str,
+    items: int,
+    params: Mapping[str, Any],
+    arguments: Mapping[str, Argument],
+) -> Launch:
+    """Return a launch of so many items, in whole groups of ``WG_SIZE``; the kernel guards the rest.
+
+    Parameters
+    ----------
+    template, kernel : str
+    items : int
+    params : mapping
+        Of the template; ``WG_SIZE`` is one of them.
+    arguments : mapping
+        Of the kernel.
+    """
+    wg_size = int(params["WG_SIZE"])
+    return Launch(template, kernel, params, (round_up(items, wg_size),), (wg_size,), arguments)
+
+
+def positive(name: str) -> Constraint:
+    """Require a parameter to be positive."""
+    return Constraint(lambda c: c.integer(name) > 0, f"{name} must be positive")
+
+
+def not_negative(name: str) -> Constraint:
+    """Require a parameter to be zero or positive."""
+    return Constraint(lambda c: c.integer(name) >= 0, f"{name} must not be negative")
+
+
+def power_of_two(name: str) -> Constraint:
+    """Require a parameter to be a power of two."""
+    return Constraint(
+        lambda c: c.integer(name) > 0 and not c.integer(name) & (c.integer(name) - 1),
+        f"{name} must be a power of two",
+    )
+
+
+def divides(divisor: str, number: str, why: str) -> Constraint:
+    """Require one parameter to divide another, for a reason that completes the sentence."""
+    return Constraint(
+        lambda c: c.integer(number) % c.integer(divisor) == 0,
+        f"{divisor} must divide {number}: {why}",
+    )
+
+
+def one_of(name: str, values: Collection[Value]) -> Constraint:
+    """Require a parameter to be one of several values."""
+    *most, last = map(str, values)
+    return Constraint(lambda c: c[name] in values, f"{name} must be {', '.join(most)} or {last}")
+
+
+def vector_width(name: str, widths: tuple[int, ...] = VECTOR_WIDTHS) -> Constraint:
+    """Require a parameter to be a width of vectors, one of `widths`."""
+    reason = one_of(name, widths).reason.replace("must be", "must be a width of OpenCL's vectors:")
+    return Constraint(lambda c: c[name] in widths, reason)
+
+
+def lacks_type(device: Device, dtype: Any) -> str | None:
+    """Return why a device does no arithmetic in a dtype, real or complex, or None if it does."""
+    if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
+        return "the device has no double precision"
+    return None
+
+
+def lacks_barriers(device: Device) -> str | None:
+    """Return why a device runs no kernels with barriers in loops, or None if it does."""
+    if device.capabilities.barriers_in_loops:
+        return None
+    return "barriers in loops do not work on the device"
+
+
+def lacks_groups(device: Device) -> str | None:
+    """Return why a form whose items share work does not run, or None: CPUs get groups of one."""
+    return None if device.kind == "cpu" else lacks_barriers(device)

@@ -1,0 +1,328 @@
+"""Where opencl_lab keeps files of its own, and how it writes these and a user's safely."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import math
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.wording import size_text
+
+__all__ = [
+    "cache_dir",
+    "check_target",
+    "data_dir",
+    "free_bytes",
+    "locked",
+    "read_json",
+    "replace_file",
+    "write_json",
+    "write_target",
+]
+
+SMALL = 1 << 14  # bytes of a table, about
+MOST_LINKS = 40  # to follow, as on Linux
+UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def cache_dir(*parts: str) -> Path:
+    """Return a folder for files that can be rebuilt at any time.
+
+    `$OCLAB_CACHE_DIR` overrides the platform's usual place. The folder is not
+    created here; writers do that.
+    """
+    root = os.environ.get("OCLAB_CACHE_DIR") or platformdirs.user_cache_dir("opencl_lab", False)
+    return Path(root, *parts)
+
+
+def data_dir(*parts: str) -> Path:
+    """Return a folder for what a user would miss, such as the results of tuning.
+
+    `$OCLAB_DATA_DIR` overrides the platform's usual place. The folder is not
+    created here; writers do that.
+    """
+    root = os.environ.get("OCLAB_DATA_DIR") or platformdirs.user_data_dir("opencl_lab", False)
+    return Path(root, *parts)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep out every other process and thread that asks for the lock of `path`.
+
+    The lock is a file beside `path`, so that `path` itself can be replaced; it
+    ends with the process that holds it. It cannot be taken twice: not reentrant.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_name(f".{path.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path, whose content becomes that of `path` on success.
+
+    Readers in other processes see the old file or the new one, never a part;
+    an error or an interrupt leaves `path` as it was. Symbolic links are followed,
+    and a file that is there keeps its owner and its mode.
+
+    What cannot be replaced is written where it is, as any program would: devices,
+    pipes, files with several names, and those in folders that cannot be written to.
+    Readers may then see a part, but a full disk leaves such a file as it was, too.
+
+    Raises
+    ------
+    OSError
+        If `path` cannot be written to.
+    """
+    descriptor = _descriptor(path)
+    target = Path(os.path.realpath(path))
+    status = None
+    if descriptor is None:
+        with suppress(FileNotFoundError):
+            status = target.stat()
+    in_place = descriptor is not None or (status is not None and not _replaceable(target, status))
+    temporary = None if in_place else _beside(target, path.suffix, status)
+    if temporary is None:
+        in_place = True
+        handle, name = tempfile.mkstemp(prefix="oclab-", suffix=path.suffix)
+        os.close(handle)
+        temporary = Path(name)
+    try:
+        yield temporary
+        if not in_place:
+            try:
+                temporary.replace(target)
+            except OSError:  # a mount point; or another's file where only that is protected
+                if status is None:
+                    raise
+                in_place = True
+        if in_place:
+            _copy_into(temporary, target, descriptor)
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return which of its own open files this process is to write to, such as 1 for `/dev/stdout`.
+
+    To open that anew would begin at its start, and cut off what was printed.
+    """
+    own = {os.path.realpath("/proc/self/fd"), "/dev/fd"}
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder in own and path.name.isdecimal():
+            return int(path.name)
+        try:
+            path = Path(folder, path.readlink())
+        except OSError:  # no link, or nothing at all
+            return None
+    return None
+
+
+def _replaceable(target: Path, status: os.stat_result) -> bool:
+    """Return whether a new file may take the place of one that is there.
+
+    Raises
+    ------
+    OSError
+        If it can be written to in no way.
+    """
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if stat.S_ISSOCK(status.st_mode):
+        raise OSError(errno.ENXIO, "it is a socket, which cannot be written to like a file")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, "it may not be changed")
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+
+
+def _beside(target: Path, suffix: str, status: os.stat_result | None) -> Path | None:
+    """Make an empty file beside `target`, with the owner and mode of that; None if it cannot be."""
+    temporary = target.with_name(f".oclab-{secrets.token_hex(8)}{suffix}")
+    mode = 0o666 if status is None else 0o600  # the umask applies by itself
+    try:
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
+    except OSError:
+        if status is None:
+            raise
+        return None
+    os.close(handle)
+    if status is not None:
+        try:
+            shutil.copystat(target, temporary)  # with access control lists; before any content
+            made = temporary.stat()
+            if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
+                os.chown(temporary, status.st_uid, status.st_gid)
+                temporary.chmod(stat.S_IMODE(status.st_mode))
+        except OSError:
+            temporary.unlink()
+            return None
+    return temporary
+
+
+def _copy_into(source: Path, target: Path, descriptor: int | None) -> None:
+    """Write the content of a file into one that is there, or that this process has open.
+
+    A regular file keeps its old content where the disk has no room for the new one.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written to, or its disk has no room.
+    """
+    if descriptor is None:
+        handle = os.open(target, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    else:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        handle = os.dup(descriptor)
+    with os.fdopen(handle, "wb") as file, source.open("rb") as content:
+        whole = descriptor is None and stat.S_ISREG(os.fstat(handle).st_mode)
+        size = os.fstat(content.fileno()).st_size
+        if whole:
+            _reserve(handle, size)
+        shutil.copyfileobj(content, file)
+        if whole:
+            file.truncate(size)
+
+
+def _reserve(handle: int, size: int) -> None:
+    """Make sure of the room for `size` bytes in an open file, whose content stays as it is.
+
+    Raises
+    ------
+    OSError
+        If there is no such room. The file is as long as before.
+    """
+    before = os.fstat(handle).st_size
+    if not size or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        os.ftruncate(handle, before)
+        if error.errno in NO_ROOM:  # and not that the file system cannot do it
+            raise
+
+
+@contextmanager
+def write_target(path: Path) -> Iterator[Path]:
+    """Do what `replace_file` does for a file that the user has named.
+
+    Raises
+    ------
+    InvalidProblem
+        If it cannot be written.
+    """
+    try:
+        with replace_file(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidProblem:
+    return InvalidProblem(f"cannot write {path}: {error.strerror or error}")
+
+
+def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
+    """Check early, before the work, that `write_target` could put `size` bytes at `path`.
+
+    Parameters
+    ----------
+    path : Path
+    size : int
+    whole : bool
+        Whether it must be a file that a new one can replace, or none yet.
+
+    Raises
+    ------
+    InvalidProblem
+        If it cannot be written to, or its disk has no room.
+    """
+    try:
+        _check_target(path, size, whole)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _check_target(path: Path, size: int, whole: bool) -> None:
+    descriptor = _descriptor(path)
+    if whole and descriptor is not None:
+        raise OSError(errno.EINVAL, UNLIKE_FILES)
+    if descriptor is not None:
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "it is open for reading only")
+        return
+    target = Path(os.path.realpath(path))
+    folder = target.parent if path.is_symlink() else path.parent
+    status = None
+    with suppress(FileNotFoundError, NotADirectoryError):
+        status = target.stat()
+    in_place = status is not None and not _replaceable(target, status)
+    if whole and in_place:
+        raise OSError(errno.EINVAL, UNLIKE_FILES)
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        return  # what is handed on takes no room
+    if not folder.is_dir():
+        raise OSError(errno.ENOENT, f"the folder {folder} does not exist")
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        if status is None:
+            why = f"nothing can be made in the folder {folder} ({error.strerror})"
+            raise OSError(error.errno, why) from error
+        if whole:
+            why = f"the folder {folder} cannot be written to, so nothing can take its place"
+            raise OSError(error.errno, why) from error
+        in_place = True
+    free = free_bytes(folder)
+    if in_place and status is not None:
+        free += status.st_size  # which is given up first
+    if free < size:
+        needs, has = size_text(size), size_text(free)
+        raise OSError(errno.ENOSPC, f"it needs {needs}, and the disk has {has} left")
+
+
+def free_bytes(folder: Path) -> float:
+    """Return how much may still be written to the disk of a folder; infinity if nobody knows."""
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return math.inf
+    if not status.f_blocks:  # what some network and virtual file systems say
+        return math.inf
+    return status.f_frsize * (status.f_bavail if os.geteuid() else status.f_bfree)
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write `document` as JSON to `path` atomically, creating the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replace_file(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
+
+
+def read_json(path: Path) -> Any | None:
+    """Return the document in `path`, or None when it is missing or corrupt."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,83 @@
+"""The library's own queues, and whether OpenCL works in this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cache
+from typing import Any
+
+import pyopencl as cl
+
+from opencl_lab.core.errors import LaunchError
+
+__all__ = ["MAKING", "check_fork", "is_forked", "note_start", "queue_of"]
+
+# Two threads at once would each make a session or a queue, and pyopencl, which
+# generates code for each new kernel object, warns of a clash.
+MAKING = threading.RLock()
+
+# The threads of a driver do not come along into a forked process, which waits for them for ever.
+_started = _forked = False
+
+
+def note_start() -> None:
+    """Remember that drivers have started."""
+    global _started
+    _started = True
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _started
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def is_forked() -> bool:
+    """Return whether this process was forked after OpenCL had started: drivers fail in it."""
+    return _forked
+
+
+def check_fork() -> None:
+    """Check that drivers work in this process.
+
+    Raises
+    ------
+    LaunchError
+        If it was forked after OpenCL had started.
+    """
+    if _forked:
+        raise LaunchError(
+            "this process was forked after OpenCL had started, and drivers do not survive that; "
+            "start processes by multiprocessing's 'spawn' or 'forkserver', or fork before the "
+            "first use of opencl_lab"
+        )
+
+
+@cache
+def _context(handle: Any) -> cl.Context:
+    """Return the library's own context, which not every driver's queue keeps alive."""
+    try:
+        return cl.Context([handle])
+    except cl.Error as error:
+        raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
+
+
+@cache
+def _queue(handle: Any, profiling: bool) -> cl.CommandQueue:
+    try:
+        context = _context(handle)
+        if not profiling:
+            return cl.CommandQueue(context, handle)  # PoCL takes the whole device for its part
+        return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
+    except cl.Error as error:
+        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
+
+
+def queue_of(handle: cl.Device, profiling: bool) -> cl.CommandQueue:
+    """Return one of the library's own two queues on a device; see `Device.queue`."""
+    check_fork()
+    with MAKING:
+        return _queue(handle, profiling)

@@ -1,0 +1,219 @@
+"""Strict rendering of Mako templates into OpenCL C, and what a template is at this moment.
+
+Files may change while a process runs, which is how kernels are written: nothing that was made of
+a template is used once its text, or that of a file it includes, is another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mako.exceptions import MakoException, text_error_template
+from mako.lookup import TemplateLookup
+from mako.template import Template
+
+from opencl_lab.core.errors import BuildError
+
+__all__ = ["Source", "declared", "kernel_digest", "recent_digest", "render"]
+
+ROOT = Path(str(files("clkernels")))
+DIGEST_LENGTH = 16
+UNREAD = re.compile(r"<%(doc|text)\b[^>]*>.*?</%\1>|^\s*##[^\n]*$", re.DOTALL | re.MULTILINE)
+TAG = re.compile(r"""<%(?:include|namespace|inherit)\b((?:"[^"]*"|'[^']*'|[^>"'])*)>""")
+FILE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
+LOOK_INTERVAL = 0.1
+"""Seconds between two looks at the package's own files on the way of every call."""
+
+_Stamp: TypeAlias = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rendered OpenCL C, the template it came from and the digest that names it in caches."""
+
+    template: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The digest of templates, and by what to see that one of their files has changed."""
+
+    digest: str
+    stamps: Mapping[Path, _Stamp]
+    own: bool
+    """Whether all of them are the package's own."""
+
+    @property
+    def current(self) -> bool:
+        try:
+            return all(_stamp(path) == stamp for path, stamp in self.stamps.items())
+        except OSError:
+            return False
+
+
+_contents: dict[tuple[str, ...], _Content] = {}
+_looked: dict[tuple[str, ...], float] = {}
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def _folders(template: str) -> tuple[Path, ...]:
+    """Return where a template finds what it includes: beside itself, then in the package."""
+    path = Path(template)
+    return (path.parent, ROOT) if path.is_absolute() else (ROOT,)
+
+
+def _included(path: Path, text: str) -> list[str]:
+    """Return the names of the files that a template includes."""
+    tags = (dict(FILE.findall(tag)) for tag in TAG.findall(UNREAD.sub("", text)))
+    names = [tag["file"][1:-1] for tag in tags if "file" in tag]
+    for name in names:
+        if "${" in name:  # what it includes would not be known before it is rendered
+            raise BuildError(f"template {path} includes {name}: name the file, without ${{}}")
+    return names
+
+
+def _read(templates: tuple[str, ...]) -> _Content:
+    digest, stamps = hashlib.sha256(), dict[Path, _Stamp]()
+    waiting = [(ROOT / name, _folders(name)) for name in templates]  # absolute paths stay so
+    while waiting:
+        path, folders = waiting.pop(0)
+        if path in stamps:
+            continue
+        try:
+            stamps[path] = _stamp(path)  # before the text: a change between them is seen
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise BuildError(f"template {path} cannot be read: {error}") from error
+        digest.update(f"{len(text)}\n{text}".encode())
+        for included in _included(path, text) if path.suffix == ".mako" else ():
+            places = folders if included.startswith("/") else (path.parent, *folders)
+            paths = [place / included.lstrip("/") for place in places]
+            found = next((item for item in paths if item.is_file()), paths[-1])
+            waiting.append((found, folders))
+    own = all(path.is_relative_to(ROOT) for path in stamps)
+    return _Content(digest.hexdigest()[:DIGEST_LENGTH], stamps, own)
+
+
+def kernel_digest(templates: tuple[str, ...]) -> str:
+    """Return a digest of template files, and of all that they include, as they are now.
+
+    Parameters
+    ----------
+    templates : tuple of str
+        As `render` takes them.
+
+    Raises
+    ------
+    BuildError
+        If a template cannot be read.
+    """
+    known = _contents.get(templates)
+    if known is None or not known.current:
+        known = _read(templates)
+    _looked[templates] = time.monotonic()  # first: another thread that finds the one has both
+    _contents[templates] = known
+    return known.digest
+
+
+def recent_digest(templates: tuple[str, ...]) -> str:
+    """Return `kernel_digest`, which for the package's own files may be a tenth of a second old."""
+    known = _contents.get(templates)
+    if known is not None and known.own and time.monotonic() < _looked[templates] + LOOK_INTERVAL:
+        return known.digest
+    return kernel_digest(templates)
+
+
+@lru_cache(maxsize=256)
+def _compiled(name: str, digest: str) -> Template:
+    """Return a compiled template; `digest` tells its versions, and those of its parts, apart."""
+    # Undefined names must not render as text into a kernel.
+    folders = [str(folder) for folder in _folders(name)]
+    lookup = TemplateLookup(folders, strict_undefined=True, filesystem_checks=False)
+    return lookup.get_template(f"/{Path(name).name if Path(name).is_absolute() else name}")
+
+
+def _declared(template: Template) -> tuple[set[str], set[str]]:
+    """Return the names that `<%page args>` declares: all, and those without a default."""
+    parameters = inspect.signature(template.module.render_body).parameters.values()
+    named = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.name != "context"]
+    return {p.name for p in named}, {p.name for p in named if p.default is p.empty}
+
+
+@contextmanager
+def _build_errors(template: str) -> Iterator[None]:
+    """Turn what Mako raises into errors that name the template."""
+    try:
+        yield
+    except BuildError:
+        raise
+    except NameError as error:
+        hint = "the line <%page args=...> declares what a template takes"
+        raise BuildError(f"template {template} did not render: {error}; {hint}") from error
+    except (MakoException, OSError) as error:
+        raise BuildError(f"template {template} did not render: {error}") from error
+    except Exception as error:
+        log = text_error_template().render_unicode()
+        raise BuildError(f"template {template} failed: {error!r}", log=log) from error
+
+
+def declared(template: str) -> tuple[set[str], set[str]]:
+    """Return the names that ``<%page args>`` declares: all, and those without a default.
+
+    Raises
+    ------
+    BuildError
+        If the template is missing or malformed.
+    """
+    with _build_errors(template):
+        return _declared(_compiled(template, kernel_digest((template,))))
+
+
+def render(template: str, params: Mapping[str, Any]) -> Source:
+    """Render a template with exactly the arguments that it declares.
+
+    Parameters
+    ----------
+    template : str
+        Path below ``clkernels/``, or an absolute path for a file of the user's own, whose text
+        stays as it is if it does not end in ``.mako``.
+    params : mapping
+        Value of every name in the template's ``<%page args="..."/>``.
+
+    Raises
+    ------
+    BuildError
+        If the template is missing or malformed, an argument is missing, unknown,
+        or a name in the body is not declared.
+    """
+    with _build_errors(template):
+        path = Path(template)
+        if path.is_absolute() and path.suffix != ".mako":
+            return Source(template, path.read_text(encoding="utf-8"))
+        compiled = _compiled(template, kernel_digest((template,)))
+        known, required = _declared(compiled)
+        missing, unknown = sorted(required - set(params)), sorted(set(params) - known)
+        if missing or unknown:
+            problems = [f"missing {', '.join(missing)}"] if missing else []
+            problems += [f"unknown {', '.join(unknown)}"] if unknown else []
+            raise BuildError(f"template {template}: arguments {' and '.join(problems)}")
+        return Source(template, compiled.render_unicode(**params))

@@ -1,0 +1,1 @@
+"""Which devices there are, and how their drivers are found, repaired and cached."""

@@ -1,0 +1,243 @@
+"""The library's caches: folders that nobody else can write to, and what may be deleted there."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from opencl_lab.core.paths import cache_dir, free_bytes, read_json
+from opencl_lab.core.wording import size_text
+from opencl_lab.drivers.pocl_target import TARGETS
+
+__all__ = [
+    "danger",
+    "make_section",
+    "own_or_root",
+    "private_folder",
+    "remove_section",
+    "section_files",
+    "section_folder",
+    "sections",
+    "temporary_folder",
+    "usable_folder",
+]
+
+ROOT = 0
+UNKNOWN_OWNER = 65534  # whom a container shows for users that it does not know
+OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+ADVICE = (
+    "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
+    "POCL_CACHE_DIR to folders that are yours alone"
+)
+REPORT_FIELDS = {"key", "version", "date", "capabilities", "peaks", "probes"}
+EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
+
+_log = logging.getLogger(__name__)
+_said: set[Path] = set()
+
+
+# ----------------------------------------------------------------- what is ours
+
+
+def _is_library(path: Path) -> bool:
+    return bool(
+        re.fullmatch(r"\w+-[0-9a-f]{20}-[0-9a-f]{20}\.so", path.name)
+        or re.fullmatch(r"compiler-[0-9a-f]{20}\.json", path.name)
+        or (re.fullmatch(r"\.build-[a-z0-9_]{8}", path.name) and path.is_dir())
+        or _is_temporary(path)
+    )
+
+
+def _is_report(path: Path) -> bool:
+    report = read_json(path) if path.suffix == ".json" else None
+    return _is_temporary(path) or (
+        isinstance(report, dict)
+        and {*report} | {"peaks"} == REPORT_FIELDS  # older versions measured no peaks
+        and isinstance(report["capabilities"], dict)
+        and isinstance(report["probes"], list)
+    )
+
+
+def _is_of_pocl(path: Path) -> bool:
+    if re.fullmatch(r"[A-P]{2}", path.name) and path.is_dir():
+        return all(re.fullmatch(r"[A-P]{30,}", item.name) for item in path.iterdir())
+    of_ours = r"checked(\.json)?|temp(file|dir)_\w{6}(\.\w+)*|_UNCACHED"  # or PoCL's
+    return _is_temporary(path) or bool(re.fullmatch(of_ours, path.name))
+
+
+def _is_of_drivers(path: Path) -> bool:
+    return path.is_dir() and bool(re.fullmatch(r"drivers-[0-9a-f]{20}|\.drivers-\w{8}", path.name))
+
+
+def _is_temporary(path: Path) -> bool:
+    return bool(re.fullmatch(r"\.oclab-[0-9a-f]{16}\.\w+", path.name))
+
+
+SECTIONS: dict[str, Callable[[Path], bool]] = {
+    "c": _is_library,
+    "doctor": _is_report,
+    "icd": _is_of_drivers,
+    "pocl": _is_of_pocl,
+}
+"""The folders in the cache, and how files of the library differ there from a user's."""
+
+
+def sections() -> list[str]:
+    """Return which sections are there."""
+    return [name for name in SECTIONS if any(_entries(name))]
+
+
+def _entries(section: str) -> Iterator[Path]:
+    """Yield what the library, or PoCL for it, has put into a section; links are not followed."""
+    for folder in _folders(section):
+        for path in sorted(folder.iterdir()):
+            if not path.is_symlink() and SECTIONS[section](path):
+                yield path
+
+
+def _folders(section: str) -> list[Path]:
+    """Return the folder of a section, and those in it for kinds of processors."""
+    top = cache_dir(section)
+    inner = [top / target for target in TARGETS] if section == "pocl" else []
+    return [
+        folder
+        for folder in (top, *inner)
+        if folder.is_dir() and not folder.is_symlink() and not top.is_symlink()
+    ]
+
+
+def section_files(section: str) -> list[Path]:
+    """Return the files of the library in a section."""
+    return [
+        file
+        for path in _entries(section)
+        for file in ([path] if not path.is_dir() else path.rglob("*"))
+        if file.is_file()
+    ]
+
+
+def remove_section(section: str) -> None:
+    """Delete what the library has put into a section, and the folder if nothing else is there."""
+    for path in list(_entries(section)):
+        with suppress(FileNotFoundError):  # another process clears it too
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    for folder in reversed(_folders(section)):
+        with suppress(OSError):  # a user's own files are left
+            folder.rmdir()
+
+
+# ------------------------------------------------------------ whom it belongs to
+
+
+def private_folder(folder: Path) -> None:
+    """Make a folder, and those above that are missing, for its owner alone.
+
+    Raises
+    ------
+    OSError
+        If that cannot be.
+    """
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_section(name: str) -> Path:
+    """Make the folder of a section of the cache; see `private_folder`."""
+    assert name in SECTIONS
+    folder = cache_dir(name)
+    private_folder(folder)
+    return folder
+
+
+def own_or_root(status: os.stat_result) -> bool:
+    """Return whether a file belongs to the user of this process, or to root."""
+    return status.st_uid in (ROOT, os.geteuid())
+
+
+def danger(path: Path) -> str | None:
+    """Return who else could write to a file or into a folder, or None.
+
+    Others must not be able to replace a folder above it either: where
+    they can write, the sticky bit protects what is ours. Nobody gets into folders below
+    one of ours that others cannot enter; a file may have been opened before that was so.
+    """
+    path = path.resolve()
+    found = None
+    for place in (path, *path.parents):
+        status, above = place.stat(), place != path
+        if not own_or_root(status) and not (above and status.st_uid == UNKNOWN_OWNER):
+            return f"{place} belongs to another user"
+        if above and status.st_uid == os.geteuid() and not status.st_mode & OTHERS_ENTER:
+            found = None
+        if status.st_mode & OTHERS_WRITE and not (above and status.st_mode & stat.S_ISVTX):
+            found = found or f"others can write to {place}"
+            if not stat.S_ISDIR(status.st_mode):
+                return found
+    return found
+
+
+def usable_folder(folder: Path, room: int) -> Path:
+    """Return a folder for compiled code: `folder`, or a temporary one if that will not do.
+
+    Parameters
+    ----------
+    folder : Path
+        Made for its owner alone where it is missing. It will not do if it cannot be
+        written to, and, with a warning, if others can write to it or it has no room.
+    room : int
+        Bytes that its disk must have left, if that of temporary files has them.
+    """
+    try:
+        private_folder(folder)
+        folder = folder.resolve()  # what is looked at, whatever becomes of links
+        why = danger(folder)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return temporary_folder(folder)
+    if why is not None:
+        return temporary_folder(folder, f"{why}; {ADVICE}")
+    free = free_bytes(folder)
+    if free < room <= free_bytes(Path(tempfile.gettempdir())):
+        return temporary_folder(folder, f"its disk has {size_text(free)} left")
+    return folder
+
+
+def section_folder(name: str, room: int) -> Path:
+    """Return a folder for compiled code, that of a section or a temporary one."""
+    folder = usable_folder(cache_dir(name), room)
+    with suppress(OSError):
+        if folder.stat().st_mode & EVERYBODY:  # an older version has made it
+            folder.chmod(0o700)
+    return folder
+
+
+def temporary_folder(instead_of: Path, why: str = "") -> Path:
+    """Return a private folder that ends with this process, one for each that it replaces.
+
+    Why it is needed is said on standard error, once.
+    """
+    if why and instead_of not in _said:
+        _said.add(instead_of)
+        _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
+    return _temporary_folder(instead_of)
+
+
+@cache
+def _temporary_folder(instead_of: Path) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")).resolve()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

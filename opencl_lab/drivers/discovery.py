@@ -1,0 +1,408 @@
+"""Which OpenCL devices there are, and which one is used."""
+
+from __future__ import annotations
+
+import copyreg
+import os
+import re
+import sys
+import threading
+import warnings
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from numbers import Integral
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from opencl_lab.core.device import Capabilities, Device  # first: it says why pyopencl does not load
+
+# isort: split
+import pyopencl as cl
+
+from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.paths import cache_dir, read_json
+from opencl_lab.core.queues import check_fork, note_start
+from opencl_lab.drivers import intel
+from opencl_lab.drivers.pocl import prepare_cache
+from opencl_lab.drivers.pocl_target import repair_target
+
+__all__ = [
+    "KINDS",
+    "DeviceFallbackWarning",
+    "DeviceSpec",
+    "Selection",
+    "choose_device",
+    "device_of",
+    "devices",
+    "probe_file",
+    "select_device",
+]
+
+DeviceSpec: TypeAlias = str | int | Device | None
+"""What `select_device` takes."""
+KINDS = ("gpu", "accelerator", "cpu")
+LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
+DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
+"""KiB that a kernel may declare, by compute capability; the driver names the 48 of old devices."""
+SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
+INSTALL_HINT = (
+    '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'
+)
+
+
+class DeviceFallbackWarning(UserWarning):
+    """Nobody asked for a CPU, but no GPU or accelerator was found."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A chosen device and, in words, why it was chosen."""
+
+    device: Device
+    reason: str
+    fallback: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the device as JSON-able values, with the reason."""
+        return {**self.device.as_dict(), "reason": self.reason}
+
+    def __str__(self) -> str:
+        return f"{self.device}: {self.reason}"
+
+
+def probe_file(key: str) -> Path:
+    """Return the file in which `oclab doctor` stores what it found on the device `key`."""
+    return cache_dir("doctor", re.sub(r"[^a-z0-9.]+", "-", key) + ".json")
+
+
+def _probed(device: Device) -> Device:
+    """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
+    report = read_json(probe_file(device.key))
+    if not isinstance(report, dict) or report.get("key") != device.key:
+        return device
+    found = report.get("capabilities")
+    if not isinstance(found, dict):
+        return device
+    known = {
+        item.name: found[item.name]
+        for item in fields(Capabilities)
+        if type(found.get(item.name)) is type(getattr(device.capabilities, item.name))
+        and found[item.name] >= LEAST.get(item.name, 0)
+    }
+    return replace(device, capabilities=replace(device.capabilities, **known))
+
+
+def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
+    """Return an optional property of a device, `default` where the driver has none."""
+    try:
+        return getattr(handle, name)
+    except (cl.Error, AttributeError):
+        return default
+
+
+def _kind(type_bits: int) -> tuple[str, bool]:
+    """Return the kind of a device and whether it is a simulator.
+
+    A real device has one type; Oclgrind claims all of them at once.
+    """
+    bits = {
+        "gpu": cl.device_type.GPU,
+        "accelerator": cl.device_type.ACCELERATOR,
+        "cpu": cl.device_type.CPU,
+    }
+    claimed = [kind for kind, bit in bits.items() if type_bits & bit]
+    if len(claimed) > 1:
+        return "cpu", True
+    return (claimed[0] if claimed else "accelerator"), False
+
+
+def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device:
+    platform = handle.platform
+    repair_target(platform.version, handle.int_ptr)
+    extensions = set(handle.extensions.split())
+    kind, simulated = _kind(handle.type)
+    capability = None
+    if "cl_nv_device_attribute_query" in extensions:
+        major = _info(handle, "compute_capability_major_nv")
+        minor = _info(handle, "compute_capability_minor_nv", 0)
+        capability = None if major is None else (int(major), int(minor))
+    multiple = _info(handle, "warp_size_nv") or _info(
+        handle, "preferred_work_group_size_multiple", 1
+    )
+    subgroups = int(_info(handle, "max_num_sub_groups", 0) or 0)
+    device = Device(
+        name=handle.name.strip(),
+        kind=kind,
+        vendor=handle.vendor.strip(),
+        platform=platform.name.strip(),
+        platform_version=platform.version.strip(),
+        driver=handle.driver_version.strip(),
+        c_version=handle.opencl_c_version.strip(),
+        platform_index=platform_index,
+        device_index=device_index,
+        compute_units=handle.max_compute_units,
+        clock=handle.max_clock_frequency,
+        global_memory=handle.global_mem_size,
+        max_allocation=handle.max_mem_alloc_size,
+        local_memory=handle.local_mem_size,
+        constant_memory=handle.max_constant_buffer_size,
+        max_work_group=handle.max_work_group_size,
+        max_work_items=tuple(handle.max_work_item_sizes),
+        work_group_multiple=int(multiple or 1),
+        native_vector_bytes=4 * int(_info(handle, "native_vector_width_float", 0) or 4),
+        unified_memory=bool(_info(handle, "host_unified_memory", kind == "cpu")),
+        shared_pointers=bool(
+            int(_info(handle, "svm_capabilities", 0) or 0)
+            & cl.device_svm_capabilities.FINE_GRAIN_SYSTEM
+        ),
+        compute_capability=capability,
+        simulated=simulated,
+        capabilities=Capabilities(
+            fp64="cl_khr_fp64" in extensions or bool(_info(handle, "double_fp_config", 0)),
+            fp16="cl_khr_fp16" in extensions,
+            subgroups=subgroups > 0 or "cl_khr_subgroups" in extensions,
+            int64_atomics="cl_khr_int64_base_atomics" in extensions,
+            inline_ptx=capability is not None,
+            matrix_units=capability is not None and capability >= (8, 0),
+            warpgroup_matrix_units=capability == (9, 0),
+            declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
+            max_work_group=handle.max_work_group_size,
+            local_memory=handle.local_mem_size,
+            forward_progress=capability is not None,
+            visible_writes=kind == "cpu" or capability is not None,
+        ),
+        handle=handle,
+    )
+    return _probed(device)
+
+
+def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, int]:
+    """Sort key: what works, GPU first, simulators last, the largest, the platform's order.
+
+    CPU runtimes share one processor, so that the faster one goes first, whatever size they report.
+    """
+    return (
+        not device.capabilities.usable,
+        KINDS.index(device.kind),
+        device.simulated,
+        not intel.is_intel_cpu(device.kind, device.platform),
+        -device.compute_units * max(device.clock, 1),
+        -device.global_memory,
+        device.platform_index,
+        device.device_index,
+    )
+
+
+@cache
+def _discover() -> tuple[Device, ...]:
+    check_fork()
+    note_start()
+    prepare_cache()
+    intel.check_switch()
+    intel.register()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader's way to say that there is no platform
+        platforms = []
+    intel.withdraw_unless_loaded()
+    found = []
+    for platform_index, platform in enumerate(platforms):
+        try:
+            handles = platform.get_devices()
+        except cl.Error:  # one broken driver must not hide the others
+            continue
+        for device_index, handle in enumerate(handles):
+            try:
+                found.append(_record(handle, platform_index, device_index))
+            except cl.Error:
+                continue
+    return tuple(sorted(found, key=_preference))
+
+
+_discovering = threading.RLock()
+
+
+def _found() -> tuple[Device, ...]:
+    """Return every device, which one thread discovers while others wait."""
+    with _discovering:
+        return _discover()
+
+
+def _after_fork() -> None:
+    global _discovering
+    _discovering = threading.RLock()  # whose thread may not have come along
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def devices() -> list[Device]:
+    """Return every usable OpenCL device, the preferred one first.
+
+    Returns
+    -------
+    list of Device
+        GPUs, then accelerators, then CPUs; within a kind the largest (compute
+        units times clock) first, but Intel's CPU runtime before others of the
+        same processor, and simulators such as Oclgrind last. A device on which
+        `oclab doctor` saw nothing work comes after all others. Empty when the
+        machine has no OpenCL driver.
+    """
+    return list(_found())
+
+
+def _describe(found: list[Device]) -> str:
+    if not found:
+        return "no OpenCL device was seen at all"
+    rows = (f"{index}: {device} [{device.spec}]" for index, device in enumerate(found))
+    return "seen: " + "; ".join(rows)
+
+
+def _match(spec: str, found: list[Device]) -> Device | None:
+    text = spec.strip().lower()
+    if text in KINDS:
+        return next((device for device in found if device.kind == text), None)
+    if text.isdecimal():
+        return found[int(text)] if int(text) < len(found) else None
+    if re.fullmatch(r"\d+:\d+", text):
+        return next((device for device in found if device.spec == text), None)
+    for device in found:
+        named = " ".join((device.name, device.platform, device.platform_version, device.vendor))
+        if text and text in named.lower():
+            return device
+    return None
+
+
+def _why_this_runtime(device: Device, found: list[Device]) -> str:
+    """Return why a runtime was chosen among those that can use the processor, or nothing.
+
+    That Intel's is missing, which would go first, is such a reason too.
+    """
+    if device.kind == "cpu" and intel.was_withdrawn():
+        return intel.why_withdrawn()
+    others = {
+        other.platform
+        for other in found
+        if other.kind == "cpu" and not other.simulated and other.platform != device.platform
+    }
+    if not others or not intel.is_intel_cpu(device.kind, device.platform):
+        return ""
+    return f"; {device.platform} launches kernels faster than {' and '.join(sorted(others))}"
+
+
+def choose_device(spec: str | int | None = None) -> Selection:
+    """Choose a device and say why.
+
+    Parameters
+    ----------
+    spec : str or int, optional
+        ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the
+        numbers ``platform:device``; or a part of the name of the device, its
+        platform, the platform's version or its vendor. None means
+        ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    DeviceNotFound
+        If nothing matches; the message lists what was seen.
+    """
+    origin = "asked for"
+    if spec is None and os.environ.get("OCLAB_DEVICE"):
+        spec, origin = os.environ["OCLAB_DEVICE"], "$OCLAB_DEVICE is"
+    found = devices()
+    if spec is not None:
+        device = _match(str(spec), found)
+        if device is None:
+            hint = SEE_HINT if found or intel.was_withdrawn() else INSTALL_HINT
+            raise DeviceNotFound(
+                f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
+                f"{intel.why_withdrawn()}"
+            )
+        runtime = _why_this_runtime(device, found) if str(spec).strip().lower() == "cpu" else ""
+        return Selection(device, f"{origin} {str(spec)!r}{runtime}")
+    if not found:
+        raise DeviceNotFound(f"{_describe(found)}{intel.why_withdrawn() or f'; {INSTALL_HINT}'}")
+    device = found[0]
+    if device.kind == "cpu":
+        reason = "no GPU or accelerator found, so the CPU is used"
+        return Selection(device, reason + _why_this_runtime(device, found), fallback=True)
+    others = sum(other.kind == device.kind for other in found)
+    size = "the only" if others == 1 else f"the largest of {others}"
+    return Selection(device, f"{size} {device.kind}")
+
+
+_fallback_said = False
+
+
+def _is_ours(package: str | None) -> bool:
+    return (package or "").partition(".")[0] == __name__.partition(".")[0]
+
+
+def _depth_of_caller() -> int:
+    """Return how many calls `select_device` is below the line outside of this package."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__package__")):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def select_device(spec: DeviceSpec = None) -> Device:
+    """Return the device to use, as `choose_device` does.
+
+    Raises
+    ------
+    DeviceNotFound
+        If nothing matches, or for what is no choice of a device, such as a queue.
+
+    Warns
+    -----
+    DeviceFallbackWarning
+        Once a process, when nothing was asked for and only a CPU is there.
+    """
+    global _fallback_said
+    if isinstance(spec, Device):
+        return spec
+    if not isinstance(spec, (str, Integral, type(None))):
+        raise DeviceNotFound(
+            "a device is asked for by words, a number or one of `opencl_lab.devices()`, not by "
+            f"{spec!r}; queues are given as queue="
+        )
+    selection = choose_device(spec)
+    if selection.fallback and not _fallback_said:
+        _fallback_said = True
+        warnings.warn(
+            f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu if that is meant",
+            DeviceFallbackWarning,
+            stacklevel=_depth_of_caller(),
+        )
+    return selection.device
+
+
+def device_of(handle: cl.Device) -> Device:
+    """Return the record of a `pyopencl.Device`, for queues that the user made."""
+    for device in _found():
+        if device.handle == handle:
+            return device
+    return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see
+
+
+def _found_again(record: Device) -> Device:
+    """Return a record with the handle that its device has in this process, if it is here."""
+    for device in devices():
+        if (device.key, device.spec) == (record.key, record.spec):
+            return replace(record, handle=device.handle)
+    return record
+
+
+def _reduced(device: Device) -> Any:
+    """Return what `pickle` makes a device of: a handle means nothing to another process."""
+    if device.handle is None:
+        return object.__reduce_ex__(device, 2)
+    return _found_again, (replace(device, handle=None),)
+
+
+copyreg.pickle(Device, _reduced)

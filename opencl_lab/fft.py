@@ -1,0 +1,76 @@
+"""Fast Fourier transforms with the signatures, shapes and norms of `numpy.fft`.
+
+NumPy arrays give NumPy arrays; a `pyopencl.array.Array` gives one on the same queue,
+enqueued without waiting. float16, float32 and complex64 are transformed in single
+precision, with results in it, all other numbers in double precision. `rfft` and its kin
+read float16 as it is stored, which halves what goes to the device. Inputs are never
+changed. Errors are those of `opencl_lab.dft`. The algorithm is the `fft` of the operation
+``dft``: Stockham passes, four steps for long transforms, Bluestein's convolution for
+lengths with large prime factors, half-length transforms for real signals. Cosine and sine
+transforms and `hfft2` and its kin, which NumPy does not have, have the signatures of `scipy.fft`.
+"""
+
+import numpy  # noqa: F401  (as a whole: else its parts see a half of it in another thread)
+from numpy.fft import fftfreq, rfftfreq
+
+from opencl_lab.ops.fft.functions.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
+from opencl_lab.ops.fft.functions.one_axis import (
+    fft,
+    fftshift,
+    hfft,
+    ifft,
+    ifftshift,
+    ihfft,
+    irfft,
+    rfft,
+)
+from opencl_lab.ops.fft.functions.several_axes import (
+    fft2,
+    fftn,
+    hfft2,
+    hfftn,
+    ifft2,
+    ifftn,
+    ihfft2,
+    ihfftn,
+    irfft2,
+    irfftn,
+    rfft2,
+    rfftn,
+)
+from opencl_lab.ops.fft.functions.signals import convolve, power_spectrum
+
+__all__ = [
+    "convolve",
+    "dct",
+    "dctn",
+    "dst",
+    "dstn",
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "hfft2",
+    "hfftn",
+    "idct",
+    "idctn",
+    "idst",
+    "idstn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "ihfft2",
+    "ihfftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "power_spectrum",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

@@ -1,0 +1,1 @@
+"""What measures, compares, tunes and reports. The library imports nothing of it."""

@@ -1,0 +1,62 @@
+"""`oclab cache`: what is stored on disk, and how to clear it."""
+
+from __future__ import annotations
+
+import click
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import cache_dir
+from opencl_lab.core.wording import counted, size_text
+from opencl_lab.drivers.caches import remove_section, section_files, sections
+from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.lazy import LazyGroup
+
+__all__ = ["cache_command"]
+
+
+@click.group("cache", cls=LazyGroup)
+@global_options
+def cache_command() -> None:
+    """Show or clear what opencl_lab stores on disk; all of it can be made again."""
+
+
+def _sections() -> list[tuple[str, int, int]]:
+    """Return name, files and bytes of every part of the cache; a user's files are none of it."""
+    found = []
+    for name in sections():
+        sizes = [file.stat().st_size for file in section_files(name)]
+        found.append((name, len(sizes), sum(sizes)))
+    return found
+
+
+@cache_command.command("info")
+@global_options
+def info_command() -> None:
+    """Show where the cache is and what it holds."""
+    found = _sections()
+    if settings().json:
+        content = [{"name": n, "files": files, "bytes": size} for n, files, size in found]
+        print_json(document("cache info", path=str(cache_dir()), sections=content))
+        return
+    settings().say(str(cache_dir()))
+    for name, files, size in found:
+        settings().say(f"  {name}: {counted(files, 'file')}, {size_text(size)}")
+    if not found:
+        settings().say("  empty")
+
+
+@cache_command.command("clear")
+@global_options
+def clear_command() -> None:
+    """Delete what opencl_lab has put into the cache; other files stay."""
+    found = _sections()
+    try:
+        for name, _, _ in found:
+            remove_section(name)
+    except OSError as error:
+        raise InvalidProblem(f"cannot clear {cache_dir()}: {error.strerror or error}") from error
+    freed = sum(size for _, _, size in found)
+    if settings().json:
+        print_json(document("cache clear", path=str(cache_dir()), bytes=freed))
+        return
+    settings().say(f"cleared {cache_dir()}: {size_text(freed)}")

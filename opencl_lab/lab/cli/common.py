@@ -1,0 +1,276 @@
+"""What every command shares: the global options, and output as text, JSON and files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from opencl_lab._version import __version__
+from opencl_lab.core.errors import OclabError
+from opencl_lab.lab.cli.tables import fit, markdown
+from opencl_lab.lab.measuring.load import sample
+
+if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from opencl_lab.drivers.discovery import Selection
+    from opencl_lab.lab.measuring.environment import Start
+
+__all__ = [
+    "Settings",
+    "add_options",
+    "document",
+    "global_options",
+    "json_text",
+    "output_path",
+    "print_json",
+    "say_written",
+    "settings",
+    "write_files",
+]
+
+FALLBACK_WIDTH = 140  # of tables that do not go to a terminal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Settings:
+    """The global options, given before or after the name of the command."""
+
+    def __init__(self) -> None:
+        self.device: str | None = None
+        self.json = False
+        self.markdown = False
+        self.quiet = False
+        self.verbose = 0
+        self.arguments: tuple[str, ...] = ()
+        self._selection: Selection | None = None
+        self._left_out: list[str] = []
+        self._earlier = sample()
+        self._start: Start | None = None
+
+    def select(self) -> Selection:
+        """Choose the device once per command."""
+        if self._selection is None:
+            from opencl_lab.drivers.discovery import choose_device
+
+            self._selection = choose_device(self.device)
+        return self._selection
+
+    def begin(self) -> Selection:
+        """Choose the device of a command that measures, and see in what state the machine is."""
+        selection = self.select()
+        if self._start is None:
+            from opencl_lab.lab.measuring.environment import begin
+
+            self._start = begin(selection.device, self._earlier)
+        return selection
+
+    def environment(self) -> dict[str, Any] | None:
+        """Return where and when was measured; None for a command that measures nothing."""
+        if self._start is None:
+            return None
+        from opencl_lab.lab.measuring.environment import record
+        from opencl_lab.lab.reference.compiler import known
+
+        return record(self._start, known())
+
+    def say_device(self) -> None:
+        """Print which device is measured, and whether others use the machine meanwhile."""
+        self.say(f"device: {self.begin()}")
+        self.say_busy()
+
+    def say_busy(self) -> None:
+        """Print whether others used the machine when the command began."""
+        if self._start is not None and self._start.busy:
+            self.say(self._start.busy)
+
+    @property
+    def console(self) -> Console:
+        """Standard output for people; silent where a JSON document or nothing is wanted."""
+        from rich.console import Console
+
+        width = None if sys.stdout.isatty() else FALLBACK_WIDTH
+        quiet = self.quiet or self.json
+        return Console(quiet=quiet, width=width, highlight=False, emoji=False)
+
+    def show(self, table: Table, optional: Sequence[str] = ()) -> None:
+        """Print a table, on a narrow terminal without the `optional` columns, in this order.
+
+        Which ones these were is said once for all tables that lack the same.
+        """
+        console = self.console
+        left_out = [] if self.markdown else fit(table, console, optional)
+        self.print(table)
+        if left_out and left_out != self._left_out:
+            names = ", ".join(left_out)
+            self.say(f"{console.width} characters have no room for {names}; --markdown has all")
+        self._left_out = left_out
+
+    def print(self, *parts: Table | Text) -> None:
+        """Print tables as they are, or as Markdown where that is wanted, and sentences."""
+        from rich.table import Table
+
+        console = self.console
+        for part in parts:
+            if self.markdown and isinstance(part, Table):
+                console.print(markdown(part, console), markup=False, soft_wrap=True)
+            else:
+                console.print(part)
+
+    def say(self, text: str) -> None:
+        """Print a line for people; a terminal breaks it between words, and paths never."""
+        console = self.console
+        if sys.stdout.isatty():
+            text = _filled(text, console.width)
+        console.print(text, markup=False, soft_wrap=True)
+
+
+def _filled(text: str, width: int) -> str:
+    """Return lines broken between words, those that go on indented as they began."""
+    filled = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        wrapper = textwrap.TextWrapper(
+            width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        filled.append(wrapper.fill(line))
+    return "\n".join(filled)
+
+
+def settings() -> Settings:
+    """Return the settings of the running command."""
+    found = click.get_current_context().find_root().ensure_object(Settings)
+    assert isinstance(found, Settings)
+    return found
+
+
+def _store(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    target = context.find_root().ensure_object(Settings)
+    if value and parameter.name is not None:
+        given = getattr(target, parameter.name) + value if parameter.name == "verbose" else value
+        setattr(target, parameter.name, given)
+        if target.json and target.markdown:
+            raise click.UsageError("take --json or --markdown, not both")
+    return value
+
+
+def add_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
+    """Add the `click.option` decorators to a command; `--help` lists them in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_STORED: dict[str, Any] = {"expose_value": False, "callback": _store, "is_eager": True}
+GLOBAL_OPTIONS = (
+    click.option(
+        "--device",
+        metavar="SPEC",
+        help="gpu, cpu, accelerator, an index of `oclab devices`, platform:device, "
+        "or a part of the name.",
+        **_STORED,
+    ),
+    click.option(
+        "--json", is_flag=True, help="Print one JSON document and nothing else.", **_STORED
+    ),
+    click.option(
+        "--markdown", is_flag=True, help="Print tables in Markdown, with all columns.", **_STORED
+    ),
+    click.option("--quiet", is_flag=True, help="Print nothing but errors.", **_STORED),
+    click.option(
+        "-v", "--verbose", count=True, help="Say more; twice: with tracebacks.", **_STORED
+    ),
+)
+
+
+def global_options(command: F) -> F:
+    """Add the global options to a command or group; they end up in `settings()`."""
+    added: F = add_options(command, GLOBAL_OPTIONS)
+    return added
+
+
+def document(command: str, **content: Any) -> dict[str, Any]:
+    """Return a JSON document of the schema ``oclab/1``, with what `oclab` was called with.
+
+    That of a command that measures says where: see `opencl_lab.lab.measuring.environment.record`.
+    """
+    made: dict[str, Any] = {"schema": "oclab/1", "command": command, "version": __version__}
+    made["arguments"] = list(settings().arguments)
+    where = settings().environment()
+    return {**made, **({} if where is None else {"environment": where}), **content}
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print the one JSON document of a command."""
+    click.echo(json_text(content))
+
+
+def json_text(content: Mapping[str, Any], sort_keys: bool = False) -> str:
+    """Return a JSON document; JSON has no infinity, no NaN and no complex numbers."""
+    return json.dumps(_json_values(content), indent=1, allow_nan=False, sort_keys=sort_keys)
+
+
+def _json_values(value: Any) -> Any:
+    """Return values with None for numbers that are not finite, and text for complex ones."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, complex):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return {name: _json_values(item) for name, item in value.items()}
+    return [_json_values(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:
+    """Return an output path, checked before any work is done."""
+    if text is None:
+        return None
+    path = Path(text)
+    check(path)
+    return path
+
+
+def write_files(*writers: Callable[[], None]) -> int:
+    """Run what writes output files, each of them, and say what failed.
+
+    Called after the results were printed, so that these are not lost with a file.
+
+    Returns
+    -------
+    int
+        An exit status, 0 if all were written.
+    """
+    status = 0
+    for write in writers:
+        try:
+            write()
+        except OclabError as error:
+            click.echo(f"oclab: {error.sentence}", err=True)
+            status = error.exit_status
+    return status
+
+
+def say_written(paths: Sequence[Path | None]) -> None:
+    """Say which files were written, but for those that are None or standard output."""
+    names = " ".join(str(path) for path in paths if path is not None and not _is_output(path))
+    if names:
+        settings().say(f"written: {names}")
+
+
+def _is_output(path: Path) -> bool:
+    """Return whether a path leads to where this process prints."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:
+        return False

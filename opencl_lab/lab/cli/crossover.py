@@ -1,0 +1,253 @@
+"""`oclab bench OPERATION --crossover`: from which size on the device is faster."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import write_target
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.cli.common import print_json, settings
+from opencl_lab.lab.cli.points import Sweep
+from opencl_lab.lab.cli.progress import progress_bar, progress_of_part
+from opencl_lab.lab.cli.results import write_json, write_results
+from opencl_lab.lab.comparison.crossover_search import CrossoverSearch, Pair
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.patience import Patience
+from opencl_lab.lab.comparison.plots import plot_times
+from opencl_lab.lab.comparison.runner import StepReport, run_comparison
+from opencl_lab.lab.operation import Operation
+from opencl_lab.ops.solver import AUTO
+
+__all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]
+
+CROSSOVER_FILES = ("crossover.csv", "crossover.json", "crossover.png")
+SECONDS = 3.0
+"""Time limit of a size where none is given: which side is faster is less than how fast it is."""
+SMALLEST = 4
+LESS, MORE = 1 << 18, 1 << 4  # work of the least and the greatest size, of that of the default one
+COLUMNS = (
+    "implementation", "reference", "data", "size", "level_from", "level_to", "slower_to",
+    "measured_from", "measured_to", "says",
+)  # fmt: skip
+
+
+def range_of(
+    chosen: Operation[Any], options: Mapping[str, Any], sizes: Sequence[int] | None
+) -> list[int]:
+    """Return the least and the greatest size of a search.
+
+    Without `sizes` they are as far from the default size as a problem has 2^18 times less work,
+    and 16 times more.
+    """
+    if sizes is not None:
+        if len(sizes) < 2 or sizes[0] < 1:
+            raise click.UsageError("--crossover searches between two --sizes of at least 1")
+        return [sizes[0], sizes[-1]]
+
+    def work(size: int) -> float:
+        complete = chosen.with_defaults({**options, chosen.size_option: size})
+        found = chosen.problem(**complete).work
+        return float(found.flops or found.bytes)
+
+    default = next(item.default for item in chosen.options if item.name == chosen.size_option)
+    usual = work(default)
+    least = greatest = default
+    while least >= 2 * SMALLEST and _allowed(work, least // 2) >= usual / LESS:
+        least //= 2
+    while 0 < _allowed(work, 2 * greatest) <= usual * MORE and work(2 * greatest) > work(greatest):
+        greatest *= 2
+    return [least, greatest]
+
+
+def _allowed(work: Callable[[int], float], size: int) -> float:
+    """Return the work of a size; 0 where there is no such problem."""
+    try:
+        return work(size)
+    except InvalidProblem:
+        return 0.0
+
+
+def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> int:
+    """Search, print what was found, and write that to `folder`; return the exit status.
+
+    Where nobody says how long or how often, a size has `SECONDS` for its rows.
+    What was found before an interrupt is printed and written all the same.
+    """
+    least, greatest = (point.size for point in sweep.points)
+    if sweep.request.budget is None and sweep.request.repeats is None:
+        sweep = replace(sweep, request=replace(sweep.request, budget=SECONDS))
+    statuses: list[int] = []
+    interrupt: KeyboardInterrupt | None = None
+    with progress_bar(f"{sweep.chosen.name} crossover") as progress:
+        measure = partial(_measure, sweep, patience, statuses, progress)
+        search = CrossoverSearch(measure, least, greatest)
+        try:
+            search.run()
+        except KeyboardInterrupt as error:
+            interrupt = error
+    failed = _print_and_write(sweep, search, folder, interrupt is None) if search.series else 0
+    if interrupt is not None:
+        raise interrupt
+    return failed or next(filter(None, statuses), 0)
+
+
+def _measure(
+    sweep: Sweep,
+    patience: Patience,
+    statuses: list[int],
+    progress: StepReport,
+    size: int,
+    references: Sequence[str] | None,
+) -> list[Measurement]:
+    """Compare implementations at one size: all, or ours and these references."""
+    point = sweep.point(size)
+    request = replace(sweep.request, skip=patience.skip(size))
+    if references is not None:
+        # Those that nobody named do not become named here.
+        lenient = request.lenient or not point.schedule.references.by_name
+        request = replace(request, against=references, lenient=lenient)
+    step = len(statuses)  # nobody knows how many there will be
+    comparison = run_comparison(
+        sweep.chosen,
+        point.problem,
+        partial(sweep.data, point.size),
+        request,
+        device=sweep.selection.device,
+        progress=progress_of_part(
+            progress, step, step + 1, f"step {step + 1}, {sweep.label(point)}"
+        ),
+    )
+    statuses.append(comparison.exit_status)
+    patience.add(size, comparison.measurements)
+    rows = comparison.measurements
+    return [_chosen(row) for row in rows] if request.algorithms == AUTO else rows
+
+
+def _chosen(row: Measurement) -> Measurement:
+    """Return a row of ours by a name that it has at every size, whichever algorithm is chosen."""
+    if row.kind != "opencl":
+        return row
+    name = row.implementation.replace(row.algorithm, AUTO, 1)
+    return replace(row, implementation=name)
+
+
+def _print_and_write(
+    sweep: Sweep, search: CrossoverSearch, folder: Path | None, complete: bool
+) -> int:
+    """Print the crossovers, then write the files; return the exit status of these."""
+    name, series = sweep.chosen.size_option, search.series
+    found = [_as_dict(pair) for pair in search.pairs]
+    content = sweep.document(
+        [{name: size, **row.as_row()} for size, rows in series for row in rows],
+        sizes=[size for size, _ in series],
+        complete=complete,
+        crossovers=found,
+    )
+    if settings().json:
+        print_json(content)
+    else:
+        _print(sweep, search, found, complete)
+    if folder is None:
+        return 0
+    table, data, plot = CROSSOVER_FILES
+    title = f"{sweep.title} on {sweep.selection.device}"
+    crossings = [pair.crossover() for pair in search.pairs]
+    return write_results(
+        folder,
+        {
+            table: partial(_write_table, found=found),
+            data: partial(write_json, content=content),
+            plot: lambda path: plot_times(path, series, name, title, crossings),
+        },
+    )
+
+
+def _as_dict(pair: Pair) -> dict[str, Any]:
+    """Return what was found of a pair, by the names of `COLUMNS`; `level` has all such sizes.
+
+    `size_text` is the size with the digits that mean something.
+    """
+    found = pair.crossover()
+    first, last = min(pair.verdicts), max(pair.verdicts)
+    says = str(found)
+    if found.size == first:
+        says = f"{found.implementation} is faster than {found.reference} from {first} on, or before"
+    if pair.ended:
+        says += f", as measured up to {last}"
+    return {
+        "implementation": found.implementation,
+        "reference": found.reference,
+        "data": pair.rows[first][0].data,
+        "size": found.size,
+        "size_text": found.size_text,
+        "level": list(found.level),
+        "level_from": min(found.level, default=None),
+        "level_to": max(found.level, default=None),
+        "slower_to": max(found.behind, default=None),
+        "measured_from": first,
+        "measured_to": last,
+        "says": says,
+    }
+
+
+def _write_table(path: Path, found: Sequence[Mapping[str, Any]]) -> None:
+    with write_target(path) as temporary, temporary.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(found)
+
+
+def _print(
+    sweep: Sweep, search: CrossoverSearch, found: Sequence[Mapping[str, Any]], complete: bool
+) -> None:
+    settings().say_device()
+    option = sweep.chosen.size_option
+    table = Table(title_justify="left", title_style="bold")
+    table.title = Text(f"{sweep.title}: from which {option} on the device is faster")
+    for name in ("implementation", "reference"):
+        table.add_column(name, no_wrap=True)
+    for name in ("slower up to", f"faster from {option}", "within noise", "measured"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in found:
+        table.add_row(*_cells(item, complete))
+    settings().show(table, ("measured",))
+    for line in _not_measured(search):
+        settings().say(line)
+    between = any(item["size"] not in (None, item["measured_from"]) for item in found)
+    close = ", the closest within 5 %" * (complete and between)
+    stopped = "; the search was stopped before its end" * (not complete)
+    settings().say(f"{counted(len(search.series), 'size')} measured{close}{stopped}")
+
+
+def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
+    """Yield the cells of a row of the table."""
+    size, first, last = item["size"], item["measured_from"], item["measured_to"]
+    never = "never" if complete else "not known"
+    start = never if size is None else f"<= {first}" if size == first else item["size_text"]
+    ends = dict.fromkeys((item["level_from"], item["level_to"]))
+    level = "..".join(map(str, ends)) if item["level"] else "-"
+    slower = "-" if item["slower_to"] is None else str(item["slower_to"])
+    names = item["implementation"], item["reference"]
+    for text in (*names, slower, start, level, f"{first}..{last}"):
+        yield Text(text)
+
+
+def _not_measured(search: CrossoverSearch) -> Iterator[str]:
+    """Yield a line for each row that says why it was not measured, once."""
+    reasons: dict[str, str] = {}
+    for size, rows in search.series:
+        for row in rows:
+            if not row.ok:
+                reasons.setdefault(row.implementation, f"at {size}: {row.reason}")
+    for name, reason in reasons.items():
+        yield f"{name} was not measured {reason}"

@@ -1,0 +1,94 @@
+"""`oclab devices`: every device, its limits, which one is chosen and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+
+import click
+from rich.table import Table
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.wording import size_text
+from opencl_lab.drivers.discovery import choose_device, devices
+from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.measuring.roofline import Peaks, rate_text, stored_peaks
+
+__all__ = ["devices_command"]
+
+OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "group")
+"""What a narrow terminal does without, in this order."""
+
+
+def _capabilities(device: Device) -> str:
+    names = ("fp64", "fp16", "subgroups", "int64_atomics", "inline_ptx", "matrix_units")
+    return " ".join(name for name in names if getattr(device.capabilities, name))
+
+
+def _peaks_text(peaks: Peaks) -> str:
+    """Return measured peaks in one line; those that are not known are left out."""
+    found = {item.name: getattr(peaks, item.name) for item in fields(Peaks)}
+    units = {name: "FLOP/s" if name.startswith("flops") else "B/s" for name in found}
+    rates = (f"{name} {rate_text(rate, units[name])}" for name, rate in found.items() if rate)
+    return ", ".join(rates)
+
+
+@click.command("devices")
+@global_options
+def devices_command() -> None:
+    """List every OpenCL device with its limits, and say which one is chosen and why."""
+    found = devices()
+    if not found:
+        choose_device(None)  # raises, saying what to install
+    try:
+        selection = choose_device(settings().device)
+    except DeviceNotFound:
+        if settings().device is not None:
+            raise
+        selection = None  # $OCLAB_DEVICE matches nothing; the list shows what would
+    if settings().json:
+        chosen = None if selection is None else selection.device.as_dict()
+        content = [device.as_dict() for device in found]
+        reason = None if selection is None else selection.reason
+        peaks = None if selection is None else stored_peaks(selection.device)
+        print_json(
+            document(
+                "devices",
+                device=chosen,
+                reason=reason,
+                devices=content,
+                peaks=None if peaks is None else asdict(peaks),
+            )
+        )
+        return
+    table = Table(title="OpenCL devices, the preferred one first", title_justify="left")
+    for name in ("#", "spec", "kind", "device", "platform, driver", "units", "MHz", "memory"):
+        words = name in ("kind", "device", "platform, driver")
+        table.add_column(name, no_wrap=not words, overflow="fold")
+    for name in ("largest buffer", "local", "group", "capabilities"):
+        table.add_column(name)
+    for index, device in enumerate(found):
+        chosen_one = selection is not None and device == selection.device
+        table.add_row(
+            f"{index}{' *' if chosen_one else ''}",
+            device.spec,
+            device.kind + (" (simulated)" if device.simulated else ""),
+            device.name,
+            f"{device.platform}, {device.driver}",
+            str(device.compute_units),
+            str(device.clock),
+            size_text(device.global_memory),
+            size_text(device.max_allocation),
+            size_text(device.capabilities.local_memory),
+            str(device.capabilities.max_work_group),
+            _capabilities(device),
+            style="bold" if chosen_one else "",
+        )
+    settings().show(table, OPTIONAL_COLUMNS)
+    if selection is not None:
+        settings().say(f"chosen: {selection}")
+        peaks = stored_peaks(selection.device)
+        if peaks is not None:
+            settings().say(f"peaks that oclab doctor measured: {_peaks_text(peaks)}")
+    else:
+        settings().say("chosen: none, because $OCLAB_DEVICE matches none of these")

@@ -1,0 +1,105 @@
+"""The arguments of a kernel of one's own: numbers, arrays from files, random ones and zeros."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.files import FORMATS, read_array, split_part
+from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
+from opencl_lab.lab.tuning.signature import Argument
+
+__all__ = ["argument_values"]
+
+INOUT = "inout:"
+RANDOM_INTEGERS = 100
+
+
+def argument_values(
+    arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Return the arguments' values, which arrays are outputs, and which are read and written.
+
+    Parameters
+    ----------
+    arguments : sequence of Argument
+        Of the kernel.
+    texts : mapping of str to str
+        What ``--arg`` says of each.
+    fixed : mapping
+        Parameters that do not vary, which sizes may name.
+    seed : int
+        Of random numbers.
+    """
+    values: dict[str, Any] = dict(texts)  # what the kernel does not have is refused later
+    numbers = {argument.name for argument in arguments if not argument.space} & set(texts)
+    values.update({name: evaluate(texts[name], fixed) for name in numbers})
+    names = {**fixed, **{name: values[name] for name in numbers}}
+    rng = np.random.default_rng(seed)
+    outputs, inout = [], []
+    for argument in arguments:
+        name = argument.name
+        if name in texts and argument.space in ("global", "constant"):
+            text = texts[name].removeprefix(INOUT)
+            how, values[name] = _array(argument, text, names, rng)
+            if text != texts[name]:
+                inout.append(name)
+            elif how == "out" or (not how and not argument.const):
+                outputs.append(name)
+    return values, outputs, inout
+
+
+def _array(
+    argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[str, np.ndarray[Any, Any]]:
+    """Return an array and how it begins: ``out``, ``file``, ``random``, ``zeros`` or ''."""
+    if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
+        return _array_of_file(argument, text)
+    *before, size = text.split(":")
+    how = before.pop(0) if before and before[0] in ("out", "random", "zeros") else ""
+    dtype, width = argument.dtype, argument.stored
+    if before:
+        try:
+            dtype = np.dtype(before.pop(0))
+        except TypeError as error:
+            raise InvalidProblem(f"--arg {argument.name}={text}: {error}") from error
+    if before or dtype is None:
+        form = f"[zeros:|random:|out:]TYPE:SIZE for {argument.text!r}"
+        raise InvalidProblem(f"--arg {argument.name} takes {form}, not {text!r}")
+    shape = whole_numbers_of(size, names) + ((width,) if width > 1 else ())
+    if min(shape) < 1:
+        raise InvalidProblem(f"--arg {argument.name}={text}: the size must be positive")
+    if math.prod(shape) * dtype.itemsize > sys.maxsize:
+        raise InvalidProblem(f"--arg {argument.name}={text}: no memory holds so many")
+    if how == "zeros" or (how != "random" and not argument.const):
+        return how, np.zeros(shape, dtype)
+    return how, _random(shape, dtype, rng)
+
+
+def _array_of_file(argument: Argument, text: str) -> tuple[str, np.ndarray[Any, Any]]:
+    """Return what a file holds, and ``file`` or ``out``."""
+    name = text if Path(text).exists() else text.removeprefix("out:")
+    file, _ = split_part(name, FORMATS)
+    if ":" in file and not Path(file).exists():
+        raise InvalidProblem(
+            f"--arg {argument.name} takes a file, or out: and a file, not {text!r}"
+        )
+    return "file" if name == text else "out", read_array(name)
+
+
+def _random(
+    shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    """Return random numbers: normal ones; as integers small ones, which may be indices."""
+    if dtype.kind in "iu":
+        return rng.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
+    numbers: Any = rng.standard_normal(shape)
+    if dtype.kind == "c":
+        numbers = numbers + 1j * rng.standard_normal(shape)
+    return np.asarray(numbers, dtype)

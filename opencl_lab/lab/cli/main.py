@@ -1,0 +1,136 @@
+"""The entry point: the group of commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from opencl_lab._version import __version__
+from opencl_lab.core.errors import BuildError, OclabError
+from opencl_lab.lab.cli.common import Settings, global_options
+from opencl_lab.lab.cli.lazy import LazyGroup
+
+__all__ = ["main"]
+
+INTERRUPTED = 130
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+
+
+HOMES = {
+    "bench": "opencl_lab.lab.cli.bench:bench_command",
+    "cache": "opencl_lab.lab.cli.cache:cache_command",
+    "devices": "opencl_lab.lab.cli.devices:devices_command",
+    "doctor": "opencl_lab.lab.cli.doctor:doctor_command",
+    "report": "opencl_lab.lab.cli.report:report_command",
+    "study": "opencl_lab.lab.cli.study:study_command",
+    "tune": "opencl_lab.lab.cli.tune:tune_command",
+    "tuning": "opencl_lab.lab.cli.tuning:tuning_command",
+}
+
+
+class _Interrupted(click.ClickException):
+    exit_code = INTERRUPTED
+
+    def show(self, file: Any = None) -> None:
+        _complain("interrupted")
+
+
+class _Commands(LazyGroup):
+    """The group of all commands, without the blank line that Click prints at Ctrl-C."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise _Interrupted("interrupted") from None
+
+
+@click.group(
+    cls=_Commands,
+    homes=HOMES,
+    operation_home="opencl_lab.lab.cli.operation:operation_command",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="oclab")
+@global_options
+def cli() -> None:
+    """OpenCL kernels on any device, measured against C, OpenMP and the usual libraries."""
+
+
+def _complain(text: str) -> None:
+    print(f"oclab: {text}", file=sys.stderr)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print warnings of the library as lines of the command."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("oclab: %(message)s"))
+    log = logging.getLogger("opencl_lab")
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere; Python would fail once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    0 fine; 1 a result did not match; 2 bad usage or input; 3 no device or a
+    missing component; 4 a kernel did not build or launch; 130 interrupted.
+    """
+    settings = Settings()
+    settings.arguments = tuple(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is None:
+        _complain("standard output is closed; redirect it to /dev/null if it is not wanted")
+        return 2
+    try:
+        with _warnings_as_lines():
+            status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        return INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except OclabError as error:
+        _complain(error.sentence)
+        if isinstance(error, BuildError) and settings.verbose:
+            print(error.details(), file=sys.stderr)
+        if settings.verbose > 1:
+            traceback.print_exc()
+        return error.exit_status
+    except MemoryError:
+        _complain("the host ran out of memory; try a smaller problem")
+        return 2
+    except BrokenPipeError:
+        _drop_output()  # its reader went away; nobody is left to read the rest
+        return 0
+    except SystemExit:  # what Click and rich make of a BrokenPipeError
+        return 0
+    except OSError as error:
+        _complain(f"cannot use {error.filename or 'the output'}: {error.strerror or error}")
+        if settings.verbose > 1:
+            traceback.print_exc()
+        _drop_output()
+        return 2
+    except Exception as error:
+        _complain(f"internal error: {error!r}; -v -v shows where, please report it")
+        if settings.verbose > 1:
+            traceback.print_exc()
+        return INTERNAL

@@ -1,0 +1,138 @@
+"""The command of one operation, made from its description: `oclab sort`, `oclab gemm`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from opencl_lab.lab.cli.common import global_options, settings
+from opencl_lab.lab.cli.completion import files
+from opencl_lab.lab.cli.options import problem_options, run_options, used_options
+from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
+from opencl_lab.lab.cli.parts import find_job, run_job
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
+from opencl_lab.lab.cli.values import ByteCount
+from opencl_lab.lab.comparison.request import Request
+from opencl_lab.lab.comparison.runner import Comparison, run_comparison
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.reference.peers import residents
+
+__all__ = ["operation_command"]
+
+
+def operation_command(chosen: Operation[Any]) -> click.Command:
+    """Return the command of an operation."""
+
+    @click.command(chosen.name, help=_help(chosen))
+    @problem_options(chosen)
+    @run_options
+    @_parts_options(chosen)
+    @click.option(
+        "-o", "--output", metavar="OUT", shell_complete=files, help="Write the result to a file."
+    )
+    @click.option(
+        "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the rows as CSV."
+    )
+    @click.option(
+        "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the rows."
+    )
+    @global_options
+    def command(**given: Any) -> int:
+        asked = request_of(chosen, given)
+        job = find_job(asked)
+        return _run(asked) if job is None else run_job(asked, job)
+
+    for name in chosen.inputs:
+        command = click.argument(
+            name, required=False, metavar=f"[{name.upper()}]", shell_complete=files
+        )(command)
+    return command
+
+
+def _help(chosen: Operation[Any]) -> str:
+    names = ", ".join([*(algorithm.name for algorithm in chosen.algorithms), *chosen.choices])
+    on_device = (item.name for item in residents(chosen.calls))
+    references = ", ".join([*(reference.name for reference in chosen.references), *on_device])
+    return (
+        f"{chosen.summary}\n\nRuns on random data, or on files ({' '.join(chosen.formats)}), and "
+        f"compares with references.\n\nAlgorithms: {names}\n\nReferences: {references}"
+    )
+
+
+def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds the option of what goes through large files in parts."""
+    if chosen.find_file_job is None:
+        return lambda command: command
+    return click.option(
+        "--memory-limit",
+        type=ByteCount(),
+        metavar="BYTES",
+        help="Sort a .npy file in parts if it takes more of the device's memory at once than this, "
+        "such as 256M.  [default: $OCLAB_DEVICE_BYTES, else all of it]",
+    )
+
+
+def _run(asked: OperationRequest) -> int:
+    """Compare implementations on data that fit into memory; return the exit status."""
+    chosen = asked.chosen
+    with progress_bar(chosen.name) as progress:
+        progress(0, 1, "input")
+        data = read_data(asked)
+    draws_result = check_outputs(asked, data)
+    request = _request(asked, draws_result)
+    with progress_bar(chosen.name) as progress:
+        comparison = run_comparison(
+            chosen,
+            data.problem,
+            data.make_inputs,
+            request,
+            device=asked.selection.device,
+            progress=progress,
+        )
+        comparison = _completed(asked, comparison)
+    if data.stored:
+        options = {**data.options, **asked.files_by_name}
+    else:
+        options = {**used_options(chosen, data.options), "seed": asked.run.seed}
+    try:
+        print_what_was_read(asked, data)
+        print_comparison(asked, comparison, options)
+    finally:  # also where nobody reads what is printed
+        failed = Outputs(asked, data, comparison, options).write()
+    return failed or comparison.exit_status
+
+
+def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
+    """Return a comparison with the result that takes a second run, where there is one.
+
+    That is checked as the first one is; its row is added where it failed.
+    """
+    chosen, options = asked.chosen, asked.chosen.second(asked.options)
+    if options is None or not comparison.outputs:
+        return comparison
+    data = read_data(replace(asked, options=options))
+    request = Request(asked.run.algorithm, "none", repeats=1, timed=False)
+    other = run_comparison(
+        chosen, data.problem, data.make_inputs, request, device=asked.selection.device
+    )
+    return replace(
+        comparison,
+        measurements=[*comparison.measurements, *(x for x in other.measurements if not x.ok)],
+        expected=chosen.combined(comparison.expected, other.expected),
+        outputs=other.outputs and chosen.combined(comparison.outputs, other.outputs),
+    )
+
+
+def _request(asked: OperationRequest, draws_result: bool) -> Request:
+    """Return what the comparison runs: who sees no times needs one checked result alone."""
+    request = asked.run.request(quick=True)
+    draws_times = asked.plot is not None and not draws_result
+    if settings().json or not settings().quiet or asked.csv is not None or draws_times:
+        return request
+    against = "none" if request.against is None else request.against
+    repeats = 1 if asked.run.repeats is None else asked.run.repeats
+    return replace(request, timed=False, against=against, repeats=repeats, baseline=None)

@@ -1,0 +1,190 @@
+"""What the command of an operation prints and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import BuildError
+from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
+from opencl_lab.lab.cli.request import Data, OperationRequest
+from opencl_lab.lab.comparison.plots import plot_comparison, plot_curves
+from opencl_lab.lab.comparison.runner import Comparison
+from opencl_lab.lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
+from opencl_lab.lab.files import check_array, is_text, summary, write_array
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.ops.solver import Problem
+
+__all__ = ["Outputs", "check_outputs", "print_comparison", "print_what_was_read"]
+
+
+def check_outputs(asked: OperationRequest, data: Data) -> bool:
+    """Check before the work that its result can be written; return whether the plot shows it.
+
+    A plot shows the result of the user's own arrays where it is a curve, and else the times.
+    """
+    if asked.output is None and asked.plot is None:
+        return False
+    chosen, arrays = asked.chosen, data.arrays
+    blank = _blank_outputs(chosen, data.problem, asked.selection.device)
+    if asked.output is not None:
+        result = chosen.present(arrays, blank, **data.options)
+        check_array(
+            asked.output,
+            result,
+            partial(chosen.columns, arrays, blank, **data.options),
+            like=arrays.get(chosen.inputs[0]),
+            parts=_parts(chosen, result, arrays, blank, data.options),
+        )
+    if asked.plot is None or not arrays:
+        return False
+    return chosen.curves(arrays, blank, **data.options) is not None
+
+
+def _parts(
+    chosen: Operation[Any],
+    result: np.ndarray[Any, Any],
+    arrays: Arrays,
+    outputs: Arrays,
+    options: Mapping[str, Any],
+) -> Arrays:
+    """Return a result and what belongs to it by name; nothing where it is one array."""
+    beside = chosen.beside(arrays, outputs, **options)
+    return {chosen.output: result, **beside} if beside else {}
+
+
+def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> Arrays:
+    """Return zeros in the shapes and types of the outputs, which take no memory."""
+    algorithm = chosen.choose(problem, device)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device), device)
+    return {
+        buffer.name: np.broadcast_to(buffer.dtype.type(0), buffer.shape)
+        for buffer in plan.with_role("out")
+    }
+
+
+def print_what_was_read(asked: OperationRequest, data: Data) -> None:
+    """Say what text files were taken for, which they do not say themselves."""
+    reading = asked.chosen.reading(data.arrays, **data.options)
+    for file, item in zip(asked.files, data.stored.values(), strict=False):
+        if item.of_text:
+            settings().say(f"{file}: {summary(item)}" + (f"; {reading}" if reading else ""))
+        for name, value in item.options.items():
+            if data.options[name] != value:
+                given = f"--{name} {data.options[name]:g}"
+                settings().say(f"{file} says {name} {value:g}; {given} is taken instead")
+
+
+def print_comparison(
+    asked: OperationRequest, comparison: Comparison, options: Mapping[str, Any]
+) -> None:
+    """Print the rows as a table or as JSON; `options` are those that the JSON document names."""
+    chosen, problem = asked.chosen, comparison.problem
+    if settings().json:
+        print_json(
+            document(
+                chosen.name,
+                device=asked.selection.as_dict(),
+                problem=problem.as_dict(),
+                options=options,
+                output=str(asked.output) if asked.output and comparison.outputs else None,
+                results=[row.as_row() for row in comparison.measurements],
+            )
+        )
+        return
+    settings().say_device()
+    table = comparison_table(comparison.measurements, f"{chosen.name}: {problem.title}")
+    settings().show(table, OPTIONAL_COLUMNS)
+    if settings().verbose:
+        _print_details(comparison)
+
+
+def _print_details(comparison: Comparison) -> None:
+    """Print the parameters and launches of our rows, and what compilers complained of."""
+    for row in comparison.measurements:
+        if row.kind == "opencl":
+            build = "" if row.build_ms is None else f", build {row.build_ms:.0f} ms"
+            settings().say(f"{row.implementation}: {dict(row.config)}{build}")
+            for line in comparison.profiles.get(row.implementation, ()):
+                settings().say(f"  {line}")
+    for error in comparison.errors:
+        if isinstance(error, BuildError):
+            click.echo(error.details(), err=True)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files of a comparison; `options` are those that reports name."""
+
+    asked: OperationRequest
+    data: Data
+    comparison: Comparison
+    options: Mapping[str, Any]
+
+    def write(self) -> int:
+        """Write the files that were asked for, and say which; return the exit status."""
+        asked = self.asked
+        files = ((asked.csv, self._csv), (asked.plot, self._plot), (asked.output, self._output))
+        written: list[Path] = []
+
+        def keep(path: Path, write: Callable[[Path], bool | None]) -> None:
+            if write(path) is not False:
+                written.append(path)
+
+        failed = write_files(
+            *(partial(keep, path, write) for path, write in files if path is not None)
+        )
+        say_written(written)
+        return failed
+
+    def _csv(self, path: Path) -> None:
+        before = self.comparison.problem.as_dict() if self.data.stored else self.options
+        write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
+
+    def _plot(self, path: Path) -> None:
+        chosen, comparison, arrays = self.asked.chosen, self.comparison, self.data.arrays
+        outputs = comparison.outputs
+        title = f"{chosen.name}: {comparison.problem.title}\n{self.asked.selection.device}"
+        shows_result = arrays and outputs
+        curves = chosen.curves(arrays, outputs, **self.data.options) if shows_result else None
+        if curves is not None:
+            plot_curves(path, curves, title)
+            return
+        data = comparison.inputs, comparison.expected, outputs
+        pictures = chosen.pictures(comparison.problem, *data) if outputs else None
+        plot_comparison(path, comparison.measurements, title, pictures)
+
+    def _output(self, path: Path) -> bool:
+        """Write the result, if there is a right one; return whether that is so."""
+        chosen, arrays, options = self.asked.chosen, self.data.arrays, self.data.options
+        outputs = self.comparison.outputs
+        if not outputs:
+            click.echo(f"oclab: {path} is not written: no algorithm gave a right result", err=True)
+            return False
+        names = [name for item in self.data.stored.values() for name in item.names]
+        kept = bool(names) and chosen.keeps_columns(arrays, **options)
+        result, shown = chosen.present(arrays, outputs, **options), names if kept else ()
+        write_array(
+            path,
+            result,
+            partial(chosen.columns, arrays, outputs, shown, **options),
+            like=(arrays or self.comparison.inputs)[chosen.inputs[0]],
+            names=shown,
+            parts=_parts(chosen, result, arrays, outputs, options),
+        )
+        if names and not kept and is_text(path):
+            first = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            click.echo(
+                f"oclab: the names above the columns ({first}) are not written to {path}, whose "
+                "columns hold something else",
+                err=True,
+            )
+        return True

@@ -1,0 +1,154 @@
+"""What the command of an operation does with a file that is too large to be read as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import click
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
+from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
+from opencl_lab.lab.cli.interrupt import interrupt_at_termination
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.cli.request import OperationRequest
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.plots import plot_comparison
+from opencl_lab.lab.comparison.table import write_csv
+from opencl_lab.lab.comparison.wanted import references_of
+from opencl_lab.lab.file_jobs import FileJob, FileResult
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.reference.descriptor import Reference
+from opencl_lab.lab.reference.peers import Resident
+
+__all__ = ["find_job", "run_job"]
+
+NOT_RUN = "references are not run on files that are sorted in parts: they need the whole array"
+
+
+def find_job(asked: OperationRequest) -> FileJob | None:
+    """Return how the input files are gone through in parts, or None if they are read whole."""
+    file, limit, algorithm = asked.files[0], asked.memory_limit, asked.run.algorithm
+    if limit is not None and not str(file).lower().endswith(".npy"):
+        raise click.UsageError("--memory-limit is for a .npy file; leave it out")
+    make = asked.chosen.find_file_job
+    if make is None or file is None:
+        return None
+    one = "auto" if algorithm == "all" or "," in algorithm else algorithm
+    return make(Path(file), asked.options, asked.selection.device, algorithm=one, limit=limit)
+
+
+def run_job(asked: OperationRequest, job: FileJob) -> int:
+    """Go through a file in parts, say what became of it, and return the exit status.
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig
+        If something is asked for that takes the whole array.
+    ReferenceUnavailable
+        If a reference is asked for by name.
+    """
+    references = _references_left_out(asked, job)
+    output = asked.output
+    if output is None:
+        raise InvalidProblem(f"{job.reason}: name a .npy file for the result with -o")
+    job.check(output)
+    with progress_bar(asked.chosen.name) as progress, interrupt_at_termination():
+        result = job.run(output, progress)
+    ours = _measurement(job, result, asked.selection.device)
+    rows = [ours] + [
+        Measurement(item.name, item.kind, item.name, "unavailable", NOT_RUN) for item in references
+    ]
+    try:
+        _print(asked, job, result, rows, output)
+    finally:
+        failed = write_files(*_writers(asked, job, rows))
+        others = () if failed else (asked.csv, asked.plot)
+        say_written([output if result.fault is None else None, *others])
+    return failed or (0 if ours.ok else 1)
+
+
+def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Reference | Resident]:
+    """Return the references that would run on a whole array, after all checks of the request."""
+    run = asked.run
+    if run.resident:
+        raise InvalidConfig(f"{job.reason}: leave --resident out")
+    wanted = references_of(asked.chosen, run.against, asked.selection.device, False)
+    references = [*wanted.on_host, *wanted.on_device]
+    if references and wanted.by_name:
+        raise ReferenceUnavailable(f"{references[0].name} cannot run here: {NOT_RUN}")
+    if run.algorithm == "all" or "," in run.algorithm or run.vary:
+        raise InvalidConfig(f"{job.reason}: name one algorithm, and no --vary")
+    if run.repeats is not None and run.repeats != 1:
+        raise InvalidConfig(f"{job.reason}, once: leave --repeats out")
+    if run.time_limit is not None:
+        raise InvalidConfig(f"{job.reason}, once: leave --time-limit out")
+    return references
+
+
+def _writers(
+    asked: OperationRequest, job: FileJob, rows: Sequence[Measurement]
+) -> list[Callable[[], None]]:
+    writers: list[Callable[[], None]] = []
+    if asked.csv is not None:
+        writers.append(partial(write_csv, asked.csv, [({}, row) for row in rows]))
+    if asked.plot is not None:
+        title = f"{asked.chosen.name}: {job.problem.title}\n{asked.selection.device}"
+        writers.append(partial(plot_comparison, asked.plot, rows, title))
+    return writers
+
+
+def _measurement(job: FileJob, result: FileResult, device: Device) -> Measurement:
+    return Measurement(
+        f"opencl:{job.algorithm}",
+        "opencl",
+        job.algorithm,
+        "correct" if result.fault is None else "correctness",
+        result.fault or "",
+        config=job.config,
+        workers=device.compute_units,
+        kernel_ms=result.stages["kernels"] * 1e3,
+        build_ms=result.stages["build"] * 1e3,
+        total_ms=Times.of([result.seconds * 1e3]),
+        work=job.problem.work,
+    )
+
+
+def _print(
+    asked: OperationRequest,
+    job: FileJob,
+    result: FileResult,
+    rows: Sequence[Measurement],
+    output: Path,
+) -> None:
+    name, selection = asked.chosen.name, asked.selection
+    if settings().json:
+        stages = {f"{stage}_ms": value * 1e3 for stage, value in result.stages.items()}
+        print_json(
+            document(
+                name,
+                device=selection.as_dict(),
+                problem=job.problem.as_dict(),
+                options={**asked.options, **asked.files_by_name},
+                output=str(output) if result.fault is None else None,
+                results=[row.as_row() for row in rows],
+                parts={**job.parts, **stages, "check_ms": result.check_seconds * 1e3},
+            )
+        )
+    settings().say_device()
+    rate = job.nbytes / result.seconds * 1e-9
+    verdict = "correct" if result.fault is None else f"wrong: {result.fault}"
+    settings().say(
+        f"{name}: {job.problem.title}, {rows[0].implementation} in {job.parts_text}: "
+        f"{result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
+        f"(checked in {result.check_seconds:.3g} s)"
+    )
+    if settings().verbose:
+        stages_text = ", ".join(f"{stage} {value:.3g} s" for stage, value in result.stages.items())
+        settings().say(f"stages, which overlap: {stages_text}")
+    if len(rows) > 1:
+        settings().say(NOT_RUN)
+    if result.fault is not None:
+        click.echo(f"oclab: {output} is not written: the result is not right", err=True)

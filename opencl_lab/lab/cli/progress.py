@@ -1,0 +1,101 @@
+"""The progress of a command on standard error: a bar, or a line from time to time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from opencl_lab.lab.cli.common import settings
+
+if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
+    from opencl_lab.lab.comparison.runner import StepReport
+
+__all__ = ["progress_bar", "progress_of_part"]
+
+BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
+LINE_INTERVAL = 10.0  # seconds between lines where there is no terminal for a bar
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[StepReport]:
+    """Yield a progress report that draws a bar on standard error after a second.
+
+    Where that is no terminal, a line from time to time says what is going on. With ``--quiet``
+    or ``--json`` nothing is shown.
+    """
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if settings().quiet or settings().json:
+        yield lambda done, total, label: None
+        return
+    if not console.is_terminal:
+        with _progress_lines(title) as report:
+            yield report
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task(title, total=None)
+    timer = threading.Timer(BAR_DELAY, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda done, total, label: bar.update(
+            task, completed=done, total=total, description=f"{title}: {label}"
+        )
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+
+
+@contextmanager
+def _progress_lines(title: str) -> Iterator[StepReport]:
+    """Yield a progress report that prints a line every `LINE_INTERVAL` on standard error."""
+    begin = time.monotonic()
+    over = threading.Event()
+    latest = (0, 0, "starting")
+
+    def report(done: int, total: int, label: str) -> None:
+        nonlocal latest
+        latest = done, total, label
+
+    def print_lines() -> None:
+        while not over.wait(LINE_INTERVAL):
+            done, total, label = latest
+            seconds = time.monotonic() - begin
+            click.echo(f"oclab: {title}: {label} ({done}/{total}, {seconds:.0f} s)", err=True)
+
+    printer = threading.Thread(target=print_lines, daemon=True)
+    printer.start()
+    try:
+        yield report
+    finally:
+        over.set()
+        printer.join()
+
+
+def progress_of_part(progress: StepReport, index: int, parts: int, label: str) -> StepReport:
+    """Return a progress report for one of several parts of about the same length."""
+    return lambda done, total, step: progress(
+        index * 100 + done * 100 // max(total, 1), parts * 100, f"{label}, {step}"
+    )

@@ -1,0 +1,60 @@
+"""`oclab report DIR`: one page from the results of earlier runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import check_target, write_target
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.completion import files, folders
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.report.page import page_of
+from opencl_lab.lab.report.sweeps import find_results
+
+__all__ = ["report_command"]
+
+PAGE_BYTES = 1 << 20  # about as many as a page takes
+NAME = "report.html"
+
+
+@click.command("report")
+@click.argument("place", metavar="DIR", shell_complete=folders)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=files,
+    help=f"The page.  [default: {NAME} in the folder]",
+)
+@global_options
+def report_command(place: str, output: str | None) -> int:
+    """Make one page of the results in a folder and in those below it.
+
+    It reads the JSON documents that `oclab bench`, `oclab study` and other commands with --json
+    have written. The page needs no network.
+    """
+    folder = Path(place)
+    target = (folder if folder.is_dir() else folder.parent) / NAME
+    target = target if output is None else Path(output)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise InvalidProblem(f"cannot write a page to {target}: its name must end in .html")
+    documents, skipped = find_results(folder)
+    check_target(target, PAGE_BYTES)
+    for sentence in skipped:
+        if not settings().json:
+            click.echo(f"oclab: left out: {sentence}", err=True)
+    command = ["oclab", *settings().arguments]
+    with progress_bar("report") as progress:
+        page = page_of(documents, skipped, folder, command, progress)
+    with write_target(target) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    if settings().json:
+        read = [str(results.path) for results in documents]
+        print_json(document("report", output=str(target), read=read, skipped=skipped))
+    else:
+        settings().say(f"written to {target}: {counted(len(documents), 'document')}")
+    return 0

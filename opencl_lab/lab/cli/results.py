@@ -1,0 +1,145 @@
+"""Folders of results, and text files in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import check_target, write_target
+from opencl_lab.lab.cli.common import json_text, print_json, settings, write_files
+from opencl_lab.lab.comparison.drawing import check_plot
+from opencl_lab.lab.comparison.stored import Results, read_results
+
+__all__ = [
+    "named_folder",
+    "print_and_write",
+    "results_folder",
+    "write_json",
+    "write_results",
+    "write_text",
+]
+
+
+def named_folder(out: str) -> Path:
+    """Return the folder that an option names.
+
+    Raises
+    ------
+    InvalidProblem
+        If the name is empty, which would mean the working directory.
+    """
+    if not out.strip():
+        raise InvalidProblem("--out is empty: name the folder for the results; . is this one")
+    return Path(out)
+
+
+@contextmanager
+def results_folder(
+    out: str, files: Sequence[str], about: Mapping[str, Any] | None = None
+) -> Iterator[Path]:
+    """Make the folder of the results, and check early that these can be written there.
+
+    If it was made here and nothing is written, it is removed again.
+
+    Parameters
+    ----------
+    out : str
+    files : sequence of str
+        Names of the results.
+    about : mapping, optional
+        What the new document says of its problems and implementations: one that is there may be
+        replaced by this. Without it any may be replaced.
+    """
+    folder = named_folder(out)
+    there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidProblem(f"cannot make the folder {out}: {error.strerror or error}") from error
+    try:
+        for name in files:
+            check = check_plot if name.endswith(".png") else check_target
+            check(folder / name)
+            if about is not None and name.endswith(".json"):
+                _check_earlier(folder / name, about)
+        yield folder
+    finally:
+        if not there:
+            with suppress(OSError):  # there are results
+                folder.rmdir()
+
+
+def _check_earlier(path: Path, about: Mapping[str, Any]) -> None:
+    """Refuse to replace a document with results that are not measured again.
+
+    Those of a sweep that was stopped are taken over where they can be, see `Unfinished`.
+    """
+    if not path.is_file():
+        return
+    replace = "name another folder with --out, or replace it with --fresh"
+    try:
+        there, new = read_results(path), Results(path, json.loads(json_text(about)), ())
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{error}; {replace}") from error
+    if there.content.get("complete") is False:
+        return
+    before, after = _facts(there), _facts(new)
+    differ = [name for name, value in before.items() if after.get(name, value) != value]
+    sizes, new_sizes = (item.mapping("problem").get("sizes") or () for item in (there, new))
+    if new_sizes and any(size not in new_sizes for size in sizes):
+        differ.append("sizes")
+    if before["operation"] != after["operation"]:
+        differ = ["operation"]  # which has other options
+    if differ:
+        names = ", ".join(differ)
+        raise InvalidProblem(f"{path} is of another sweep, which differs in {names}; {replace}")
+
+
+def _facts(results: Results) -> dict[str, Any]:
+    """Return by name what a document says of its problems and implementations, but for sizes."""
+    first = {"operation": results.operation, "device": results.device.get("key")}
+    return {**first, **results.options, **results.mapping("request")}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file as a whole or not at all."""
+    with write_target(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON document as a whole or not at all."""
+    write_text(path, json_text(content, sort_keys=True))
+
+
+def print_and_write(
+    content: Mapping[str, Any], show: Callable[[], None], write: Callable[[], int]
+) -> int:
+    """Print a document where JSON is wanted, else show it; then write files.
+
+    Returns
+    -------
+    int
+        What `write` returns, an exit status.
+    """
+    try:
+        if settings().json:
+            print_json(content)
+        else:
+            show()
+    finally:  # also where nobody reads what is printed
+        failed = write()
+    return failed
+
+
+def write_results(folder: Path, writers: Mapping[str, Callable[[Path], None]]) -> int:
+    """Write files of a folder by their names, and say which; return an exit status."""
+    failed = write_files(*(partial(write, folder / name) for name, write in writers.items()))
+    if not failed:
+        settings().say(f"written to {folder}: {' '.join(writers)}")
+    return failed

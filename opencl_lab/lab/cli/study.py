@@ -1,0 +1,249 @@
+"""`oclab study list|NAME|all`: the experiments of the source reports, each by one command."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import click
+from rich.table import Table
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.wording import duration
+from opencl_lab.lab.cli.common import document, global_options, print_json, settings, write_files
+from opencl_lab.lab.cli.completion import folders
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.cli.results import named_folder, results_folder, write_json, write_text
+from opencl_lab.lab.comparison.table import OPTIONAL_COLUMNS, table_text, write_csv
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import SCALES, PartResult, Study
+from opencl_lab.lab.studies.outcome import FILE_WIDTH, Outcome
+from opencl_lab.lab.studies.plots import remove_plots
+from opencl_lab.lab.studies.run import run_study
+from opencl_lab.lab.studies.scaling import machine_of
+
+__all__ = ["study_command"]
+
+RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
+
+
+@click.command("study")
+@click.argument("name", type=click.Choice(["list", "all", *STUDIES]), metavar="list|NAME|all")
+@click.option(
+    "--scale",
+    type=click.Choice(SCALES),
+    default="small",
+    show_default=True,
+    help="small: a few minutes on two cores; full: the sizes of the reports, for a GPU.",
+)
+@click.option(
+    "--part",
+    "parts",
+    metavar="NAME[,NAME]",
+    help="Measure these parts of the study alone; `oclab study list` names them.",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    shell_complete=folders,
+    help="Folder for the results, needed; one below it for each study.",
+)
+@click.option(
+    "--repeats", type=click.IntRange(1), help="Timed rows of calls of each.  [default: 5]"
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="Seconds that the studies share; what they do not reach is named in their files.",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The row that speed-ups are over where it is measured.  [default: c:seq]",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the data.")
+@global_options
+def study_command(
+    name: str,
+    scale: str,
+    parts: str | None,
+    out: str | None,
+    repeats: int | None,
+    time_limit: float | None,
+    baseline: str | None,
+    seed: int,
+) -> int:
+    """Regenerate the experiments of the source reports, with answers drawn from the rows."""
+    if name == "list":
+        _list()
+        return 0
+    if out is None:
+        raise click.UsageError("--out is needed: the folder for tables, plots and summaries")
+    if time_limit is not None and math.isnan(time_limit):  # neither below nor above 0
+        raise click.UsageError("--time-limit is a number of seconds, not nan")
+    wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
+    if parts is not None:
+        wanted = [_limited(wanted, parts)]
+    place = named_folder(out)
+    selection = settings().begin()
+    settings().say_device()
+    end = None if time_limit is None else monotonic() + time_limit
+    status = 0
+    contents = []
+    for index, study in enumerate(wanted):
+        limit = None if end is None else (end - monotonic()) / (len(wanted) - index)
+        with results_folder(str(place / study.name), RESULTS) as folder:
+            outcome, interrupt = _measured(
+                study, scale, selection.device, seed, repeats, limit, baseline
+            )
+            content = outcome.as_dict()
+            contents.append(content)
+            if not outcome.parts:
+                settings().say(f"{study.name}: nothing was measured, nothing is written")
+            else:
+                _show(outcome)
+                if baseline not in (None, *(row.implementation for _, row in outcome.rows)):
+                    settings().say(f"{baseline} was not measured, so no speed-up is over it")
+                try:
+                    status = _write(outcome, content, folder) or status or outcome.status
+                except KeyboardInterrupt as error:
+                    interrupt = error
+        if interrupt is not None:  # what was measured is written all the same
+            if wanted[index + 1 :]:
+                names = ", ".join(other.name for other in wanted[index + 1 :])
+                settings().say(f"not begun: {names}")
+            raise interrupt
+    if settings().json:
+        print_json(document("study", device=selection.as_dict(), studies=contents))
+    return status
+
+
+def _limited(studies: Sequence[Study], names: str) -> Study:
+    """Return a study with only the parts of some names."""
+    if len(studies) > 1:
+        raise click.UsageError("--part is for one study")
+    study = studies[0]
+    chosen = [name.strip() for name in names.split(",")]
+    there = list(dict.fromkeys(part.name for part in study.parts))
+    for name in chosen:
+        if name not in there:
+            raise click.UsageError(f"{study.name} has no part {name!r}; it has: {', '.join(there)}")
+    return replace(study, parts=[part for part in study.parts if part.name in chosen])
+
+
+def _measured(
+    study: Study,
+    scale: str,
+    device: Device,
+    seed: int,
+    repeats: int | None,
+    limit: float | None,
+    baseline: str | None,
+) -> tuple[Outcome, KeyboardInterrupt | None]:
+    """Run a study; of one that is interrupted, return what was measured, and the interrupt."""
+    begin = monotonic()
+    parts: dict[str, PartResult] = {}
+    interrupt = None
+    stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
+    with progress_bar(study.name) as progress:
+        run = run_study(
+            study,
+            scale,
+            device,
+            seed=seed,
+            repeats=repeats,
+            time_limit=limit,
+            baseline=baseline,
+            progress=progress,
+        )
+        try:
+            for result in run:
+                parts[result.part.label] = result
+        except KeyboardInterrupt as error:
+            interrupt, stopped = error, "it was interrupted"
+    outcome = Outcome(
+        study,
+        scale,
+        seed,
+        device,
+        list(parts.values()),
+        monotonic() - begin,
+        stopped,
+        machine_of(device),
+    )
+    return outcome, interrupt
+
+
+def _list() -> None:
+    """Print the studies: names, what they show, sizes of all scales."""
+    if settings().json:
+        listed = [
+            {
+                "name": study.name,
+                "shows": study.shows,
+                "points": {
+                    scale: {part.label: list(map(dict, part.points[scale])) for part in study.parts}
+                    for scale in SCALES
+                },
+            }
+            for study in STUDIES.values()
+        ]
+        print_json(document("study", studies=listed))
+        return
+    table = Table()
+    for column in ("name", "shows", *SCALES):
+        table.add_column(column, overflow="fold")
+    for study in STUDIES.values():
+        sizes = (_sizes(study, scale) for scale in SCALES)
+        table.add_row(study.name, study.shows, *sizes)
+    settings().show(table)
+
+
+def _sizes(study: Study, scale: str) -> str:
+    """Return the sizes of a study; parts that share theirs are named together."""
+    lines: dict[str, list[str]] = {}
+    for part in study.parts:
+        values = (" x ".join(map(str, point.values())) for point in part.points[scale])
+        lines.setdefault(f"{part.axis}: {', '.join(values)}", []).append(part.label)
+    if len(lines) == 1 and len(study.parts) == 1:
+        return next(iter(lines))
+    return "\n".join(f"{', '.join(names)}, {line}" for line, names in lines.items())
+
+
+def _show(outcome: Outcome) -> None:
+    for table in outcome.tables():
+        settings().show(table, OPTIONAL_COLUMNS)
+    settings().say(outcome.summary())
+    printed = outcome.printed_table()
+    if printed is not None:
+        settings().show(printed)
+
+
+def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
+    """Write the files of a study; return an exit status."""
+    leading = list(dict.fromkeys(name for before, _ in outcome.rows for name in before))
+    full = document("study", device=outcome.device.as_dict(), **content)
+    table, data, text, summary = (folder / name for name in RESULTS)
+    printed = outcome.printed_table()
+    words = outcome.summary() + (
+        f"\n{table_text(printed, width=FILE_WIDTH)}" if printed is not None else ""
+    )
+    plots = outcome.plots
+    gaps = "".join(f"{line}\n" for line in outcome.gaps)
+    failed = write_files(
+        lambda: remove_plots(outcome.study, folder),  # an interrupt must not leave them
+        lambda: write_csv(table, outcome.rows, leading=leading),
+        lambda: write_json(data, full),
+        lambda: write_text(text, gaps + table_text(*outcome.tables(), width=FILE_WIDTH)),
+        lambda: write_text(summary, words),
+        *(partial(draw, folder / name) for name, draw in plots.items()),
+    )
+    if not failed:
+        settings().say(f"written to {folder}: {' '.join((*RESULTS, *plots))}")
+    return failed

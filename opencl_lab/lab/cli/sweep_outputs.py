@@ -1,0 +1,141 @@
+"""What `oclab bench OPERATION` prints, and the files that it writes into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.lab.cli.common import settings
+from opencl_lab.lab.cli.points import Sweep
+from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
+from opencl_lab.lab.comparison.baseline import with_base
+from opencl_lab.lab.comparison.lines import Series
+from opencl_lab.lab.comparison.plots import (
+    plot_efficiency,
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+    share_of_worker,
+)
+from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.comparison.sweep import Crossover, crossovers
+from opencl_lab.lab.comparison.table import (
+    OPTIONAL_COLUMNS,
+    comparison_table,
+    table_text,
+    write_csv,
+)
+from opencl_lab.lab.measuring.roofline import stored_peaks
+
+__all__ = ["PLOTS", "RESULTS", "SweepOutputs"]
+
+RESULTS = ("results.csv", "results.json", "table.txt")
+PLOTS = ("time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png")
+
+
+@dataclass(frozen=True)
+class SweepOutputs:
+    """The rows of a sweep, or of its first sizes, and where they go.
+
+    `taken` are the sizes that an earlier run had measured.
+    """
+
+    sweep: Sweep
+    series: Series
+    folder: Path
+    taken: Sequence[int] = field(default=())
+
+    @cached_property
+    def crossings(self) -> list[Crossover]:
+        """Where one implementation overtakes another."""
+        return crossovers(self.series)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sizes are there."""
+        return len(self.series) == len(self.sweep.points)
+
+    @property
+    def title(self) -> str:
+        """Above plots and tables in files."""
+        return f"{self.sweep.title} on {self.sweep.selection.device}"
+
+    def print_and_write(self) -> int:
+        """Print the results, then write the files; return the exit status of these."""
+        content = self._document()
+        return print_and_write(content, self._print, partial(self._write, content))
+
+    def _document(self) -> dict[str, Any]:
+        name = self.sweep.chosen.size_option
+        return self.sweep.document(
+            [{name: size, **row.as_row()} for size, rows in self.series for row in rows],
+            sizes=[size for size, _ in self.series],
+            complete=self.complete,
+            taken_over=list(self.taken),
+            crossovers=[vars(crossover).copy() for crossover in self.crossings],
+        )
+
+    def _print(self) -> None:
+        settings().say_device()
+        for size, rows in self.series:
+            title = f"{self.sweep.chosen.name}: {self.sweep.heading(size)}"
+            settings().show(comparison_table(rows, title), OPTIONAL_COLUMNS)
+        for crossover in self.crossings:
+            settings().say(str(crossover))
+
+    def _tables(self) -> str:
+        """Return the tables as a text file has them."""
+        tables = (comparison_table(rows, self.sweep.heading(size)) for size, rows in self.series)
+        return table_text(self.title, *tables, *map(str, self.crossings))
+
+    def _write(self, content: dict[str, Any]) -> int:
+        name, options = self.sweep.chosen.size_option, self.sweep.options
+        flat = (({name: size, **options}, row) for size, rows in self.series for row in rows)
+        table, data, text = RESULTS
+        plots = self._plots()
+        replaced = (self.folder / data).exists()
+        failed = write_results(
+            self.folder,
+            {
+                table: lambda path: write_csv(path, flat, leading=(name, *options)),
+                data: lambda path: write_json(path, content),
+                text: lambda path: write_text(path, self._tables()),
+                **plots,
+            },
+        )
+        for left_out in set(PLOTS) - set(plots) if replaced else ():
+            with suppress(OSError):  # of an earlier run: it would not belong to these results
+                (self.folder / left_out).unlink(missing_ok=True)
+        return failed
+
+    def _plots(self) -> dict[str, Callable[[Path], None]]:
+        """Return what draws each plot that these results have, and say which one they lack."""
+        name, series, title, found = (
+            self.sweep.chosen.size_option, self.series, self.title, self.crossings
+        )  # fmt: skip
+        time, speedup, efficiency, throughput, roofline = PLOTS
+        plots: dict[str, Callable[[Path], None]] = {
+            time: lambda path: plot_times(path, series, name, title, found),
+            throughput: lambda path: plot_throughput(path, series, name, title, found),
+        }
+        shown, bases = with_base(series)
+        if bases:
+            over = ", ".join(bases)
+            plots[speedup] = lambda path: plot_speedup(path, shown, name, over, title)
+        else:
+            settings().say(f"no {speedup}: there is nothing to compare with")
+        rows = [row for _, items in series for row in items]
+        if any(map(share_of_worker, rows)):
+            base = ", ".join(dict.fromkeys(row.baseline for row in rows if row.speedup))
+            plots[efficiency] = lambda path: plot_efficiency(path, series, name, base, title)
+        peaks = stored_peaks(self.sweep.selection.device)
+        reason = no_roofline(series, peaks)
+        if reason or peaks is None:
+            settings().say(f"no {roofline}: {reason}")
+        else:
+            plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
+        return {file: plots[file] for file in PLOTS if file in plots}

@@ -1,0 +1,104 @@
+"""Fitting a table into a terminal, which columns and how wide; and tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
+    from rich.console import Console
+    from rich.table import Column, Table
+
+__all__ = ["fit", "markdown"]
+
+IN_CELLS = str.maketrans({"|": "\\|", "*": "\\*", "\n": "<br>"})
+"""What characters are written as that would mean something in a table of Markdown."""
+
+
+def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
+    """Remove `optional` columns, the first ones first, until no word has to be cut; name them.
+
+    The first line of a column's heading is its name.
+
+    The widths of those that stay are set here: rich levels wide columns without regard to
+    their words, and crops the table where its columns are too wide together.
+    """
+    left_out: list[str] = []
+    for name in optional:
+        if sum(map(_least_width, table.columns)) <= _room(table, console):
+            break
+        kept = [column for column in table.columns if _name(column) != name]
+        left_out += [name] * (len(kept) < len(table.columns))
+        table.columns = kept
+    room = _room(table, console)
+    whole = list(map(_whole_width, table.columns))
+    least = list(map(_least_width, table.columns))
+    if sum(whole) <= room:
+        return left_out
+    if sum(least) > room:  # not even the words fit: they are cut, the longest ones first
+        whole, least = least, [1] * len(least)
+    for column, width in zip(table.columns, _levelled(whole, least, room), strict=True):
+        column.width = width
+    return left_out
+
+
+def _name(column: Column) -> str:
+    return str(column.header).split("\n")[0]
+
+
+def markdown(table: Table, console: Console) -> str:
+    """Return a table in Markdown, its title above it and its caption below it."""
+
+    def plain(content: Any) -> str:
+        return str(console.render_str(content) if isinstance(content, str) else content)
+
+    def line(cells: Iterable[Any]) -> str:
+        return f"| {' | '.join(plain(cell).translate(IN_CELLS) for cell in cells)} |"
+
+    heads = line(column.header for column in table.columns)
+    ends = line("---:" if column.justify == "right" else "---" for column in table.columns)
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    title = ["", f"**{plain(table.title)}**"] if table.title else []
+    # A line that began with ">" would be a quotation.
+    caption = [plain(table.caption).replace(">", "\\>").replace("\n", "  \n"), ""]
+    return "\n".join(
+        [*title, "", heads, ends, *map(line, rows), "", *(caption if table.caption else [])]
+    )
+
+
+def _room(table: Table, console: Console) -> int:
+    """Return the width that is left for the content of columns: each has two spaces and a line."""
+    return console.width - 1 - 3 * len(table.columns)
+
+
+def _levelled(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """Return widths that fill `room`: the widest are levelled, and none is below `least`."""
+
+    def widths(level: int) -> list[int]:
+        return [max(low, min(high, level)) for low, high in zip(least, whole, strict=True)]
+
+    level = next((n for n in range(max(whole), 0, -1) if sum(widths(n)) <= room), 1)
+    found = widths(level)
+    for index, width in enumerate(whole):  # what levelling leaves over
+        if found[index] == level < width and sum(found) < room:
+            found[index] += 1
+    return found
+
+
+def _texts(column: Column) -> list[str]:
+    return [str(cell) for cell in (column.header, *column.cells)]
+
+
+def _whole_width(column: Column) -> int:
+    """Return the width of a column's longest line."""
+    lines = (line for text in _texts(column) for line in text.split("\n"))
+    return max(column.min_width or 0, *map(len, lines), 0)
+
+
+def _least_width(column: Column) -> int:
+    """Return the width of a column's longest word, or line where it must not wrap."""
+    if column.min_width is not None:
+        return column.min_width
+    if column.no_wrap:
+        return _whole_width(column)
+    return max((len(word) for text in _texts(column) for word in text.split()), default=0)

@@ -1,0 +1,207 @@
+"""`oclab tune KERNEL.cl.mako`: the parameters of a kernel of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.cli.common import add_options, global_options, settings
+from opencl_lab.lab.cli.kernel_arrays import argument_values
+from opencl_lab.lab.cli.tune import SearchOptions, run_search, search_options
+from opencl_lab.lab.cli.values import parameter_values
+from opencl_lab.lab.files import read_array
+from opencl_lab.lab.tuning.kernel_file import kernel_file
+from opencl_lab.lab.tuning.kernel_text import KernelText
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.tuner import make_task
+
+__all__ = ["tune_kernel_command"]
+
+HELP = """Tune the kernel in {file}.
+
+A template *.mako gets its parameters as its arguments, OpenCL C as macros. The kernel's
+arguments are read from its signature. For example:
+
+\b
+  oclab tune blur.cl.mako --param WG_SIZE=16,64,256 --param WORK_PER_ITEM=1,4,16
+      --fixed RADIUS=8 --arg n=1000003 --arg source=n --arg blurred=n
+      --global "ceil_div(n, WORK_PER_ITEM)"
+
+Sizes are expressions of parameters and of arguments that are numbers: + - * // %, min, max,
+ceil_div(a, b), round_up(a, multiple); commas separate dimensions.
+"""
+
+
+KERNEL_OPTIONS = (
+    click.option(
+        "--param",
+        "params",
+        metavar="NAME=A,B,...",
+        multiple=True,
+        required=True,
+        help="The values of a parameter to try; gains are relative to the first ones.",
+    ),
+    click.option(
+        "--fixed", metavar="NAME=VALUE", multiple=True, help="A parameter that does not vary."
+    ),
+    click.option(
+        "--arg",
+        "arguments",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="An argument of the kernel: a number; for an array a file such as x.npy, which is "
+        "read, or its size, with random numbers in it if it is const. Before a size may stand "
+        "zeros:, random: or out:, and a type such as float32:; out: also before a file. inout: "
+        "goes before all that, for an array that the kernel reads and writes.",
+    ),
+    click.option(
+        "--global",
+        "global_size",
+        metavar="SIZES",
+        required=True,
+        help="Work-items in all; rounded up to a multiple of the local size.",
+    ),
+    click.option(
+        "--local",
+        "local_size",
+        metavar="SIZES",
+        help="Work-items in a group.  [default: reqd_work_group_size of the kernel]",
+    ),
+    click.option("--kernel", metavar="NAME", help="Which kernel, where the file has several."),
+    click.option(
+        "--where",
+        "restrictions",
+        metavar="CONDITION",
+        multiple=True,
+        help='What combinations must fulfil, such as "WG_SIZE * WORK <= 4096".',
+    ),
+    click.option(
+        "--check",
+        "expected",
+        metavar="[NAME=]FILE",
+        multiple=True,
+        help="The right content of an output.  [default: what the first configuration gives]",
+    ),
+    click.option(
+        "--tolerance",
+        type=click.FloatRange(0),
+        metavar="X",
+        help="Allowed error relative to the largest magnitude.  [default: by type; integers: 0]",
+    ),
+    click.option("--build-option", "options", metavar="OPTION", multiple=True, help="As -Dx."),
+)
+
+
+@dataclass(frozen=True)
+class _KernelOptions:
+    """What `KERNEL_OPTIONS` gave."""
+
+    params: tuple[str, ...]
+    fixed: tuple[str, ...]
+    arguments: tuple[str, ...]
+    global_size: str
+    local_size: str | None
+    kernel: str | None
+    restrictions: tuple[str, ...]
+    expected: tuple[str, ...]
+    tolerance: float | None
+    options: tuple[str, ...]
+
+    def text(self, file: str) -> KernelText:
+        """Return the kernel in a file with its parameters."""
+        return KernelText(
+            Path(file).resolve(),
+            self.kernel,
+            {name: parameter_values(v) for name, v in _pairs("--param", self.params).items()},
+            {name: _fixed_value(v) for name, v in _pairs("--fixed", self.fixed).items()},
+            self.options,
+        )
+
+    def task(self, text: KernelText, device: Device, seed: int) -> TuningTask:
+        """Return what is tuned, its data made or read."""
+        texts = _pairs("--arg", self.arguments)
+        signature = text.signature(text.first)
+        values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)
+        operation = kernel_file(
+            text,
+            values,
+            self.global_size,
+            local_size=self.local_size,
+            restrictions=self.restrictions,
+            outputs=outputs,
+            inout=inout,
+            expected=_expected(self.expected),
+            tolerance=self.tolerance,
+            device=device.spec,
+        )
+        task = make_task(operation, device=device, seed=seed)
+        if operation.reference_is_first:
+            first = task.algorithm.default_config(task.problem, task.device)
+            settings().say(
+                "without --check every configuration is compared with the result of the "
+                f"first one, {first}"
+            )
+        return task
+
+
+def tune_kernel_command(file: str) -> click.Command:
+    """Return the command that tunes the kernel in a file."""
+
+    @click.command(file, help=HELP.format(file=file))
+    @_kernel_options
+    @search_options
+    @global_options
+    def command(**given: Any) -> int:
+        search = SearchOptions.taken_from(given)
+        asked = _KernelOptions(**given)
+        text = asked.text(file)
+        return run_search(lambda device: asked.task(text, device, search.seed), search)
+
+    return command
+
+
+def _kernel_options(command: Any) -> Any:
+    return add_options(command, KERNEL_OPTIONS)
+
+
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return what each ``NAME=VALUE`` says.
+
+    Raises
+    ------
+    InvalidProblem
+        If one is no pair, or names what another has named.
+    """
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise InvalidProblem(f"{option} takes NAME=VALUE, not {text!r}")
+        if name in pairs:
+            raise InvalidProblem(f"{option} {name} is given twice")
+        pairs[name] = value
+    return pairs
+
+
+def _fixed_value(text: str) -> Any:
+    """Return the value of a fixed parameter, which may be any number."""
+    (value,) = parameter_values(text)
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _expected(texts: Sequence[str]) -> Any:
+    """Return the expected outputs by name, or one array, or None."""
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return read_array(texts[0])
+    return {name: read_array(file) for name, file in _pairs("--check", texts).items()}

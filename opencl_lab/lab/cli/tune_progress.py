@@ -1,0 +1,147 @@
+"""What `oclab tune` shows while it runs: plain lines, or a bar with the best so far."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from opencl_lab.lab.cli.common import (
+    settings,
+)
+from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.result import TuneResult, TuningProgress, share_of_peak
+from opencl_lab.lab.tuning.task import TuningTask
+
+__all__ = ["failure_counts", "pace", "watch"]
+
+LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
+
+
+def _best_text(task: TuningTask, best: Evaluation | None, whole: bool = True) -> str:
+    """Return the best time so far, and by which configuration if that is to be told."""
+    if best is None:
+        return "nothing correct yet"
+    share, why = share_of_peak(task, best.time_ms)
+    about = f", {why}" if why else ""
+    peak = "" if share is None else f" ({share_text(share)} % of peak{about})"
+    return f"best {number(best.time_ms)} ms{peak}" + (f" {best.config}" if whole else "")
+
+
+def failure_counts(failures: Mapping[str, int]) -> str:
+    """Return how many failed, and by what."""
+    if not failures:
+        return ""
+    return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
+
+
+def _tried(state: TuningProgress) -> str:
+    return f"{state.evaluated}" + (" tried" if state.total is None else f"/{state.total}")
+
+
+def pace(state: TuningProgress | TuneResult) -> str:
+    """Return how fast it goes, how many were built ahead, and how much of the space was seen."""
+    parts = [f"{state.per_minute:.0f} a minute"] if state.per_minute else []
+    parts += [f"{state.built_ahead} built ahead"] if state.built_ahead else []
+    parts += [f"{number(100 * state.share, 2)} % of the space"] if parts and state.share else []
+    return ", ".join(parts)
+
+
+class _Lines:
+    """Progress as plain lines: each improvement, else one now and then."""
+
+    def __init__(self, task: TuningTask):
+        self._task = task
+        self._shown: Any = None
+        self._last = 0.0
+        self._notes = 0
+
+    def __call__(self, state: TuningProgress) -> None:
+        for note in state.notes[self._notes :]:
+            settings().say(f"note: {note}")
+        self._notes = len(state.notes)
+        now = time.monotonic()
+        what = (state.phase, state.best and state.best.config)
+        if what == self._shown and now < self._last + LINE_INTERVAL:
+            return
+        self._shown, self._last = what, now
+        left = "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left"
+        parts = (
+            f"{state.phase} {_tried(state)}",
+            # The finals end with the winner in full.
+            _best_text(self._task, state.best, state.phase == "search"),
+            failure_counts(state.failures),
+            pace(state),
+            left,
+        )
+        settings().say("; ".join(part for part in parts if part))
+
+
+class _Bar:
+    """Progress as a bar, with the best so far below it."""
+
+    def __init__(self, task: TuningTask):
+        self._task = task
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tried]}")
+        )
+        self._row = self._bar.add_task("starting", total=None, tried="")
+        self._state: TuningProgress | None = None
+        self._reported = time.monotonic()
+
+    def __call__(self, state: TuningProgress) -> None:
+        self._state, self._reported = state, time.monotonic()
+
+    def __rich__(self) -> Group:
+        state = self._state
+        if state is None:
+            return Group(self._bar)
+        tried = _tried(state)
+        elapsed = time.monotonic() - self._reported
+        shares = [0.0] if state.total is None else [state.evaluated / state.total]
+        if state.seconds_left is not None:
+            left = max(0.0, state.seconds_left - elapsed)
+            tried += f", {left:.0f} s left"
+            shares.append(1 - left / max(state.time_limit or 0.0, left, 1e-9))
+        has_end = state.total is not None or state.seconds_left is not None
+        self._bar.update(
+            self._row,
+            description=state.phase,
+            tried=tried,
+            completed=max(shares),
+            total=1.0 if has_end else None,
+        )
+        lines = (
+            _best_text(self._task, state.best),
+            pace(state),
+            failure_counts(state.failures),
+            *state.notes,
+        )
+        return Group(self._bar, *(Text(line) for line in lines if line))
+
+
+@contextmanager
+def watch(task: TuningTask) -> Iterator[Any]:
+    """Yield what shows progress: a live bar on a terminal, else plain lines."""
+    if settings().quiet or settings().json:
+        yield None
+    elif not sys.stdout.isatty():
+        yield _Lines(task)
+    else:
+        bar = _Bar(task)
+        with Live(bar, console=settings().console, refresh_per_second=4, transient=True) as live:
+
+            def show(state: TuningProgress) -> None:
+                bar(state)
+                live.refresh()  # a short search would end before the first quarter of a second
+
+            yield show

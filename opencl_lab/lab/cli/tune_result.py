@@ -1,0 +1,177 @@
+"""What `oclab tune` prints in the end: sentences and a table, or a JSON document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.core.wording import counted
+from opencl_lab.drivers.discovery import Selection
+from opencl_lab.lab.cli.common import document, settings
+from opencl_lab.lab.cli.tune_progress import failure_counts, pace
+from opencl_lab.lab.comparison.table import number, peak_caption
+from opencl_lab.lab.measuring.roofline import share_text, stored_peaks
+from opencl_lab.lab.registry import operations
+from opencl_lab.lab.tuning.prune import Pruning
+from opencl_lab.lab.tuning.result import TuneResult
+
+__all__ = ["print_result", "result_document"]
+
+OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
+"""What a narrow terminal does without, in this order."""
+
+ENDED_BY = {
+    "complete": "all that the strategy asked for",
+    "budget": "the budget",
+    "time": "the time limit",
+    "interrupted": "an interrupt",
+}
+REASONS = 5  # of failures and of what was removed, before -v asks for all
+
+
+def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
+    """Return the JSON document of a result."""
+    rows = [] if result.best is None else [result.as_row(result.best)]
+    default = None if result.default is None else result.as_row(result.default)
+    return document(
+        "tune",
+        device=selection.as_dict(),
+        problem={"operation": result.task.operation.name, **result.problem.as_dict()},
+        algorithm=result.task.algorithm_name,
+        results=rows,
+        default=default,
+        speedup_over_default=result.speedup,
+        finalists=[result.as_row(item) for item in result.finalists],
+        stable=result.stable,
+        stopped=result.stopped,
+        seconds=result.seconds,
+        resumed=result.resumed,
+        restarts=result.restarts,
+        stored=result.stored,
+        journal=None if result.journal is None else str(result.journal),
+        notes=list(result.notes),
+        removed=result.pruning.as_dict(),
+        share_of_space=result.share,
+        per_minute=result.per_minute,
+        built_ahead=result.built_ahead,
+        phases=dict(result.phases),
+        timeline=[item.as_dict() for item in result.timeline],
+        failures=result.failures,
+        evaluations=[item.as_dict() for item in result.evaluations],
+    )
+
+
+def print_result(result: TuneResult) -> None:
+    """Print what was tried, the finals and the winner."""
+    _print_space(result.pruning)
+    _print_search(result)
+    for note in result.notes:
+        settings().say(f"note: {note}")
+    if result.best is None:
+        nothing = "no configuration gave a right result"
+        settings().say(nothing if result.failures else "there was no time to try any")
+        return
+    if stored_peaks(result.device) is None:
+        settings().say(
+            "`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond"
+        )
+    settings().show(_table(result), OPTIONAL_COLUMNS)
+    stable = "" if result.stable else ", not yet stable: it needs more time"
+    settings().say(f"winner: {result.best.config}{_gain(result)}{stable}")
+    if result.stored:
+        used = operations().get(result.task.operation.name) is result.task.operation
+        later = "uses it from now on" if used else "begins with it the next time it is tuned"
+        settings().say(f"stored: {result.task.operation.name} {later}")
+    elif len(result.evaluations) < 2:
+        settings().say("not stored: no other configuration was tried")
+
+
+def _print_space(pruning: Pruning) -> None:
+    """Print how large the space is, and what was removed from it and why."""
+    say, verbose = settings().say, settings().verbose
+    about = "" if pruning.exact else "about "
+    removed = "; removed:" if pruning.removed else ""
+    total = counted(pruning.total, "combination")
+    say(f"space: {total}, {about}{pruning.left} can run here{removed}")
+    for index, (reason, count) in enumerate(pruning.removed.items()):
+        if verbose or index < REASONS:
+            say(f"  {about}{count}: {reason}")
+    more = 0 if verbose else len(pruning.removed) - REASONS
+    if more > 0:
+        say(f"  and {counted(more, 'reason')} more, which -v shows")
+
+
+def _print_search(result: TuneResult) -> None:
+    """Print how many were evaluated, at what pace, and which failed."""
+    say, verbose = settings().say, settings().verbose
+    resumed = f", {result.resumed} of them from earlier runs" if result.resumed else ""
+    say(
+        f"evaluated {counted(len(result.evaluations), 'configuration')}{resumed}, in "
+        f"{result.seconds:.0f} s; ended by {ENDED_BY[result.stopped]}"
+    )
+    speed = pace(result)
+    if speed:
+        say(speed)
+        longest = sorted(result.phases.items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{name} {spent:.1f} s" for name, spent in longest)
+        if parts and verbose:
+            say(f"where the time went: {parts}")
+            for part in result.timeline:
+                say(f"  {part}")
+    failed = [item for item in result.evaluations if item.status != "correct"]
+    if failed:
+        say(f"{failure_counts(result.failures)}; replacements of the worker: {result.restarts}")
+        for item in failed if verbose else failed[-REASONS:]:
+            say(f"  {item.status}: {item.reason} {item.config}")
+
+
+def _gain(result: TuneResult) -> str:
+    """Return how the winner compares with the built-in configuration, as an end of a sentence."""
+    default = result.task.operation.default_name
+    if result.gained:
+        return (
+            "" if result.speedup is None else f", {result.speedup:.2f}x the {default} configuration"
+        )
+    assert result.best is not None
+    others = sum(item.config != result.best.config for item in result.finalists)
+    compared = f"{counted(others, 'other')} timed in turns with it, none faster for sure"
+    return f", the {default} configuration: " + (
+        compared if others else "no other was timed in turns with it"
+    )
+
+
+def _table(result: TuneResult) -> Table:
+    finalists = result.finalists or (result.best,)
+    rows = [result.as_row(item) for item in finalists if item is not None]
+    rate = "gflops" if rows[0]["gflops"] else "gbps"
+    peaks = rows[0]["peak_fraction"] is not None
+    title = "Finals" if result.finalists else "The best so far, not measured again"
+    title += ", all by kernel time"
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
+    table.caption = peak_caption(row["peak_note"] for row in rows)
+    names = ["kernel ms", "min..max", "runs", {"gflops": "GFLOP/s", "gbps": "GB/s"}[rate]]
+    for name in (*names, *(["% peak"] if peaks else [])):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("configuration")
+    assert result.best is not None
+    for row in rows:
+        spread = row["kernel_spread_ms"]
+        default = result.default is not None and row["config"] == dict(result.default.config)
+        differs = {
+            name: value
+            for name, value in row["config"].items()
+            if value != result.best.config[name]
+        }
+        # One long line each would not fit: the winner stands below, in full.
+        shown = "the winner" if not differs else ", ".join(f"{n}={v}" for n, v in differs.items())
+        table.add_row(
+            number(row["kernel_ms"]),
+            f"{number(spread['min'], 3)}..{number(spread['max'], 3)}",
+            str(spread["runs"]),
+            number(row[rate]),
+            *([share_text(row["peak_fraction"])] if peaks else []),
+            Text(shown + (f" ({result.task.operation.default_name})" if default else "")),
+        )
+    return table

@@ -1,0 +1,126 @@
+"""Which stored configurations and runs a command is about, and whether they still hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.template import kernel_digest
+from opencl_lab.drivers.discovery import KINDS, choose_device, devices
+from opencl_lab.lab.cli.common import settings
+from opencl_lab.lab.registry import operations
+from opencl_lab.lab.tuning.runs import Run, runs
+from opencl_lab.tuned import database
+from opencl_lab.tuned.entry import Entry
+
+__all__ = ["STYLES", "Chosen", "pairs_text", "selection_options", "state_of"]
+
+STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
+
+
+def selection_options(command: Any) -> Any:
+    """Add the options that choose among entries and runs."""
+    for option in (
+        click.option("--algorithm", metavar="NAME", help="Only of this algorithm."),
+        click.option("--operation", metavar="NAME", help="Only of this operation."),
+    ):
+        command = option(command)
+    return command
+
+
+class Chosen:
+    """The entries and runs of an operation, an algorithm and the global option ``--device``.
+
+    Raises
+    ------
+    InvalidProblem
+        For a name that nothing here has, so that a slip does not look like an empty list.
+    """
+
+    def __init__(self, operation: str | None, algorithm: str | None):
+        self._operation, self._algorithm = operation, algorithm
+        entries, logged = database.entries(), runs()
+        there = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
+        every: list[Entry | Run] = [*entries, *logged]
+        for stored in every:
+            there.setdefault(stored.operation, set()).add(stored.algorithm)
+        if operation is not None and operation not in there:
+            raise InvalidProblem(_unknown("operation", operation, there))
+        names = there.values() if operation is None else (there[operation],)
+        algorithms = set().union(*names)
+        if algorithm is not None and algorithm not in algorithms:
+            if operation is None:
+                raise InvalidProblem(_unknown("algorithm", algorithm, algorithms))
+            has = ", ".join(sorted(algorithms))
+            raise InvalidProblem(f"{operation} has no algorithm {algorithm!r}; it has: {has}")
+        self._keys = _device_keys(settings().device, entries, logged)
+
+    def __call__(self, stored: Entry | Run) -> bool:
+        """Return whether this entry or run is meant."""
+        key = stored.device if isinstance(stored, Run) else stored.device.key
+        return (
+            self._operation in (None, stored.operation)
+            and self._algorithm in (None, stored.algorithm)
+            and (self._keys is None or key in self._keys)
+        )
+
+    def runs(self) -> list[Run]:
+        """Return the runs that are meant, the latest last."""
+        return [run for run in runs() if self(run)]
+
+
+def _unknown(what: str, name: str, names: Iterable[str]) -> str:
+    return f"there is no {what} {name!r}; there are: {', '.join(sorted(names))}"
+
+
+def _device_keys(
+    spec: str | None, entries: Sequence[Entry], logged: Sequence[Run]
+) -> set[str] | None:
+    """Return the keys of the devices that `spec` means, here or elsewhere; None: all."""
+    if spec is None:
+        return None
+    texts = {run.device: run.device for run in logged}
+    for entry in entries:
+        origin = entry.device
+        texts[origin.key] = f"{origin.name}, {origin.platform}, {origin.vendor}"
+    for device in devices():
+        texts[device.key] = f"{device.name}, {device.platform}, {device.vendor}"
+    text = spec.strip().lower()
+    if re.fullmatch(r"\d+(:\d+)?", text):
+        return {choose_device(text).device.key}
+    found = {
+        key
+        for key, named in texts.items()
+        if (key.startswith(f"{text}/") if text in KINDS else text in named.lower())
+    }
+    if not found and text not in KINDS:
+        names = {named.partition(",")[0] for named in texts.values()}
+        raise InvalidProblem(_unknown("device", spec, names))
+    return found
+
+
+def state_of(entry: Entry) -> tuple[str, str]:
+    """Return whether an entry is ``current``, ``stale`` or ``unknown``, and why."""
+    operation = operations().get(entry.operation)
+    algorithms = {item.name: item for item in operation.algorithms} if operation else {}
+    if entry.algorithm not in algorithms:
+        return "unknown", "there is no such algorithm here"
+    digest = kernel_digest(algorithms[entry.algorithm].templates)
+    if entry.digest != digest:
+        return "stale", "the kernel has changed since"
+    reasons = {
+        device.key: database.staleness(entry, device, digest)
+        for device in devices()
+        if database.same_unit(entry, device)
+    }
+    reason = None if None in reasons.values() else next(iter(reasons.values()), None)
+    return ("current", "") if reason is None else ("stale", reason)
+
+
+def pairs_text(values: Any) -> str:
+    """Return names and values in a line."""
+    return " ".join(f"{name}={value}" for name, value in values.items())

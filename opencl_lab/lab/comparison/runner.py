@@ -1,0 +1,291 @@
+"""Running implementations against each other, interleaved, on one problem or a sweep of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.comparison.baseline import over_baseline
+from opencl_lab.lab.comparison.implementations import LONG_MS, Implementation, Workload
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.ours import OpenCL
+from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.comparison.table import Measurements
+from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.ops.solver import Problem
+
+__all__ = [
+    "Comparison",
+    "StepReport",
+    "compare",
+    "run_comparison",
+]
+
+CHOSEN = "auto takes it"
+
+StepReport: TypeAlias = Callable[[int, int, str], None]
+"""Called with steps done, steps in all, and what comes next."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The measured rows of one problem, its data, and the outputs of the first right algorithm.
+
+    `profiles` has lines for people about every launch, by the name of the row.
+    """
+
+    problem: Problem
+    device: Device
+    measurements: list[Measurement]
+    inputs: Arrays
+    expected: Arrays
+    outputs: Arrays
+    errors: list[Exception]
+    profiles: dict[str, list[str]]
+
+    @property
+    def exit_status(self) -> int:
+        """0 when all is right, 4 when a kernel did not build or run, 1 for a wrong result."""
+        failed = {row.status for row in self.measurements if row.kind == "opencl"}
+        if failed & {"compile", "runtime", "timeout"}:
+            return 4
+        if failed & {"constraints"}:
+            return 2
+        wrong = any(row.status in ("correctness", "runtime") for row in self.measurements)
+        return 1 if wrong else 0
+
+
+class _Steps:
+    """Counts the steps of a comparison while it names each before it begins.
+
+    These are the input, the right result, and of each implementation a start, a first run, rows
+    and a check. How many rows there will be is only known where `repeats` says so: else all
+    together count as so many steps as there are at least.
+    """
+
+    def __init__(self, rows: int, repeats: int | None, report: StepReport):
+        self._done = 0
+        self._timed = rows * (repeats or LEAST_ROUNDS)
+        self._total = 2 + 3 * rows + self._timed
+        self._report = report
+
+    def next(self, label: str) -> None:
+        self._report(self._done, self._total, label)
+        self._done += 1
+
+    def timed(self, share: float, label: str) -> None:
+        """Name a row; so much of all rows is over."""
+        self._report(self._done + round(share * self._timed), self._total, label)
+
+    def all_timed(self) -> None:
+        self._done += self._timed
+
+
+def run_comparison(
+    chosen: Operation[Any],
+    problem: Problem,
+    make_inputs: Callable[[], Arrays],
+    request: Request,
+    *,
+    device: Device,
+    progress: StepReport | None = None,
+) -> Comparison:
+    """Measure algorithms and references on one problem, taking turns.
+
+    Every implementation first runs once with poisoned outputs and is checked
+    against `Operation.expected`; then all make rows of calls in turns, see `Rounds`: as many as
+    the request asks for, or until the spread is small or the time is up.
+
+    Where references have their data on the device, so have further runs of the algorithms:
+    data on the host and on the device are never set against each other.
+
+    Parameters
+    ----------
+    chosen : Operation
+    problem : Problem
+    make_inputs : callable
+        Makes the input arrays; called only after the problem was found to fit
+        the device.
+    request : Request
+    device : Device
+    progress : callable, optional
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig
+        If the problem does not fit, or a name is unknown.
+    ReferenceUnavailable
+        If a reference asked for by name cannot run here.
+    """
+    schedule = check_comparison(chosen, problem, request, device)
+    steps = _Steps(schedule.rows, request.repeats, progress or (lambda done, total, label: None))
+    steps.next("input")
+    inputs = make_inputs()
+    steps.next("right result on the host")
+    workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
+    with ExitStack() as stack:
+        implementations = schedule.implementations(workload, device, chosen.calls)
+        for implementation in implementations:
+            implementation.timed = request.timed
+            if request.budget is not None:
+                budget_ms = max(LONG_MS, request.budget * 1e3)
+                implementation.limit_ms = min(implementation.limit_ms, budget_ms)
+            stack.callback(implementation.close)
+            steps.next(f"{implementation.name}, start")
+            implementation.attempt(implementation.start)
+            if schedule.references.by_name:
+                _raise_unavailable(implementation)
+        _take_turns(implementations, request, steps)
+        steps.next("done")
+        return _result(workload, device, implementations, request.baseline)
+
+
+def _raise_unavailable(implementation: Implementation) -> None:
+    if implementation.status == "unavailable" and implementation.error is not None:
+        raise implementation.error
+
+
+def _take_turns(implementations: Sequence[Implementation], request: Request, steps: _Steps) -> None:
+    """Check each implementation, time all of them in rounds, and check their last results."""
+    for implementation in implementations:
+        steps.next(f"{implementation.name}, first run")
+        implementation.check()
+    able = [item for item in implementations if item.status == "correct"]
+    of_all = "" if request.repeats is None else f" of {request.repeats}"
+    for turn in Rounds([item.totals for item in able], request.repeats, request.budget, rest=rest):
+        steps.timed(turn.share, f"{able[turn.participant].name}, run {turn.number}{of_all}")
+        able[turn.participant].measure()
+    steps.all_timed()
+    for implementation in implementations:
+        steps.next(f"{implementation.name}, check of the last run")
+        implementation.verify()
+
+
+def _result(
+    workload: Workload,
+    device: Device,
+    implementations: Sequence[Implementation],
+    baseline: str | None,
+) -> Comparison:
+    """Return what was measured, the times of all set against the baseline."""
+    rows = [item.measurement() for item in implementations]
+    ours = [item for item in implementations if item.kind == "opencl"]
+    return Comparison(
+        workload.problem,
+        device,
+        over_baseline(_with_choice(rows, workload, device), baseline),
+        workload.inputs,
+        workload.expected,
+        next((item.outputs() for item in ours if item.status == "correct"), {}),
+        [item.error for item in ours if item.error is not None],
+        {item.name: item.profile() for item in ours if isinstance(item, OpenCL)},
+    )
+
+
+def _with_choice(
+    rows: Sequence[Measurement], workload: Workload, device: Device
+) -> Sequence[Measurement]:
+    """Return the rows with a note at the algorithm that `auto` takes, where there are several."""
+    if len({row.algorithm for row in rows if row.kind == "opencl"}) < 2:
+        return rows
+    try:
+        taken = workload.operation.choose(workload.problem, device).name
+    except InvalidConfig:  # none that is quick enough to be taken without being named
+        return rows
+    return [
+        replace(row, note=", ".join(filter(None, (CHOSEN, row.note))))
+        if row.kind == "opencl" and row.algorithm == taken
+        else row
+        for row in rows
+    ]
+
+
+def compare(
+    operation: str,
+    *,
+    algorithms: str | Sequence[str] = "auto",
+    against: str | Sequence[str] | None = "all",
+    repeats: int | None = 5,
+    time_limit: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    resident: bool = False,
+    config: Mapping[str, Any] | None = None,
+    baseline: str | None = None,
+    device: str | int | Device | None = None,
+    **problem: Any,
+) -> Measurements:
+    """Compare OpenCL algorithms with the references of an operation on random data.
+
+    Parameters
+    ----------
+    operation : str
+        Such as ``"sort"``.
+    algorithms : str or sequence of str
+        Names, ``"auto"`` (the one the library would take) or ``"all"``.
+    against : str or sequence of str, optional
+        Names of references; ``"none"`` or an empty list for none; ``"all"`` with those that have
+        their data on the device; None for those with data on the host that are installed.
+    repeats : int, optional
+        Timed rows of calls of each implementation: exactly so many, unless `time_limit` ends
+        them. None for at least 5 of each, and more until the spread of all is small.
+    time_limit : float, optional
+        Seconds for all timed rows, though each implementation makes at least one. By default 10
+        where `repeats` is None, else no limit.
+    seed : int
+        Seed of the data.
+    threads : int, optional
+        Threads of references that use several; default: all processors.
+    resident : bool
+        Measure with the data on the device only.
+    config : mapping, optional
+        Kernel parameters instead of the default ones.
+    baseline : str, optional
+        The row that speed-ups are over, such as ``"numpy"``; default: ``"c:seq"``.
+    device : str, int or Device, optional
+        As `select_device` takes it.
+    **problem
+        Options of the operation, such as ``n=50_000, dtype="float32"``.
+
+    Returns
+    -------
+    list of Measurement
+        OpenCL algorithms, then references; first with data on the host, then on the device. It
+        prints as a table.
+
+    Raises
+    ------
+    OclabError
+        Of the kind that says what is wrong.
+    """
+    chosen = get_operation(operation)
+    options = chosen.with_defaults(problem)
+    bound = chosen.problem(**options)
+    request = Request(
+        algorithms=algorithms,
+        against=against,
+        config=config,
+        repeats=repeats,
+        budget=time_limit,
+        threads=threads,
+        resident=resident,
+        baseline=baseline,
+    )
+    comparison = run_comparison(
+        chosen,
+        bound,
+        partial(chosen.generate, bound, seed, **options),
+        request,
+        device=select_device(device),
+    )
+    return Measurements(comparison.measurements, f"{chosen.name}: {bound.title}")

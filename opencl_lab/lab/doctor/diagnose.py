@@ -1,0 +1,202 @@
+"""Run every probe in a child of its own, and turn whatever happens into findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from opencl_lab._version import __version__
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.paths import write_json
+from opencl_lab.drivers.caches import make_section
+from opencl_lab.drivers.discovery import probe_file
+from opencl_lab.drivers.pocl import linker_missing, no_room
+from opencl_lab.lab.doctor.examine import TIME_LIMIT, examine
+from opencl_lab.lab.doctor.findings import Finding, Probe
+from opencl_lab.lab.doctor.installation import installation
+from opencl_lab.lab.doctor.toolchain import Tool, toolchain
+from opencl_lab.lab.measuring.roofline import Peaks
+
+__all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
+
+
+NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
+NO_RATE = "how fast arrays get to the device or back stays unknown"
+FAULT = "opencl_lab works around it; another version of the driver may do better"
+PROBES = (
+    Probe(
+        "usable",
+        "build and run a kernel",
+        "repair the driver, or install another one; for a CPU: "
+        'pip install "pyopencl[pocl]", apt install pocl-opencl-icd, '
+        "or on x86 pip install 'opencl_lab[intel]'",
+        alone=True,
+    ),
+    Probe("vector_bytes", "built-ins on wide vectors", FAULT),
+    Probe("max_work_group", "work-group sizes", FAULT),
+    Probe("local_memory", "local memory", FAULT),
+    Probe("barriers_in_loops", "barriers in loops", FAULT),
+    Probe(
+        "fp64",
+        "double precision",
+        FAULT,
+        "products, filters and transforms of float64 need another device",
+    ),
+    Probe(
+        "fp16", "half precision", FAULT, "float16 works all the same: the arithmetic is in float32"
+    ),
+    Probe("subgroups", "sub-groups", FAULT),
+    Probe("int64_atomics", "64-bit atomics", FAULT),
+    Probe("inline_ptx", "inline PTX", FAULT),
+    Probe("matrix_units", "matrix units of warps", FAULT),
+    Probe("warpgroup_matrix_units", "matrix units of warpgroups", FAULT),
+    Probe("declared_memory", "local memory beyond the driver's word", FAULT),
+    Probe(
+        "event_timing",
+        "event times against the host",
+        "trust total times only: kernel times of this driver are not plausible",
+        alone=True,
+    ),
+    Probe("forward_progress", "progress between work-groups", FAULT, alone=True),
+    Probe("visible_writes", "writes seen by other work-groups", FAULT, alone=True),
+    Probe("flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
+    Probe("flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
+    Probe("flops16_matrix", "peak of matrix units in float16", NO_PEAK, alone=True),
+    Probe("flops32_matrix", "peak of matrix units in TF32", NO_PEAK, alone=True),
+    Probe("flops64_matrix", "peak of matrix units in float64", NO_PEAK, alone=True),
+    Probe("copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
+    Probe("cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
+    Probe("send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
+    Probe("fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
+    Probe("send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
+    Probe("fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
+)
+
+
+def _capabilities(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the findings that are capabilities; what stayed unknown is left out."""
+    kinds = {item.name: type(getattr(Capabilities(), item.name)) for item in fields(Capabilities)}
+    return {
+        finding.name: finding.value
+        for finding in findings
+        if finding.value is not None and type(finding.value) is kinds.get(finding.name)
+    }
+
+
+def _peaks(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the findings that are peaks."""
+    peaks = Peaks.of({finding.name: finding.value for finding in findings})
+    return {} if peaks is None else asdict(peaks)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that `oclab doctor` has to say about a device and the tools around it.
+
+    Parameters
+    ----------
+    device : Device
+        The device, with the capabilities that were found.
+    findings : tuple of Finding
+        One for each probe.
+    tools : tuple of Tool
+        Linker, compilers, OpenMP and MPI.
+    stored : Path or None
+        The file that holds the findings, None where they are not kept.
+    installed : tuple of Tool
+        The ICD loader, the drivers that it would load, and the files of devices.
+    """
+
+    device: Device
+    findings: tuple[Finding, ...]
+    tools: tuple[Tool, ...]
+    stored: Path | None = None
+    installed: tuple[Tool, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as the JSON document of the command line."""
+        return {
+            "schema": "oclab/1",
+            "command": "doctor",
+            "version": __version__,
+            "device": self.device.as_dict(),
+            "peaks": _peaks(self.findings),
+            "probes": [asdict(finding) for finding in self.findings],
+            "installation": [asdict(tool) for tool in self.installed],
+            "toolchain": [asdict(tool) for tool in self.tools],
+            "stored": None if self.stored is None else str(self.stored),
+        }
+
+
+def store(device: Device, findings: Sequence[Finding]) -> Path:
+    """Write findings where `probe_file` of discovery and `stored_peaks` read those of `device`."""
+    make_section("doctor")
+    path = probe_file(device.key)
+    write_json(
+        path,
+        {
+            "key": device.key,
+            "version": __version__,
+            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+            "capabilities": _capabilities(findings),
+            "peaks": _peaks(findings),
+            "probes": [asdict(finding) for finding in findings],
+        },
+    )
+    return path
+
+
+def report(
+    device: Device,
+    progress: Callable[[Finding], None] | None = None,
+    *,
+    time_limit: float = TIME_LIMIT,
+) -> Report:
+    """Probe a device and the tools around it, and store what was found.
+
+    Nothing is probed, and nothing stored, where the machine lacks what the driver needs to
+    build any kernel: that says nothing about the device.
+
+    Parameters
+    ----------
+    device : Device
+        The device to probe.
+    progress : callable, optional
+        Called with each `Finding` as soon as it is there.
+    time_limit : float, optional
+        Seconds that one step of a probe may take.
+
+    Returns
+    -------
+    Report
+    """
+    found: dict[str, Finding] = {}
+
+    def take(probes: Sequence[Probe]) -> None:
+        for finding in examine(device, probes, time_limit=time_limit):
+            found[finding.name] = finding
+            if progress is not None:
+                progress(finding)
+
+    first, *others = PROBES
+    version = device.platform_version
+    lack = linker_missing(version) or no_room(version)
+    if lack is not None:
+        finding = Finding(first.name, first.title, "broken", lack, False)
+        if progress is not None:
+            progress(finding)
+        return Report(device, (finding,), toolchain(), None, installation())
+    take([first])
+    if found[first.name].verdict == "ok":
+        take(others)
+    findings = tuple(found[probe.name] for probe in PROBES if probe.name in found)
+    stored = None
+    with suppress(OSError):  # a full or read-only disk must not hide the findings
+        stored = store(device, findings)
+    capabilities = replace(device.capabilities, **_capabilities(findings))
+    probed = replace(device, capabilities=capabilities)
+    return Report(probed, findings, toolchain(), stored, installation())

@@ -1,0 +1,316 @@
+"""What of OpenCL is installed here, and what is missing: how a program gets to a device.
+
+It is linked with the ICD loader, ``libOpenCL``. The loader reads the files ``*.icd`` of a folder;
+each names the library of a driver. A driver opens the files of its devices below ``/dev``.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.drivers import intel, wheel
+from opencl_lab.drivers.processes import signal_name
+from opencl_lab.drivers.wheel import DRIVER, VENDORS
+from opencl_lab.lab.doctor.toolchain import Tool
+
+__all__ = ["installation"]
+
+TIME_LIMIT = 20.0
+INSTALL_LOADER = "apt install ocl-icd-libopencl1, or pip install --force-reinstall pyopencl"
+INSTALL_POCL = 'pip install "pyopencl[pocl]"'
+INSTALL_INTEL = "pip install 'opencl_lab[intel]'"
+INSTALL_CPU = (
+    f"for a CPU: {INSTALL_POCL}, or apt install pocl-opencl-icd, or on x86 {INSTALL_INTEL}"
+)
+INTEL = "Intel's CPU runtime"
+REPAIR = "install the package that holds this library again, or remove the file"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Devices of one kind: the files that the kernel gives them, and the driver they need.
+
+    Parameters
+    ----------
+    name : str
+    nodes : tuple of str
+        Patterns of their files below ``/dev``.
+    library : str
+        The library of the driver for OpenCL, as an ICD file names it.
+    install : str
+        How to get that driver.
+    absent : str
+        What to do if there should be such a device and there is none of these files; empty
+        where that is not worth a line.
+    vendor : str
+        Only nodes of the vendor with this number count; empty: all.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    library: str
+    install: str
+    absent: str
+    vendor: str = ""
+
+
+FAMILIES = (
+    Family(
+        "NVIDIA GPU",
+        ("nvidiactl", "nvidia[0-9]*"),
+        "libnvidia-opencl.so.1",
+        "apt install the package libnvidia-compute of the driver's version; in a container: "
+        "docker run -e NVIDIA_DRIVER_CAPABILITIES=compute,utility, and there "
+        f"mkdir -p /{VENDORS}; echo libnvidia-opencl.so.1 > /{VENDORS}/nvidia.icd",
+        "install NVIDIA's driver; in a container: docker run --gpus all",
+    ),
+    Family(
+        "AMD GPU",
+        ("kfd",),
+        "libamdocl64.so",
+        "apt install rocm-opencl-runtime, from AMD's repository",
+        "install AMD's driver; in a container: docker run --device /dev/kfd --device /dev/dri",
+    ),
+    Family(
+        "Intel GPU",
+        ("dri/renderD*",),
+        "libigdrcl.so",
+        "apt install intel-opencl-icd",
+        "",
+        vendor="0x8086",
+    ),
+    Family(
+        "GPU of Intel or AMD",
+        ("dri/renderD*",),
+        "",
+        "",
+        "in a container: docker run --device /dev/dri",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Driver:
+    """A driver that the loader would load: where it is named, and its library."""
+
+    name: str
+    origin: str
+    library: str
+
+
+def installation(
+    root: Path = Path("/"), environ: Mapping[str, str] | None = None
+) -> tuple[Tool, ...]:
+    """Return what was looked for on the way to a device, and found or not.
+
+    Parameters
+    ----------
+    root : Path
+        Where ``etc`` and ``dev`` are.
+    environ : mapping, optional
+        The environment; by default that of this process.
+
+    Returns
+    -------
+    tuple of Tool
+        The ICD loader, each driver that it would load or each place without any, and each
+        kind of device. Verdicts: ``ok``; ``missing``; ``broken`` for what is there and fails;
+        ``limited`` where there is a faster driver than those that work.
+    """
+    environ = os.environ if environ is None else environ
+    loader, found = _loader()
+    drivers: list[_Driver] = []
+    places: list[Tool] = []
+    for item in _named_drivers(loader, root, environ):
+        if isinstance(item, Tool):
+            places.append(item)
+        else:
+            drivers.append(item)
+    tried = [_try(driver, loader) for driver in drivers]
+    working = [driver for driver, tool in zip(drivers, tried, strict=True) if tool.verdict == "ok"]
+    libraries = " ".join(driver.library for driver in drivers)
+    faster = tuple(_faster(working, libraries, loader, environ))
+    if not working:
+        why = "none of them works" if tried else "no ICD file names any"
+        advice = f"{INTEL} is installed, see there" if faster else INSTALL_CPU
+        places.append(Tool("drivers", "missing", why, advice))
+    return (found, *tried, *places, *faster, *_nodes(root, libraries))
+
+
+def _loader() -> tuple[Path | None, Tool]:
+    """Return the library that pyopencl is linked with, and the finding about it."""
+    name = "ICD loader"
+    try:
+        import_module("opencl_lab.drivers.discovery")  # and with it pyopencl
+    except DeviceNotFound as error:
+        return None, Tool(name, "missing", str(error.__cause__ or error), INSTALL_LOADER)
+    path = intel.loader_library()
+    return path, Tool(name, "ok", "pyopencl has one" if path is None else str(path))
+
+
+def _named_drivers(
+    loader: Path | None, root: Path, environ: Mapping[str, str]
+) -> Iterator[_Driver | Tool]:
+    """Yield the drivers that the loader would load, and a finding for each place without any."""
+    names = environ.get("OCL_ICD_FILENAMES", "")
+    if names and (loader is None or b"OCL_ICD_FILENAMES" in loader.read_bytes()):
+        for library in names.split(os.pathsep):
+            yield _Driver("$OCL_ICD_FILENAMES", "$OCL_ICD_FILENAMES", library)
+    elif names:
+        detail = f"set to {names}, which this loader does not read"
+        yield Tool("$OCL_ICD_FILENAMES", "broken", detail, "set OCL_ICD_VENDORS to the library")
+    chosen = environ.get("OCL_ICD_VENDORS", "")
+    if chosen and not Path(chosen).is_dir():
+        if Path(chosen).suffix == ".icd" and Path(chosen).is_file():
+            yield from _files([Path(chosen)])
+        else:
+            yield _Driver("$OCL_ICD_VENDORS", "$OCL_ICD_VENDORS", chosen)
+        return  # the loader looks nowhere else
+    folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / VENDORS)]
+    own = intel.own_vendors(loader)  # that of a Conda environment looks in the environment
+    folders += [own] if own is not None and own not in folders else []
+    for folder in folders:
+        files = sorted(folder.glob("*.icd"))
+        yield from _files(files)
+        if not files:
+            why = "no *.icd in this folder" if folder.is_dir() else "there is no such folder"
+            yield Tool(str(folder), "missing", why, "drivers that are installed put ICD files here")
+    home = environ.get("PYOPENCL_HOME")  # set by pyopencl
+    if home:
+        bundled = sorted(Path(home, ".libs").glob("*.icd"))
+        yield from _files(bundled)
+        if not bundled:
+            yield Tool("PoCL for pyopencl", "missing", "pip can install it", INSTALL_POCL)
+
+
+def _files(paths: list[Path]) -> Iterator[_Driver | Tool]:
+    """Yield the driver that each ICD file names."""
+    for path in paths:
+        try:
+            named = path.read_text(encoding="utf-8", errors="replace").split("\n")[0].strip()
+        except OSError as error:
+            detail = f"{path} cannot be read: {error.strerror}"
+            yield Tool(path.name, "broken", detail, f"chmod a+r {path}")
+            continue
+        if named:
+            yield _Driver(path.name, str(path), named)
+        else:
+            yield Tool(path.name, "broken", f"{path} names no library", REPAIR)
+
+
+def _faster(
+    working: list[_Driver], libraries: str, loader: Path | None, environ: Mapping[str, str]
+) -> Iterator[Tool]:
+    """Yield what keeps this machine from Intel's CPU runtime, or that it is to be had."""
+    library = wheel.library()
+    if DRIVER in libraries or not wheel.supported():
+        return
+    if library is None:
+        if working and all("pocl" in driver.library for driver in working):
+            detail = "PoCL is the only driver; Intel's for CPUs launches kernels faster"
+            yield Tool(INTEL, "limited", detail, INSTALL_INTEL)
+        return
+    chosen = intel.chosen(environ)
+    if chosen is not None and not intel.was_withdrawn():
+        detail = f"{library} is installed, and {chosen} is set to {environ[chosen]}"
+        yield Tool(INTEL, "limited", detail, f"unset {chosen}")
+        return
+    tried = _try(_Driver(INTEL, "installed by pip", str(library)), loader)
+    if tried.verdict == "ok":
+        detail = f"{library} works, and OpenCL had started before opencl_lab could register it"
+        advice = "call opencl_lab.devices() before the first call of pyopencl"
+        tried = Tool(INTEL, "limited", detail, advice)
+    yield tried
+
+
+def _try(driver: _Driver, loader: Path | None) -> Tool:
+    """Load the library of a driver in a process of its own."""
+    library = driver.library
+    if loader is not None and "/" not in library and (loader.parent / library).is_file():
+        library = str(loader.parent / library)  # what the loader comes with it finds beside itself
+    script = str(Path(__file__).with_name("driver.py"))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", script, library],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIME_LIMIT,
+        )
+        said = (done.stdout.strip().splitlines() or [f"it ends with status {done.returncode}"])[-1]
+        if done.returncode < 0:
+            said = f"it crashes while it is loaded ({signal_name(-done.returncode)})"
+        works = done.returncode == 0
+    except subprocess.TimeoutExpired:
+        works, said = False, f"no answer within {TIME_LIMIT:g} s"
+    detail = f"{driver.origin}: {library}: {said.removeprefix(f'{library}: ')}"
+    return Tool(driver.name, "ok" if works else "broken", detail, "" if works else _repair(driver))
+
+
+def _repair(driver: _Driver) -> str:
+    """Return what to do about a driver that does not load."""
+    if driver.origin == "$OCL_ICD_VENDORS":
+        return "unset OCL_ICD_VENDORS, or set it to a folder of ICD files or to a driver's library"
+    if driver.origin.startswith("$"):
+        return f"unset {driver.origin[1:]}, or set it to libraries that are there"
+    for family in FAMILIES:
+        if family.library and family.library.partition(".")[0] in driver.library:
+            return family.install
+    if "pocl" in driver.library:
+        return f"{INSTALL_POCL}, or apt install pocl-opencl-icd"
+    if DRIVER in driver.library:
+        return INSTALL_INTEL
+    return REPAIR
+
+
+def _nodes(root: Path, libraries: str) -> Iterator[Tool]:
+    """Yield a finding for each kind of device; `libraries` are those of all drivers."""
+    for family in FAMILIES:
+        nodes = {path for pattern in family.nodes for path in (root / "dev").glob(pattern)}
+        if family.vendor:
+            nodes = {path for path in nodes if _vendor(root, path) == family.vendor}
+        if not nodes and not family.absent:
+            continue
+        if not nodes:
+            patterns = " and no ".join(f"/dev/{pattern}" for pattern in family.nodes)
+            yield Tool(family.name, "missing", f"there is no {patterns}", family.absent)
+            continue
+        names = ", ".join(str(path) for path in sorted(nodes))
+        closed = [path for path in sorted(nodes) if not os.access(path, os.R_OK | os.W_OK)]
+        if closed:
+            detail = f"{', '.join(map(str, closed))}: you may not read and write"
+            yield Tool(family.name, "broken", detail, _join(closed[0]))
+        elif family.library and family.library.partition(".")[0] not in libraries:
+            detail = f"{names}, and no ICD file names {family.library}"
+            yield Tool(family.name, "broken", detail, family.install)
+        else:
+            yield Tool(family.name, "ok", names)
+
+
+def _vendor(root: Path, node: Path) -> str:
+    """Return the number of the vendor of a render node, such as ``0x8086``; may be empty."""
+    with suppress(OSError):
+        path = root / "sys/class/drm" / node.name / "device/vendor"
+        return path.read_text(encoding="ascii", errors="replace").strip()
+    return ""
+
+
+def _join(node: Path) -> str:
+    """Return how a user comes to be allowed to open a device's file."""
+    info = node.stat()
+    if info.st_gid == 0 or info.st_mode & 0o060 != 0o060:
+        return f"sudo chmod a+rw {node}"
+    try:
+        group = node.group()
+    except KeyError:  # the group of the host has no name in a container
+        return f"docker run --group-add {info.st_gid}"
+    return f"sudo usermod -aG {group} $USER, then log in again"

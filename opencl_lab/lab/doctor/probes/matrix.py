@@ -1,0 +1,134 @@
+"""Probes of units that multiply small matrices, and of the local memory that their kernels need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.template import render
+from opencl_lab.lab.doctor.probes.features import feature
+from opencl_lab.lab.doctor.probes.limits import local_arrays
+from opencl_lab.lab.doctor.probes.throughput import MAX_STEPS, Trial, race
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession, check
+from opencl_lab.runtime.ptx import is_specific, reloaded
+
+__all__ = [
+    "declared_memory",
+    "flops16_matrix",
+    "flops32_matrix",
+    "flops64_matrix",
+    "matrix_units",
+    "warpgroup_matrix_units",
+]
+
+STEPS = 4  # of each chain in a round of peak_matrix.cl.mako
+WG_SIZE = 128
+
+
+def _built(session: ProbeSession, template: str, units: str, element: str) -> cl.Program:
+    """Build the program of a probe, loaded again where its instructions need that."""
+    source = render(template, {"UNITS": units, "TYPE": element}).text
+    program = session.build(source)
+    if is_specific(source):
+        program = reloaded(session.context, session.device.handle, program)
+    return program
+
+
+def _multiply(device: Device, units: str, element: str) -> None:
+    """Multiply small whole numbers, whose sums are exact; raise Wrong if they are not."""
+    session = ProbeSession(device)
+    program = _built(session, "doctor/matrix_units.cl.mako", units, element)
+    rows, k = (16, 8) if units == "warp" else (64, 32)
+    dtype: Any = np.float64 if element == "double" else np.float32
+    a, b = (session.random.integers(-8, 9, (extent, k)).astype(dtype) for extent in (rows, 8))
+    out = np.full((rows, 8), np.nan, dtype)
+    items = 32 if units == "warp" else 128
+    session.run(program, "multiply_tiles", items, items, a, b, out)
+    check(out, a @ b.T)
+
+
+def matrix_units(device: Device) -> Answers:
+    """Probe products of a warp, of TF32 and of float64."""
+
+    def attempt() -> None:
+        for element in ("float", "double"):
+            _multiply(device, "warp", element)
+
+    works = "mma.sync multiplies TF32 and float64"
+    yield from feature(device.capabilities.matrix_units, works, attempt)
+
+
+def warpgroup_matrix_units(device: Device) -> Answers:
+    """Probe a product of a warpgroup, by a program that is loaded again from its PTX."""
+
+    def attempt() -> None:
+        _multiply(device, "warpgroup", "float")
+
+    works = "wgmma multiplies TF32, in a program that is loaded again"
+    yield from feature(device.capabilities.warpgroup_matrix_units, works, attempt)
+
+
+class _Products(Trial):
+    """Chains of products by matrix units."""
+
+    def __init__(self, session: ProbeSession, units: str, element: str):
+        self.units, self.element, self.wg = units, element, WG_SIZE
+        self.k = 16 if element == "half" else 8
+        self.items = session.device.compute_units * 16 * self.wg
+        # Sums of an item times 128 items: 8 chains of 16 x 8 in each of 4 warps, or 64 x 256.
+        sums = 4 * 8 * 16 * 8 if units == "warp" else 64 * 256
+        amount = 2.0 * self.items // self.wg * sums * self.k * STEPS
+        label = f"products of a {units}"
+        super().__init__(session, label, amount, MAX_STEPS // (STEPS * self.k))
+
+    def build(self) -> None:
+        program = _built(self.session, "doctor/peak_matrix.cl.mako", self.units, self.element)
+        self.kernel = cl.Kernel(program, "multiply_tiles")
+        self.out = np.full(self.items, np.nan, "f8" if self.element == "double" else "f4")
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self.buffer = cl.Buffer(self.session.context, flags, hostbuf=self.out)
+        self.kernel.set_arg(0, self.buffer)
+
+    def verify(self) -> None:
+        cl.enqueue_copy(self.session.queue, self.out, self.buffer)
+        check(self.out, np.full_like(self.out, self.rounds * STEPS * self.k))
+
+
+def _peak(device: Device, element: str) -> Answers:
+    """Probe the peak of products of one type, by each kind of matrix unit."""
+    limits = device.capabilities
+    if not limits.matrix_units:
+        return iter([{"verdict": "no", "detail": "no matrix units that OpenCL reaches"}])
+    groups = limits.warpgroup_matrix_units and element != "double"
+    units = ("warp", "warpgroup") if groups else ("warp",)
+    return race(device, "FLOP/s", lambda session: (_Products(session, u, element) for u in units))
+
+
+def flops16_matrix(device: Device) -> Answers:
+    """Probe the peak of matrix units in float16, with sums in float32."""
+    return _peak(device, "half")
+
+
+def flops32_matrix(device: Device) -> Answers:
+    """Probe the peak of matrix units in TF32, with sums in float32."""
+    return _peak(device, "float")
+
+
+def flops64_matrix(device: Device) -> Answers:
+    """Probe the peak of matrix units in float64."""
+    return _peak(device, "double")
+
+
+def declared_memory(device: Device) -> Answers:
+    """Probe arrays in local memory that are larger than what the driver names."""
+    claimed = device.capabilities.declared_memory
+    if claimed <= device.local_memory:
+        detail = "no more than what the driver names"
+        yield {"verdict": "no", "value": 0, "detail": detail}
+        return
+    dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
+    place = "declared by kernels" + ("" if dedicated else ", in ordinary memory")
+    yield from local_arrays(device, claimed, [2 * claimed // 3, claimed], place)

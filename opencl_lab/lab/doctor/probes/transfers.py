@@ -1,0 +1,114 @@
+"""Probes of copies between the host and a device: to it and back, from pinned memory and plain.
+
+Pinned memory is what the driver copies from without more ado; plain memory is that of any NumPy
+array. Devices that work on the memory of the host need no copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.wording import size_text
+from opencl_lab.lab.doctor.probes.throughput import MIB, Trial, race
+from opencl_lab.lab.doctor.probing import Answers, Array, ProbeSession, check
+from opencl_lab.lab.measuring.poison import POISON, poisoned
+from opencl_lab.lab.measuring.rows import in_a_row
+
+__all__ = ["fetch_bytes", "fetch_plain_bytes", "send_bytes", "send_plain_bytes"]
+
+SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
+MOST_COPIES = 64
+
+
+class _Transfer(Trial):
+    """Copies of an array to a buffer of the device, or back, one after the other.
+
+    The clock is that of the host: a driver that copies plain memory piece by piece does part of
+    the work outside of the command that its event times.
+    """
+
+    def __init__(self, session: ProbeSession, nbytes: int, pinned: bool, sends: bool):
+        self.pinned, self.sends = pinned, sends
+        super().__init__(session, f"{size_text(nbytes)} at once", nbytes, MOST_COPIES)
+
+    def build(self) -> None:
+        nbytes, session = int(self.amount), self.session
+        flags = cl.mem_flags.READ_WRITE
+        self.words = session.words(nbytes // 4)
+        self.buffer = cl.Buffer(session.context, flags, nbytes)
+        self.array: Array = np.empty(nbytes // 4, np.uint32)
+        if self.pinned:
+            access: Any = cl.map_flags.READ | cl.map_flags.WRITE
+            memory = cl.Buffer(session.context, flags | cl.mem_flags.ALLOC_HOST_PTR, nbytes)
+            mapped: Any = cl.enqueue_map_buffer(
+                session.queue, memory, access, 0, (nbytes // 4,), np.dtype(np.uint32)
+            )
+            self.array = mapped[0]
+        self._poison()
+
+    def _poison(self) -> None:
+        """Put words at the source, and something else at the target; its pages are there then."""
+        if self.sends:
+            self.array[:] = self.words
+            target = poisoned(self.words.shape, self.words.dtype)
+            cl.enqueue_copy(self.session.queue, self.buffer, target)
+        else:
+            self.array.view(np.uint8)[:] = POISON
+            cl.enqueue_copy(self.session.queue, self.buffer, self.words)
+
+    def run(self) -> float:
+        ends: tuple[Any, Any] = (self.buffer, self.array)
+        target, source = ends if self.sends else ends[::-1]
+        queue = self.session.queue
+        queue.finish()
+        copy = partial(cl.enqueue_copy, queue, target, source, is_blocking=False)
+        return in_a_row(copy, self.rounds, queue.finish)[1]
+
+    def verify(self) -> None:
+        """Compare all that arrived, and poison the target anew."""
+        arrived = self.array
+        if self.sends:
+            arrived = np.empty(self.words.size, np.uint32)
+            cl.enqueue_copy(self.session.queue, arrived, self.buffer)
+        check(arrived, self.words)
+        self._poison()
+
+
+def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
+    """Yield the steps of a probe of transfers."""
+    if device.unified_memory:
+        detail = "the device works on the memory of the host, so nothing is copied"
+        return iter([{"verdict": "no", "detail": detail}])
+    limit = min(device.max_allocation, device.global_memory // 8)
+
+    def trials(session: ProbeSession) -> Iterator[Trial]:
+        for nbytes in sorted({min(size, limit // 4 * 4) for size in SIZES}):
+            yield _Transfer(session, nbytes, pinned, sends)
+
+    return race(device, "B/s", trials)
+
+
+def send_bytes(device: Device) -> Answers:
+    """Probe the peak of copying from pinned memory of the host to the device."""
+    return _transfers(device, pinned=True, sends=True)
+
+
+def fetch_bytes(device: Device) -> Answers:
+    """Probe the peak of copying from the device to pinned memory of the host."""
+    return _transfers(device, pinned=True, sends=False)
+
+
+def send_plain_bytes(device: Device) -> Answers:
+    """Probe the peak of copying from a plain array of the host to the device."""
+    return _transfers(device, pinned=False, sends=True)
+
+
+def fetch_plain_bytes(device: Device) -> Answers:
+    """Probe the peak of copying from the device to a plain array whose pages are there."""
+    return _transfers(device, pinned=False, sends=False)

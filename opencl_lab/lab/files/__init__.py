@@ -1,0 +1,291 @@
+"""A user's arrays in files: `.npy`, `.npz`, numbers in text, sound, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import check_target, write_target
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.files.blocks import NpyFile, scratch_file
+from opencl_lab.lab.files.convert import convert
+from opencl_lab.lab.files.pictures import check_picture, read_picture, write_picture
+from opencl_lab.lab.files.sound import read_sound
+from opencl_lab.lab.files.source import DEVICE, STDIN, split_part, standard_input
+from opencl_lab.lab.files.text import check_text, read_columns, read_text, write_columns, write_text
+
+__all__ = [
+    "FORMATS",
+    "PICTURES",
+    "SOUNDS",
+    "NpyFile",
+    "Stored",
+    "check_array",
+    "check_output",
+    "convert",
+    "is_text",
+    "read_array",
+    "read_stored",
+    "scratch_file",
+    "split_part",
+    "summary",
+    "write_array",
+]
+
+NUMPY = (".npy", ".npz")
+FORMATS = (*NUMPY, ".csv", ".txt")
+PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
+SOUNDS = (".wav",)  # to be read only
+TEXTS = {".csv": ",", ".txt": " "}
+
+NOTHING: Mapping[str, np.ndarray[Any, Any]] = MappingProxyType({})
+
+Columns: TypeAlias = Callable[[], Mapping[str, np.ndarray[Any, Any]] | None]
+"""Makes what text files hold instead of an array: real numbers below their names, or None."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file holds: its numbers, and what it says of them.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+    options : mapping
+        By the option that asks for it.
+    names : tuple of str
+        Those of the columns, if a text file begins with them.
+    of_text : bool
+    """
+
+    array: np.ndarray[Any, Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    of_text: bool = False
+
+
+def _check_format(path: Path, verb: str, formats: tuple[str, ...], shown: str = "") -> None:
+    if path.suffix.lower() not in formats:
+        endings = " ".join(formats)
+        must = f"it must hold one of {endings}" if shown else f"its name must end in {endings}"
+        raise InvalidProblem(f"cannot {verb} {shown or path}: {must}")
+
+
+def read_array(name: str | Path, formats: tuple[str, ...] = FORMATS) -> np.ndarray[Any, Any]:
+    """Return the array of `read_stored`."""
+    return read_stored(name, formats).array
+
+
+def read_stored(name: str | Path, formats: tuple[str, ...] = FORMATS) -> Stored:
+    """Read one array of numbers, and what the file says about it.
+
+    Parameters
+    ----------
+    name : str or Path
+        ``.npy``; ``.npz`` with one array, or ``data.npz:member``; ``.csv`` with commas,
+        semicolons or tabs, or ``.txt`` with white space, with or without a line of names first, a
+        name for each column, or ``table.csv:column,column``. Text becomes int64 if
+        every number is whole (uint64 if that takes it), else float64, or complex128
+        where numbers are written as ``1+2j``. Pictures become rows x columns, or
+        rows x columns x 3 or 4 colours, of uint8 or, for 16-bit grey, uint16.
+        ``.wav`` becomes floating point from -1 to 1, a row per channel if there are
+        several, and says its ``rate``, samples per second. The text ``-`` is standard input,
+        as ``/dev/stdin`` and ``/dev/stdin:column`` are, whose content says what it is.
+    formats : tuple of str
+        Endings to accept.
+
+    Raises
+    ------
+    InvalidProblem
+        If the file or its part is missing, unreadable, of another format, not numeric, or
+        holds Python objects.
+    """
+    file, part = split_part(name, formats)
+    if file == DEVICE or name == STDIN:
+        return _read(standard_input(), part, formats, DEVICE)
+    return _read(Path(file), part, formats)
+
+
+def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> Stored:
+    """Read a file, or a part of it by its name; messages call it `shown`."""
+    _check_format(path, "read", formats, shown)
+    suffix, shown = path.suffix.lower(), shown or str(path)
+    options: dict[str, Any] = {}
+    names: tuple[str, ...] = ()
+    try:
+        if suffix in TEXTS:
+            table = read_columns(path, part) if part else read_text(path)
+            array, names = table.numbers, table.names
+        elif suffix in NUMPY:
+            array = _read_numpy(path, part, shown)
+        elif part:
+            raise ValueError(f"it has no parts with names, such as {part!r}")
+        elif suffix in PICTURES:
+            array = read_picture(path)
+        else:
+            array, options["rate"] = read_sound(path)
+    except OSError as error:
+        raise InvalidProblem(f"cannot read {shown}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        reason = "it is not UTF-8; save it as UTF-8" if suffix in TEXTS else "it is damaged"
+        raise InvalidProblem(f"cannot read {shown}: {reason}") from error
+    except (ValueError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it is damaged"
+        raise InvalidProblem(f"cannot read {shown}: {reason}") from error
+    except Exception as error:  # damage comes to light in zipfile, zlib, tokenize, ...
+        raise InvalidProblem(f"cannot read {shown}: it is damaged ({error})") from error
+    if array.dtype.kind not in "biufc":
+        raise InvalidProblem(f"{shown} holds values of dtype {array.dtype}, not numbers")
+    return Stored(array, options, names, suffix in TEXTS)
+
+
+def is_text(path: Path) -> bool:
+    """Return whether a file is numbers in text, by its name."""
+    return path.suffix.lower() in TEXTS
+
+
+def summary(stored: Stored) -> str:
+    """Return what was read from a text file, in words."""
+    shape = stored.array.shape
+    found = counted(stored.array.size, "number")
+    if len(shape) == 2:
+        found = f"{counted(shape[0], 'row')} x {counted(shape[1], 'column')}"
+    named = "a name" if len(stored.names) == 1 else "a line of names"
+    return f"{found} below {named}" if stored.names else found
+
+
+def _read_numpy(path: Path, part: str, shown: str) -> np.ndarray[Any, Any]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except ValueError as error:
+        if path.is_file() and not _begins_as_numpy(path):
+            raise ValueError("it does not begin as .npy and .npz files do") from error
+        raise
+    if isinstance(loaded, np.ndarray):
+        if part:
+            raise ValueError(f"it holds a single array without a name, and no {part!r}")
+        return loaded
+    with loaded:
+        there = loaded.files
+        if part not in there and (part or len(there) != 1):
+            names = f"it holds the arrays {', '.join(there)}" if there else "it holds no array"
+            hint = f", and no {part!r}" if part else f"; name one, as {shown}:{there[0]}"
+            raise ValueError(names + (hint if there else ""))
+        return np.asarray(loaded[part or there[0]])
+
+
+def _begins_as_numpy(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(6).startswith((b"\x93NUMPY", b"PK"))
+
+
+def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
+    """Check early that `write_array` could write to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If its format is unknown, or as from `check_target`.
+    """
+    _check_format(path, "write", tuple(item for item in formats if item not in SOUNDS))
+    check_target(path, 0)  # `check_array` knows how large it becomes
+
+
+def check_array(
+    path: Path,
+    array: np.ndarray[Any, Any],
+    columns: Columns | None = None,
+    *,
+    like: np.ndarray[Any, Any] | None = None,
+    parts: Mapping[str, np.ndarray[Any, Any]] = NOTHING,
+) -> None:
+    """Check early that `write_array` could write arrays of these shapes and types to `path`.
+
+    Raises
+    ------
+    InvalidProblem
+        If the format of the file cannot hold them, or its disk has no room.
+    """
+    suffix = path.suffix.lower()
+    check_target(path, sum(_least_bytes(suffix, item) for item in parts.values() or (array,)))
+    try:
+        if suffix in PICTURES:
+            check_picture(array, like)
+        # Columns are asked for only where it matters: they take time.
+        matters = suffix in TEXTS and (bool(parts) or array.ndim > 2)
+        in_columns = matters and columns is not None and columns() is not None
+        if parts and suffix != ".npz" and not in_columns:
+            others = ".npz or .csv" if array.ndim <= 2 else ".npz"
+            raise ValueError(
+                f"it would hold one array, and the result is {' and '.join(parts)}; take {others}"
+            )
+        if suffix in TEXTS and not in_columns:
+            check_text(array)
+    except ValueError as error:
+        raise InvalidProblem(f"cannot write {path}: {error}") from error
+
+
+def _least_bytes(suffix: str, array: np.ndarray[Any, Any]) -> int:
+    """Return how many bytes a file with an array has at least; little is known of pictures."""
+    if suffix in TEXTS:
+        return 2 * array.size  # a digit, and what separates it from the next
+    return 0 if suffix in PICTURES else array.nbytes
+
+
+def write_array(
+    path: Path,
+    array: np.ndarray[Any, Any],
+    columns: Columns | None = None,
+    *,
+    like: np.ndarray[Any, Any] | None = None,
+    names: Sequence[str] = (),
+    parts: Mapping[str, np.ndarray[Any, Any]] = NOTHING,
+) -> None:
+    """Write an array in the format that the name of `path` says, all of it or nothing.
+
+    Parameters
+    ----------
+    path : Path
+    array : numpy.ndarray
+    columns : callable, optional
+        Asked by text files only: what they hold instead of it, real numbers below their names; None
+        for the array itself.
+    like : numpy.ndarray, optional
+        The image that a picture was made of, see `pictures.write_picture`.
+    names : sequence of str, optional
+        What a text file begins with, a name for each column.
+    parts : mapping of str to numpy.ndarray, optional
+        The array and what belongs to it, by name, where there is more than the array: members of
+        an ``.npz`` file. Text files hold them if `columns` does.
+
+    Raises
+    ------
+    InvalidProblem
+        If the format is unknown or cannot hold all, or the file cannot be written.
+    """
+    _check_format(path, "write", (*FORMATS, *PICTURES))
+    check_array(path, array, columns, like=like, parts=parts)
+    suffix = path.suffix.lower()
+    try:
+        with write_target(path) as temporary:
+            if suffix in PICTURES:
+                write_picture(temporary, suffix, array, like)
+            elif suffix == ".npy":
+                np.save(temporary, array, allow_pickle=False)
+            elif suffix == ".npz":
+                members: dict[str, Any] = dict(parts) or {"arr_0": array}
+                np.savez(temporary, **members)
+            elif columns is not None and (named := columns()) is not None:
+                write_columns(temporary, named, TEXTS[suffix])
+            else:
+                write_text(temporary, array, TEXTS[suffix], names)
+    except InvalidProblem:
+        raise
+    except ValueError as error:
+        raise InvalidProblem(f"cannot write {path}: {error}") from error

@@ -1,0 +1,45 @@
+"""Conversion of a user's numbers that loses none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+
+__all__ = ["convert"]
+
+
+def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
+    """Return `array` as `dtype`, with every value kept but for rounding to a floating type.
+
+    Raises
+    ------
+    InvalidProblem
+        If a value would be lost: out of range, a fraction or NaN in an integer, or
+        the imaginary part of a complex number.
+    """
+    target = np.dtype(dtype)
+    kind = array.dtype.kind
+    if kind == "c" and target.kind != "c":
+        raise InvalidProblem(f"cannot convert complex numbers to {target}")
+    with np.errstate(all="ignore"):
+        converted = array.astype(target, copy=False)
+        if target.kind in "fc":
+            lost = np.isfinite(array) & ~np.isfinite(converted)
+        elif target.kind == "b":
+            lost = converted != array
+        else:
+            limits = np.iinfo(target)
+            if kind == "f":
+                low, high = np.float64(limits.min), np.float64(limits.max + 1)
+                lost = ~((array >= low) & (array < high) & (array == np.trunc(array)))
+            else:
+                lost = (array < limits.min) | (array > limits.max)
+    if lost.any():
+        raise InvalidProblem(
+            f"the value {array[lost][0]} cannot be converted to {target} "
+            f"({np.count_nonzero(lost)} such); leave --dtype out, or take another"
+        )
+    return converted

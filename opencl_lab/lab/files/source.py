@@ -1,0 +1,77 @@
+"""What a user names to be read: a file, a part of one by its name, or standard input."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TextIO
+
+from opencl_lab.core.errors import InvalidProblem
+
+__all__ = ["DEVICE", "STDIN", "split_part", "standard_input"]
+
+STDIN = "-"
+DEVICE = "/dev/stdin"  # the same, and of this one parts can be named
+BEGINNINGS = {
+    b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"RIFF": ".wav", b"\x89PNG": ".png",
+    b"\xff\xd8\xff": ".jpg", b"P2\n": ".pgm", b"P5\n": ".pgm", b"P3\n": ".ppm", b"P6\n": ".ppm",
+}  # fmt: skip
+"""How files of each format begin; what begins otherwise is text."""
+HEAD = 1 << 16
+
+
+def split_part(name: str | Path, formats: tuple[str, ...]) -> tuple[str, str]:
+    """Return what ``data.npz:member`` or ``table.csv:column`` names: a file, and a part of it.
+
+    The part is empty where the whole file is meant, as where the file's own name has the colon.
+    """
+    text = str(name)
+    if Path(text).exists():
+        return text, ""
+    pieces = text.split(":")
+    splits = [(":".join(pieces[:at]), ":".join(pieces[at:])) for at in range(1, len(pieces))]
+    able = [
+        (file, part)
+        for file, part in splits
+        if part and (file == DEVICE or Path(file).suffix.lower() in formats)
+    ]
+    there = [(file, part) for file, part in able if Path(file).exists()]
+    return (*there, *able, (text, ""))[0]
+
+
+def standard_input() -> Path:
+    """Return a file with all of standard input, whose name says of which format that is.
+
+    It is there until the process ends, so that several inputs may be the same one.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no standard input.
+    """
+    if sys.stdin is None or sys.stdin.closed:
+        raise InvalidProblem("cannot read standard input: it is closed")
+    return Path(_kept(sys.stdin).name)
+
+
+@lru_cache(maxsize=1)
+def _kept(stream: TextIO) -> Any:
+    """Return an open file with the content of a stream; to close it removes it."""
+    head = stream.buffer.read(HEAD)
+    file = tempfile.NamedTemporaryFile(prefix="oclab-", suffix=_suffix(head))  # noqa: SIM115
+    file.write(head)
+    shutil.copyfileobj(stream.buffer, file)
+    file.flush()
+    return file
+
+
+def _suffix(head: bytes) -> str:
+    """Return the ending that suits a file by its beginning."""
+    for beginning, suffix in BEGINNINGS.items():
+        if head.startswith(beginning):
+            return suffix
+    lines = (line for line in head.splitlines() if not line.lstrip().startswith(b"#"))
+    return ".csv" if any(mark in line for line in lines for mark in (b",", b";", b"\t")) else ".txt"

@@ -1,0 +1,300 @@
+"""Numbers in text: `.csv` with commas, semicolons or tabs, `.txt` with white space.
+
+What is neither a number nor plausibly the name of a column is refused, with its line and
+field: a header that is taken for numbers, or numbers for a header, would go unseen.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.wording import counted
+
+__all__ = ["Table", "check_text", "read_columns", "read_text", "write_columns", "write_text"]
+
+ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
+QUOTE = '"'
+COMMENT = "#"
+DELIMITERS = (";", "\t", ",")
+"""Of `.csv`: the first of these in a line of numbers. Semicolons and tabs are in no number, commas
+may be, in countries that write decimals with them."""
+MISSING = {"", "-", "--", ".", "?", "na", "n/a", "<na>", "nil", "none", "null", "missing"}
+SHOWN = 30  # characters of a field in a message
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a text file holds: numbers, and the names of their columns if it begins with these."""
+
+    numbers: np.ndarray[Any, Any]
+    names: tuple[str, ...] = ()
+
+
+# --------------------------------------------------------------------- reading
+
+
+def read_text(path: Path) -> Table:
+    """Read int64 if every number is whole (uint64 if that takes it), float64 or complex128.
+
+    A single row or column has one dimension, but a row below names has two.
+
+    Raises
+    ------
+    ValueError
+        If something is no number, and it is no line of names either; or if a line has more
+        or fewer fields than the others.
+    """
+    lines = _lines(path)
+    first = next(lines, None)
+    if first is None:
+        return Table(np.empty(0))  # loadtxt would warn
+    second = next(lines, first)
+    delimiter = _delimiter(path, second[1])
+    names = _names(first, second, delimiter)
+    if names and second is first:
+        raise ValueError("it holds no numbers")
+    skip = first[0] if names else 0
+    try:
+        numbers = _numbers_of(path, len(names), delimiter=delimiter, skiprows=skip, quotechar=QUOTE)
+    except (ValueError, DeprecationWarning):
+        _find_fault(path, delimiter, skip)
+        raise
+    return Table(numbers, names)
+
+
+def read_columns(path: Path, wanted: str) -> Table:
+    """Read columns by their names in the first line, whatever the others hold.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : str
+        A name, or several between commas: a single column has one dimension, several have two.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or something in it is no number; or if a line has more or
+        fewer fields than there are names.
+    """
+    lines = _lines(path)
+    _, line = next(lines, (0, ""))
+    delimiter = _delimiter(path, line)
+    names = _fields(line, delimiter, spaces=True)
+    if all(map(_is_number, names)):
+        raise ValueError("it does not begin with a line of names")
+    chosen = [wanted] if wanted in names else [name.strip() for name in wanted.split(",")]
+    for name in chosen:
+        if names.count(name) != 1:
+            found = "several columns" if name in names else "no column"
+            raise ValueError(f"it has {found} {name!r}; it has: {', '.join(names)}")
+    places = [names.index(name) for name in chosen]
+    rows = []
+    for number, line in lines:
+        fields = _fields(line, delimiter)
+        if len(fields) != len(names):
+            raise ValueError(
+                f"line {number} has {counted(len(fields), 'field')}, and there are "
+                f"{counted(len(names), 'name')}"
+            )
+        fields[-1] = fields[-1].partition(COMMENT)[0].strip()
+        for place in places:
+            if not _is_number(fields[place]):
+                raise ValueError(_fault(number, place + 1, fields[place], delimiter))
+        rows.append(" ".join(fields[place] for place in places))
+    if not rows:
+        raise ValueError("it holds no numbers")
+    return Table(_numbers_of(rows, len(chosen)), tuple(chosen))
+
+
+def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarray[Any, Any]:
+    """Return numbers in the first type that takes all; one column has one dimension.
+
+    Raises
+    ------
+    ValueError, DeprecationWarning
+        If none does.
+    """
+    refused: Exception | None = None
+    for name in ("int64", "uint64", "float64", "complex128"):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
+                how["ndmin"] = 2 if columns > 1 else 1
+                return np.loadtxt(source, dtype=np.dtype(name), encoding=ENCODING, **how)
+        except (ValueError, DeprecationWarning) as error:
+            refused = error
+    assert refused is not None
+    raise refused
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are neither empty nor comments, each after its number."""
+    around = " \r\n" if path.suffix.lower() == ".csv" else None
+    with path.open(encoding=ENCODING) as file:
+        for number, line in enumerate(file, 1):
+            content = line.strip(around)
+            if content.strip() and not content.lstrip().startswith(COMMENT):
+                yield number, content
+
+
+def _delimiter(path: Path, line: str) -> str | None:
+    """Return what separates the numbers of a line; None stands for white space."""
+    if path.suffix.lower() != ".csv":
+        return None
+    plain = re.sub(r'"[^"]*"', "", line.partition(COMMENT)[0])
+    return next((item for item in DELIMITERS if item in plain), ",")
+
+
+def _fields(line: str, delimiter: str | None, spaces: bool = False) -> list[str]:
+    """Return the fields of a line, without quotation marks; `spaces` may stand before these."""
+    if delimiter is None:
+        line, delimiter = " ".join(line.split()), " "
+    (fields,) = csv.reader([line], delimiter=delimiter, quotechar=QUOTE, skipinitialspace=spaces)
+    return [field.strip() for field in fields]
+
+
+def _numbers(line: str, delimiter: str | None) -> list[str]:
+    """Return the fields of a line of numbers, as `loadtxt` sees them: without a comment."""
+    return _fields(line.partition(COMMENT)[0].rstrip(" "), delimiter)
+
+
+def _names(
+    first: tuple[int, str], second: tuple[int, str], delimiter: str | None
+) -> tuple[str, ...]:
+    """Return the names of columns in the first line, none where that holds numbers.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    number, line = first
+    if all(map(_is_number, _numbers(line, delimiter))):
+        return ()
+    names = _fields(line, delimiter, spaces=True)
+    if any(map(_is_number, names)):
+        return ()  # not all of them: `_find_fault` says which
+    for place, name in enumerate(names, 1):
+        if not _is_name(name):
+            raise ValueError(_fault(number, place, name, delimiter, " nor the name of a column"))
+    columns = len(_numbers(second[1], delimiter))
+    if len(names) != columns:
+        raise ValueError(
+            f"line {number} has {counted(len(names), 'name')}, and line {second[0]} has "
+            f"{counted(columns, 'field')}; begin line {number} with {COMMENT} if it is a comment"
+        )
+    return tuple(names)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        complex(text)
+    except ValueError:
+        return False
+    return not {"_", " "} & set(text) and text.lower() not in ("j", "+j", "-j")
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a field has a letter, and does not begin like a number or a date."""
+    return (
+        text.lower() not in MISSING
+        and not _is_number(text)
+        and re.search(r"[^\W\d_]", text) is not None
+        and re.match(r"\W*\d", text) is None
+    )
+
+
+def _find_fault(path: Path, delimiter: str | None, skip: int) -> None:
+    """Raise a ValueError about the first field that is no number, if there is one."""
+    columns = before = 0
+    for number, line in _lines(path):
+        if number <= skip:
+            continue
+        fields = _numbers(line, delimiter)
+        for place, field in enumerate(fields, 1):
+            if not _is_number(field):
+                raise ValueError(_fault(number, place, field, delimiter))
+        if columns and len(fields) != columns:
+            raise ValueError(
+                f"line {number} has {counted(len(fields), 'field')}, and line {before} has "
+                f"{columns}"
+            )
+        columns, before = len(fields), number
+
+
+def _fault(number: int, place: int, field: str, delimiter: str | None, nor: str = "") -> str:
+    """Return what is wrong with a field."""
+    shown = field if len(field) <= SHOWN else field[:SHOWN] + "..."
+    where = f"line {number}, field {place}"
+    if not field:
+        return f"{where} is empty; fill it in, or leave the line out"
+    if field.lower() in MISSING:
+        return f"{where} is a missing value, {shown!r}; fill it in, or leave the line out"
+    hint = "; write decimals with a point" if re.fullmatch(r"[+-]?[\d.]*,\d+", field) else ""
+    if delimiter is None and field.endswith(","):
+        hint = "; call a file with commas .csv"
+    return f"{where} is {'neither' if nor else 'not'} a number{nor}: {shown!r}{hint}"
+
+
+# --------------------------------------------------------------------- writing
+
+
+def check_text(array: np.ndarray[Any, Any]) -> None:
+    """Check that `write_text` could write an array of this shape.
+
+    Raises
+    ------
+    ValueError
+        If it has more than two dimensions.
+    """
+    if array.ndim > 2:
+        raise ValueError(
+            f"text files hold at most two dimensions, not {array.ndim}; .npy holds any number"
+        )
+
+
+def write_text(
+    path: Path, array: np.ndarray[Any, Any], delimiter: str, names: Sequence[str] = ()
+) -> None:
+    """Write what `check_text` lets pass, below the names of its columns if there are any.
+
+    Each number is the shortest text that gives it again when it is read in its type.
+    """
+    check_text(array)
+    if array.dtype.kind == "b":
+        array = array.astype(np.uint8)
+    rows = array if array.ndim == 2 else array.reshape(-1, 1)
+    _write(path, map(_texts, rows), delimiter, names)
+
+
+def write_columns(path: Path, columns: Mapping[str, np.ndarray[Any, Any]], delimiter: str) -> None:
+    """Write real numbers in columns below a line of their names."""
+    _write(path, zip(*map(_texts, columns.values()), strict=True), delimiter, list(columns))
+
+
+def _write(path: Path, rows: Iterable[Sequence[str]], delimiter: str, names: Sequence[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if names:
+            csv.writer(file, delimiter=delimiter, lineterminator="\n").writerow(names)
+        file.writelines(delimiter.join(row) + "\n" for row in rows)
+
+
+def _texts(numbers: np.ndarray[Any, Any]) -> list[str]:
+    """Return numbers as NumPy prints one, which is the shortest text; 2 instead of 2.0."""
+    if numbers.dtype.kind == "c":
+        return [str(number).strip("()") for number in numbers]
+    if numbers.dtype.kind != "f":
+        return list(map(str, numbers.tolist()))
+    # The sign of -0.0 would be lost with whole numbers.
+    return [
+        text[:-2] if text.endswith(".0") and text != "-0.0" else text for text in map(str, numbers)
+    ]

@@ -1,0 +1,119 @@
+"""Whether others use the processors of this process, by what the system counts.
+
+This runs at the start of every command, so that it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from opencl_lab.drivers.processes import default_threads
+
+__all__ = ["Sample", "busy", "load_average", "sample"]
+
+SHARE = 0.25
+"""Of the processors that this process may use: from more on, others disturb what is measured."""
+SHORTEST = 0.1
+"""Seconds between two samples, below which ticks of 10 ms tell too little."""
+WORKING = (0, 1, 2, 5, 6, 7)
+"""Columns of a line of ``/proc/stat``: user, nice, system, interrupts, what other guests took."""
+COUNTS = Path("/proc/stat")
+QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
+"""What a container may use, by either version of control groups."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What was counted at a moment, all in seconds.
+
+    Parameters
+    ----------
+    time : float
+        By a clock that only goes forward.
+    working : float or None
+        How long the processors that this process may use have worked, added up; None where
+        nobody counts that.
+    own : float
+        How long this process has worked, and those of its children that have ended.
+    """
+
+    time: float
+    working: float | None
+    own: float
+
+
+def sample() -> Sample:
+    """Return what is counted now."""
+    used = os.times()
+    own = used.user + used.system + used.children_user + used.children_system
+    return Sample(time.monotonic(), _working(), own)
+
+
+def _working() -> float | None:
+    """Return how many seconds our processors have worked since the system started."""
+    ticks = 0
+    with suppress(OSError, ValueError, IndexError, AttributeError, OverflowError):
+        ours = os.sched_getaffinity(0)
+        with COUNTS.open(encoding="ascii", errors="replace") as file:
+            for line in file:
+                name, *counts = line.split()
+                if not name.startswith("cpu"):
+                    break
+                if name[3:].isdecimal() and int(name[3:]) in ours:
+                    ticks += sum(int(counts[column]) for column in WORKING)
+        return ticks / os.sysconf("SC_CLK_TCK") if ticks else None  # some sandboxes count nothing
+    return None
+
+
+def load_average() -> list[float] | None:
+    """Return the load of the last 1, 5 and 15 minutes; None where nobody knows."""
+    with suppress(OSError, AttributeError):
+        return [round(value, 2) for value in os.getloadavg()]
+    return None
+
+
+def busy(before: Sample, now: Sample) -> str:
+    """Return in words that others use the processors; empty where they do not.
+
+    By the time that processors have worked between two samples without what this process has
+    used of it; where nobody counts that, or the samples are too close, by the last minute's load.
+    """
+    processors = default_threads()
+    seconds = now.time - before.time
+    if before.working is None or now.working is None or seconds < SHORTEST:
+        return _busy_by_load()
+    others = (now.working - before.working - (now.own - before.own)) / seconds
+    granted = _granted(processors)
+    if processors - others >= (1 - SHARE) * granted:
+        return ""
+    return (
+        f"the machine is busy: other processes use {others:.1f} of {processors} processors, so "
+        "times are longer and less certain"
+    )
+
+
+def _busy_by_load() -> str:
+    load, processors = load_average(), os.cpu_count() or 1
+    if load is None or load[0] <= SHARE * processors:
+        return ""
+    return (
+        f"the machine may be busy: its load in the last minute was {load[0]:.1f} on {processors} "
+        "processors, so times may be longer and less certain"
+    )
+
+
+def _granted(processors: int) -> float:
+    """Return how many processors a container may use at a time, `processors` at most."""
+    for path in QUOTAS:
+        with suppress(OSError, ValueError, IndexError, ArithmeticError):
+            fields = path.read_text(encoding="ascii").split()
+            if len(fields) == 1:  # version 1 has a file for each number
+                period = path.with_name(path.name.replace("quota", "period"))
+                fields += period.read_text(encoding="ascii").split()
+            if int(fields[0]) > 0:
+                return min(processors, int(fields[0]) / int(fields[1]))
+    return processors

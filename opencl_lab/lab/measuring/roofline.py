@@ -1,0 +1,211 @@
+"""The measured peaks of a device, and what they say about a measured time.
+
+`oclab doctor` measures them (`opencl_lab.lab.doctor.probes.throughput`) and stores them
+with its other findings. A result is shown as a share of the time that its work must
+take at the peaks, the roofline; a result that is much faster is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.paths import read_json
+from opencl_lab.core.plan import Work
+from opencl_lab.drivers.discovery import probe_file
+
+__all__ = [
+    "Peaks",
+    "above_peak",
+    "fraction_of_peak",
+    "rate_text",
+    "refusal",
+    "share_text",
+    "stored_peaks",
+]
+
+PREFIXES = ("", "k", "M", "G", "T", "P")
+TOLERANCE = 1.25
+"""How far above a peak a result may be before it is refused: peaks are measured, too."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The highest rates that a device was seen to reach, per second; None: not measured.
+
+    Parameters
+    ----------
+    flops32, flops64 : float, optional
+        Operations by chains of multiply-adds, in float32 and float64. Matrix units,
+        such as NVIDIA's tensor cores, can do more.
+    copy_bytes : float, optional
+        Bytes copied within memory, one read and one write counted, in buffers much
+        larger than any cache.
+    cached_bytes : float, optional
+        The same in buffers that stay in a cache, the fastest that holds data from
+        one launch to the next. Small problems can be as fast as this.
+    send_bytes, fetch_bytes : float, optional
+        Bytes copied from pinned memory of the host to the device, and back to such memory.
+    send_plain_bytes, fetch_plain_bytes : float, optional
+        The same from and to plain arrays. Devices that work on the memory of the host have
+        none of the four.
+    flops16_matrix, flops32_matrix, flops64_matrix : float, optional
+        Operations by matrix units, in float16, TF32 and float64.
+    """
+
+    flops32: float | None = None
+    flops64: float | None = None
+    copy_bytes: float | None = None
+    cached_bytes: float | None = None
+    send_bytes: float | None = None
+    fetch_bytes: float | None = None
+    send_plain_bytes: float | None = None
+    fetch_plain_bytes: float | None = None
+    flops16_matrix: float | None = None
+    flops32_matrix: float | None = None
+    flops64_matrix: float | None = None
+
+    def flops(self, dtype: Any, matrix_units: bool = False) -> float | None:
+        """Return the peak of arithmetic in `dtype`, real or complex; None for other types.
+
+        With `matrix_units` that of these units, where real float32 is TF32.
+        """
+        rates = {"f4": self.flops32, "c8": self.flops32, "f8": self.flops64, "c16": self.flops64}
+        if matrix_units:
+            rates = {
+                "f2": self.flops16_matrix,
+                "f4": self.flops32_matrix,
+                "f8": self.flops64_matrix,
+            }
+        return None if dtype is None else rates.get(np.dtype(dtype).str[1:])
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Return what a document has; `of` reads it."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @classmethod
+    def of(cls, values: Any) -> Peaks | None:
+        """Return the peaks in a mapping that a file held; None if there are none."""
+        if not isinstance(values, Mapping):
+            return None
+        found = {
+            item.name: float(values[item.name])
+            for item in fields(cls)
+            if type(values.get(item.name)) in (int, float) and 0 < values[item.name] < math.inf
+        }
+        return cls(**found) if found else None
+
+
+def stored_peaks(device: Device) -> Peaks | None:
+    """Return the peaks that `oclab doctor` has measured on a device; None if it has not."""
+    path = probe_file(device.key)
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return _read(path, device.key, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, key: str, *_state: int) -> Peaks | None:
+    report = read_json(path)
+    if not isinstance(report, dict) or report.get("key") != key:
+        return None
+    return Peaks.of(report.get("peaks"))
+
+
+def fraction_of_peak(
+    work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None
+) -> float | None:
+    """Return the least time that `work` takes at the peaks over the time that it took.
+
+    Parameters
+    ----------
+    work : Work
+        The least arithmetic and memory traffic of the problem.
+    dtype : dtype or None
+        Type of the arithmetic; with None, or one whose peak is unknown, the traffic
+        alone counts.
+    milliseconds : float
+        Measured time in kernels.
+    peaks : Peaks or None
+
+    Returns
+    -------
+    float or None
+        The share of the roofline: 1 is all that the device can do. Above 1 are small
+        problems that run from a cache, see `above_peak`. None where there is nothing to compare.
+    """
+    if peaks is None or not 0 < milliseconds < math.inf:
+        return None
+    arithmetic = _seconds(work.flops, peaks.flops(dtype, work.matrix_units))
+    least = max(arithmetic, _seconds(work.bytes, peaks.copy_bytes))
+    return least * 1e3 / milliseconds or None
+
+
+def above_peak(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str:
+    """Return why a share of the peak is above 1, or nothing where it is not.
+
+    Parameters
+    ----------
+    work, dtype, milliseconds, peaks
+        As for `fraction_of_peak`.
+    """
+    share = fraction_of_peak(work, dtype, milliseconds, peaks)
+    if peaks is None or share is None or share <= 1:
+        return ""
+    if _seconds(work.bytes, peaks.copy_bytes) * 1e3 > milliseconds:
+        return "faster than memory's measured peak, as data stayed in caches"
+    return "faster than the measured peak of arithmetic, as peaks are measured, too"
+
+
+def share_text(share: float | None) -> str:
+    """Return a share of the peak in percent, without the sign; one above 100 as just that."""
+    if share is None:
+        return "-"
+    return ">100" if share > 1 else f"{100 * share:.3g}"
+
+
+def _seconds(amount: float, peak: float | None) -> float:
+    return amount / peak if peak else 0.0
+
+
+def refusal(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str | None:
+    """Return why a measured time cannot be true, or None if the device may be that fast.
+
+    Arithmetic is held against the peak of multiply-adds, or of matrix units where these do it,
+    traffic against the greater of the peaks of copying; `TOLERANCE` is allowed above both.
+
+    Parameters
+    ----------
+    work, dtype, milliseconds, peaks
+        As for `fraction_of_peak`.
+    """
+    if peaks is None or not 0 < milliseconds < math.inf:
+        return None
+    copying = max(peaks.copy_bytes or 0.0, peaks.cached_bytes or 0.0)
+    for amount, peak, unit in (
+        (work.flops, peaks.flops(dtype, work.matrix_units), "FLOP/s"),
+        (work.bytes, copying, "B/s"),
+    ):
+        rate = amount / milliseconds * 1e3
+        if peak and rate > peak * TOLERANCE:
+            return (
+                f"claims {rate_text(rate, unit)} where the device's measured peak is "
+                f"{rate_text(peak, unit)}: this timing cannot be believed (if `oclab doctor` "
+                "measured while the device was busy, run it again)"
+            )
+    return None
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """Return a rate in words, such as ``57 TFLOP/s``."""
+    exponent = min(max(int(math.log10(rate) // 3), 0), len(PREFIXES) - 1) if rate > 0 else 0
+    return f"{rate / 1000**exponent:.3g} {PREFIXES[exponent]}{unit}"

@@ -1,0 +1,1 @@
+"""What operations are to the lab: data, references, tolerances, files."""

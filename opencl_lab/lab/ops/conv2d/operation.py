@@ -1,0 +1,333 @@
+"""The convolution as an operation: references, data, tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import host_c_type
+from opencl_lab.lab.files import FORMATS, PICTURES, read_array
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.ops.conv2d import expected, expected_fft, tolerance
+from opencl_lab.lab.ops.conv2d.calls import CALLS
+from opencl_lab.lab.ops.conv2d.references import (
+    opencv_conv2d,
+    scipy_conv2d,
+    torch_conv2d,
+)
+from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.reference.peers import from_host
+from opencl_lab.lab.reference.threads import opencv_threads, torch_threads
+from opencl_lab.ops.conv2d.arguments import COLOURS, bind, weight_inputs
+from opencl_lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
+from opencl_lab.ops.conv2d.problem import (
+    BOUNDARIES,
+    IMAGE_TYPES,
+    MODES,
+    Conv2dProblem,
+)
+from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
+
+__all__ = ["CONV2D", "Conv2d"]
+
+
+def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
+    defines = {"ELEMENT_T": host_c_type(problem.dtype), "SUM_T": host_c_type(problem.sum_type)}
+    if problem.dtype.kind in "iu":
+        limits = np.iinfo(problem.dtype)
+        defines |= {"ELEMENT_MIN": f"({limits.min})", "ELEMENT_MAX": str(limits.max)}
+    return defines
+
+
+def _products(problem: Conv2dProblem) -> int:
+    return problem.products
+
+
+def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
+    return CReference(
+        name,
+        "conv2d.c",
+        function,
+        defines=_c_defines,
+        arguments=lambda problem, inputs, outputs: (
+            inputs["image"],
+            inputs["weights"],
+            outputs["result"],
+            *problem.image_shape,
+            problem.out_height,
+            problem.out_width,
+            *problem.offset,
+            *problem.filter_shape,
+            BOUNDARIES.index(problem.extension[0]),
+            int(problem.flip),
+            int(problem.saturate),
+            problem.extension[1],
+        ),
+        threaded=threaded,
+        steps=_products,
+    )
+
+
+class Conv2d(Operation[Conv2dProblem]):
+    """Correlation and convolution of images with one filter."""
+
+    solver = CONV2D_SOLVER
+    calls = CALLS
+    summary = "Filter images: 2D correlation, or convolution with --flip."
+    options = (
+        Option("size", int, 1024, "rows and columns of square images"),
+        Option("height", int, None, "rows of an image; default: size"),
+        Option("width", int, None, "pixels in a row; default: size"),
+        Option("batch", int, 1, "how many images"),
+        Option("channels", int, 1, "values of a pixel, such as 3 for colours"),
+        Option("dtype", str, "float32", "type of the pixels", IMAGE_TYPES),
+        Option("ksize", int, None, "rows and columns of the filter; default: by the filter, or 3"),
+        Option(
+            "filter",
+            str,
+            None,
+            "weights by name, sobel those of the derivative along x; sobel-magnitude is timed as "
+            "sobel; default: random",
+            FILTERS,
+            about_data=True,
+            with_files=True,
+        ),
+        Option(
+            "sigma",
+            float,
+            None,
+            "standard deviation in gaussian, unsharp, laplacian and sharpen",
+            about_data=True,
+            with_files=True,
+        ),
+        Option("weights", str, None, "file with the weights", about_data=True, with_files=True),
+        Option("mode", str, "same", "part of the result", MODES),
+        Option(
+            "boundary",
+            str,
+            "constant",
+            "what lies beyond the edges; reflect for named filters of a file",
+            BOUNDARIES,
+        ),
+        Option("cval", float, 0.0, "value beyond the edges for the boundary constant"),
+        Option("flip", bool, False, "turn the filter by 180 degrees: true convolution"),
+        Option(
+            "saturate",
+            bool,
+            False,
+            "integers stop at their limits and do not wrap around; always so for input files",
+        ),
+    )
+    size_option = "size"
+    check_cases = tuple(
+        MappingProxyType({"height": 61, "width": 211, "batch": 2, **other})
+        for other in ({"boundary": "constant"}, {"boundary": "reflect", "flip": True})
+    )
+    inputs = ("image",)
+    formats = (*FORMATS, *PICTURES)
+    output = "result"
+    references = (
+        _c_reference("c:seq", "conv2d_seq"),
+        _c_reference("c:omp", "conv2d_omp", threaded=True),
+        HostReference("scipy", scipy_conv2d, needs("scipy"), steps=_products),
+        HostReference(
+            "opencv",
+            opencv_conv2d,
+            needs("cv2", "opencv-python-headless"),
+            threaded=True,
+            held=opencv_threads,
+        ),
+        HostReference(
+            "torch",
+            torch_conv2d,
+            needs("torch"),
+            threaded=True,
+            steps=_products,
+            held=torch_threads,
+        ),
+        from_host(CALLS, "cupy"),
+    )
+
+    def problem(self, **options: Any) -> Conv2dProblem:
+        """Return the problem that the options describe."""
+        chosen = self.with_defaults(options)
+        height, width = (
+            chosen["size"] if chosen[name] is None else chosen[name] for name in ("height", "width")
+        )
+        dtype = np.dtype(chosen["dtype"])
+        weights = self._given_weights(chosen)
+        ksize = 3 if chosen["ksize"] is None else chosen["ksize"]
+        rows, columns = (ksize, ksize) if weights is None else weights.shape
+        accumulator, separable = None, False
+        if weights is not None:
+            found, accumulator = weight_inputs(
+                weights, dtype, cval=chosen["cval"], saturate=chosen["saturate"]
+            )
+            separable = "row" in found
+        return Conv2dProblem(
+            height=height,
+            width=width,
+            filter_height=rows,
+            filter_width=columns,
+            accumulator=accumulator,
+            separable=separable,
+            **{
+                name: chosen[name]
+                for name in ("batch", "channels", "mode", "boundary", "cval", "flip", "saturate")
+            },
+            dtype=dtype,
+        )
+
+    @staticmethod
+    def _given_weights(chosen: dict[str, Any]) -> np.ndarray[Any, Any] | None:
+        """Return the weights that the options name, or None for random ones."""
+        if chosen["weights"] is None and chosen["filter"] is None:
+            if chosen["sigma"] is not None:
+                raise InvalidProblem("sigma belongs to a named filter: give filter='gaussian'")
+            return None
+        if chosen["weights"] is None:
+            return named_filter(chosen["filter"], chosen["ksize"], chosen["sigma"])
+        for other in ("filter", "ksize", "sigma"):
+            if chosen[other] is not None:
+                raise InvalidProblem(f"the weights come from a file; leave {other} out")
+        weights = read_array(chosen["weights"])
+        if weights.ndim != 2 or not weights.size:
+            raise InvalidProblem(
+                f"{chosen['weights']} must hold rows and columns of weights, its shape is "
+                f"{weights.shape}"
+            )
+        return weights
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[Conv2dProblem, Arrays]:
+        """Filter the array `image`, converted to `dtype` if that is given.
+
+        Three or four values in the last of three dimensions or more are a colour. Integers
+        saturate. Filters whose results are differences make float32 of integers, as half
+        of their results are negative. Named filters continue the image (``reflect``) where
+        neither `boundary` nor `cval` is given: zeros would frame it with an edge of its own.
+        """
+        chosen = self.with_defaults(options)
+        given = [n for n in ("size", "height", "width", "batch", "channels") if n in options]
+        if given:
+            raise InvalidProblem(f"{given[0]} is given by the input file; leave it out")
+        weights = self._given_weights(chosen)
+        if weights is None:
+            raise InvalidProblem("which filter? Name one with filter, or a file with weights")
+        if chosen["filter"] is not None and not {"boundary", "cval"} & set(options):
+            chosen["boundary"] = "reflect"
+        image = arrays["image"]
+        if image.dtype.kind == "c":
+            raise InvalidProblem(f"cannot filter images of dtype {image.dtype}: give real numbers")
+        if "dtype" in options:
+            image = image.astype(options["dtype"])
+        elif image.dtype.kind in "iu" and chosen["filter"] in SIGNED:
+            # float32 holds integers of 16 bits exactly, but not longer ones
+            image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
+        elif image.dtype.name not in IMAGE_TYPES:  # such as the int64 that text is read as
+            image = image.astype(np.float64)
+        return bind(
+            image,
+            weights,
+            channels_last=_is_coloured(image),
+            saturate=True,
+            **{name: chosen[name] for name in ("mode", "boundary", "cval", "flip")},
+        )
+
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
+        """Return the result in the form of a user's image, with its opacity unchanged."""
+        result = outputs[self.output]
+        if not arrays:  # one image without colours has rows and columns only
+            lone = tuple(axis for axis in (0, 3) if result.shape[axis] == 1)
+            return result.squeeze(lone)
+        image = arrays["image"]
+        coloured = _is_coloured(image)
+        lead = image.shape[: -3 if coloured else -2]
+        shaped = result.reshape(*lead, *result.shape[1 : 4 if coloured else 3])
+        if coloured and image.shape[-1] == 4 and shaped.shape == image.shape:
+            shaped = shaped.copy()
+            shaped[..., 3] = image[..., 3]
+        return shaped
+
+    def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the options of the derivative along y, where its magnitude is wanted."""
+        return {**options, "filter": "sobel-y"} if options.get("filter") == MAGNITUDE else None
+
+    def combined(self, first: Arrays, second: Arrays) -> Arrays:
+        """Return the magnitude of two derivatives."""
+        along = (outputs["result"].astype(np.float64) for outputs in (first, second))
+        steep, dtype = np.hypot(*along), first["result"].dtype
+        if dtype.kind in "iu":
+            steep = np.minimum(np.rint(steep), np.iinfo(dtype).max)
+        return {"result": steep.astype(dtype)}
+
+    def generate(self, problem: Conv2dProblem, seed: int, **options: Any) -> Arrays:
+        """Return random images over their type's range or from 0 to 1, and the weights."""
+        chosen = self.with_defaults(options)
+        rng = np.random.default_rng(seed)
+        shape = problem.image_shape
+        if problem.dtype.kind == "f":
+            wide = np.float64 if problem.dtype == np.float64 else np.float32
+            image = rng.random(shape, wide).astype(problem.dtype, copy=False)
+        else:
+            limits = np.iinfo(problem.dtype)
+            image = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
+        if chosen["filter"] is not None:
+            chosen["ksize"] = problem.filter_height
+        weights = self._given_weights(chosen)
+        if weights is None:
+            weights = 2 * rng.random(problem.filter_shape) - 1
+            weights /= max(1.0, np.abs(weights).sum())
+            if problem.separable:
+                weights = np.outer(weights[:, 0], weights[0])
+        found, _ = weight_inputs(
+            weights, problem.dtype, cval=problem.cval, saturate=problem.saturate
+        )
+        kept = ("weights", "row", "column") if problem.separable else ("weights",)
+        return {"image": image, **{name: found[name] for name in kept}}
+
+    def sample(self, problem: Conv2dProblem) -> Conv2dProblem:
+        """Return a small problem of the same kind, with a filter of 15 x 15 at most."""
+        rows, columns = (min(taps, 15) for taps in problem.filter_shape)
+        return replace(super().sample(problem), filter_height=rows, filter_width=columns)
+
+    def expected(self, problem: Conv2dProblem, inputs: Arrays) -> Arrays:
+        """Return the result by NumPy, summed in float64 or in integers.
+
+        By transforms where the sums would take long, if the result is certain enough.
+        """
+        arrays = problem, inputs["image"], inputs["weights"]
+        result = expected_fft.correlate(*arrays) if expected_fft.pays(problem) else None
+        return {"result": expected.correlate(*arrays) if result is None else result}
+
+    def compare(
+        self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Compare within the a-priori error bound of the sums; see `tolerance.compare`."""
+        return tolerance.compare(problem, inputs, expected["result"], actual["result"])
+
+    def pictures(
+        self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, outputs: Arrays
+    ) -> Arrays:
+        """Return the first image before and after, and its difference from the expected one."""
+        if 0 in problem.result_shape or 0 in problem.image_shape:
+            return {}
+        before, after, right = (
+            array[0] if problem.channels in COLOURS else array[0, ..., 0]
+            for array in (inputs["image"], outputs["result"], expected["result"])
+        )
+        error = np.abs(after.astype(np.float64) - right.astype(np.float64))
+        error = error.max(axis=-1) if error.ndim == 3 else error
+        return {"before": before, "after": after, "difference from the reference": error}
+
+
+def _is_coloured(image: np.ndarray[Any, Any]) -> bool:
+    return image.ndim >= 3 and image.shape[-1] in COLOURS
+
+
+CONV2D = Conv2d()

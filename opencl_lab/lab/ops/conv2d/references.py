@@ -1,0 +1,204 @@
+"""What a Python user would call for a convolution: SciPy, OpenCV, PyTorch."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.reference.descriptor import Arrays
+
+__all__ = [
+    "cupy_sums",
+    "opencv_conv2d",
+    "scipy_conv2d",
+    "torch_conv2d",
+    "torch_sums",
+]
+
+CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
+"""Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
+
+TORCH_PADDING = {
+    "constant": "constant",
+    "nearest": "replicate",
+    "mirror": "reflect",
+    "wrap": "circular",
+}
+
+
+def _rounded(problem: Any, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return sums in the type of the image, by the rules of the operation."""
+    if problem.dtype.kind == "f":
+        return sums.astype(problem.dtype)
+    if sums.dtype.kind == "f":
+        sums = np.rint(sums).astype(np.int64)
+    if problem.saturate:
+        limits = np.iinfo(problem.dtype)
+        sums = sums.clip(limits.min, limits.max)
+    return sums.astype(problem.dtype)
+
+
+def _oriented(problem: Any, inputs: Arrays) -> np.ndarray[Any, Any]:
+    weights = inputs["weights"]
+    return np.ascontiguousarray(weights[::-1, ::-1]) if problem.flip else weights
+
+
+def _only_same(problem: Any, name: str) -> None:
+    if problem.mode != "same":
+        raise ReferenceUnavailable(f"{name} has no mode {problem.mode!r}, only 'same'")
+
+
+def scipy_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Filter by `scipy.ndimage.correlate` or `convolve`, rounded as the operation does.
+
+    Parameters
+    ----------
+    problem : Conv2dProblem
+        Of mode ``same``.
+    inputs : dict of numpy.ndarray
+        ``image`` and ``weights``.
+    threads : int
+        Not used: SciPy has one.
+    """
+    from scipy import ndimage  # type: ignore[import-untyped,unused-ignore]
+
+    _only_same(problem, "scipy.ndimage")
+    filter_image = ndimage.convolve if problem.flip else ndimage.correlate
+    sum_type = np.dtype(np.float64) if problem.dtype != np.float32 else problem.dtype
+    result = np.empty(problem.result_shape, problem.dtype)
+    for image, target in zip(inputs["image"], result, strict=True):
+        for channel in range(problem.channels):
+            sums = filter_image(
+                image[..., channel].astype(sum_type, copy=False),
+                inputs["weights"],
+                mode=problem.boundary,
+                cval=problem.cval,
+            )
+            target[..., channel] = _rounded(problem, sums)
+    return {"result": result}
+
+
+def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Filter by `cv2.filter2D`, which saturates integers.
+
+    Parameters
+    ----------
+    problem : Conv2dProblem
+        Of mode ``same``.
+    inputs : dict of numpy.ndarray
+        ``image`` and ``weights``.
+    threads : int
+        Not used: whoever calls holds OpenCV to them, see `opencl_lab.lab.reference.threads`.
+    """
+    import cv2  # type: ignore[import-not-found,unused-ignore]
+
+    _only_same(problem, "OpenCV")
+    borders = {
+        "constant": cv2.BORDER_CONSTANT,
+        "nearest": cv2.BORDER_REPLICATE,
+        "reflect": cv2.BORDER_REFLECT,
+        "mirror": cv2.BORDER_REFLECT_101,
+    }
+    if problem.boundary not in borders or (problem.boundary == "constant" and problem.cval):
+        raise ReferenceUnavailable(
+            f"OpenCV's filter2D has no boundary {problem.boundary!r} with cval {problem.cval:g}"
+        )
+    if problem.dtype == np.float16:
+        raise ReferenceUnavailable("OpenCV has no float16 images")
+    if problem.dtype.kind in "iu" and not problem.saturate:
+        raise ReferenceUnavailable("OpenCV saturates integers; use --saturate")
+    weights = _oriented(problem, inputs)
+    weights = weights.astype(np.float64 if problem.dtype == np.float64 else np.float32, copy=False)
+    offset_y, offset_x = problem.offset
+    result = np.empty(problem.result_shape, problem.dtype)
+    for image, target in zip(inputs["image"], result, strict=True):
+        if target.size:
+            cv2.filter2D(
+                image,
+                -1,
+                weights,
+                dst=target,
+                anchor=(-offset_x, -offset_y),
+                borderType=borders[problem.boundary],
+            )
+    return {"result": result}
+
+
+def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
+    """Filter by `torch.nn.functional.conv2d` on the processor.
+
+    Parameters
+    ----------
+    problem : Conv2dProblem
+        Of floating point, one channel.
+    inputs : dict of numpy.ndarray
+        ``image`` and ``weights``.
+    threads : int
+        Not used: whoever calls holds PyTorch to them.
+    """
+    import torch  # type: ignore[import-not-found,unused-ignore]
+
+    arrays = {name: torch.from_numpy(inputs[name]) for name in ("image", "weights")}
+    return {"result": torch_sums(problem, torch, arrays).numpy()}
+
+
+def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
+    """Return the result of `torch_conv2d` as a tensor, for tensors on any of PyTorch's devices."""
+    if problem.dtype not in (np.float32, np.float64) or problem.channels != 1:
+        raise ReferenceUnavailable("PyTorch takes float32 or float64 images of one channel here")
+    boundary, cval = problem.extension
+    if boundary not in TORCH_PADDING or 0 in problem.image_shape:
+        raise ReferenceUnavailable(f"PyTorch has no boundary {boundary!r}")
+    (before_y, before_x), sizes = (-o for o in problem.offset), (problem.height, problem.width)
+    after_y, after_x = (
+        out + taps - 1 - size - before
+        for out, taps, size, before in zip(
+            problem.result_shape[1:3],
+            problem.filter_shape,
+            sizes,
+            (before_y, before_x),
+            strict=True,
+        )
+    )
+    image = arrays["image"].reshape(problem.batch, 1, *sizes)
+    weights = arrays["weights"].flip(0, 1) if problem.flip else arrays["weights"]
+    weights = weights[None, None]
+    padding = (before_x, after_x, before_y, after_y)
+    if boundary == "constant" and not cval and (before_y, before_x) == (after_y, after_x):
+        sums = torch.nn.functional.conv2d(image, weights, padding=(before_y, before_x))
+    else:
+        value = {"value": cval} if boundary == "constant" else {}
+        padded = torch.nn.functional.pad(image, padding, mode=TORCH_PADDING[boundary], **value)
+        sums = torch.nn.functional.conv2d(padded, weights)
+    return sums.reshape(problem.result_shape)
+
+
+def cupy_sums(problem: Any, cupy: Any, arrays: Mapping[str, Any]) -> Any:
+    """Filter by `cupyx.scipy`, on arrays of CuPy: `ndimage` in mode ``same``, else `signal`.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        For integers, which it rounds by rules of its own, and what `signal` does not have.
+    """
+    if problem.dtype.kind != "f":
+        raise ReferenceUnavailable("CuPy rounds filtered integers by rules of its own")
+    image, weights = arrays["image"], arrays["weights"]
+    if problem.mode == "same":
+        ndimage = importlib.import_module("cupyx.scipy.ndimage")
+        function = ndimage.convolve if problem.flip else ndimage.correlate
+        weights = weights[None, :, :, None]  # images and channels are filtered apart
+        return function(image, weights, mode=problem.boundary, cval=problem.cval)
+    if problem.boundary not in CUPY_BOUNDARIES or problem.batch * problem.channels != 1:
+        raise ReferenceUnavailable(
+            f"CuPy filters in mode {problem.mode!r} one image of one channel, with the boundaries "
+            f"{', '.join(CUPY_BOUNDARIES)}"
+        )
+    signal = importlib.import_module("cupyx.scipy.signal")
+    function = signal.convolve2d if problem.flip else signal.correlate2d
+    boundary = CUPY_BOUNDARIES[problem.boundary]
+    return function(image[0, :, :, 0], weights, problem.mode, boundary, problem.cval)

@@ -1,0 +1,168 @@
+"""How far a result may be from what is right, value by value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.lab.measuring.difference import (
+    UNLIKE,
+    Difference,
+    errors_of,
+    growth,
+    over_parts,
+    shares_of_bound,
+)
+from opencl_lab.lab.ops.conv2d import expected, expected_fft
+from opencl_lab.lab.ops.conv2d.expected import CHUNK, extend
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+
+__all__ = ["all_magnitudes", "compare", "magnitudes"]
+
+Array = np.ndarray[Any, Any]
+
+COMPARED = 1 << 16
+"""Values that are compared together, so that they stay in the cache."""
+FEW = 1 / 32
+"""Up to this share of the values their sums of magnitudes are formed one by one."""
+FEW_PRODUCTS = 1 << 22
+"""Up to so many terms together: gathering one takes as long as many of a transform."""
+
+
+def compare(
+    problem: Conv2dProblem, inputs: dict[str, Array], right: Array, given: Array
+) -> Difference:
+    """Compare a result with the right one, value by value.
+
+    Whatever the order of the sum, its error is at most ``gamma * sum |w| |p|``, see `growth`.
+    A few roundings are added for a filter that was split into two vectors. Integers may be one
+    step further, where rounding tips over; those that were summed in integers must be equal.
+    """
+    if given.shape != right.shape or given.dtype != right.dtype:
+        return UNLIKE
+    bounds = _Bounds(problem, inputs)
+    flat_right, flat_given = right.reshape(-1), given.reshape(-1)
+    wraps = problem.dtype.kind in "iu" and not problem.saturate  # 255 and 0 are neighbours
+    period = 2.0 ** (8 * problem.dtype.itemsize) if wraps else None
+
+    def of_part(first: int) -> tuple[Array, Array, float]:
+        part = slice(first, first + COMPARED)
+        reference = flat_right[part].astype(np.float64)
+        error, relative = errors_of(reference, flat_given[part].astype(np.float64), period)
+        return error, relative, bounds.largest_share(first, reference, error)
+
+    return over_parts(range(0, right.size, COMPARED), of_part)
+
+
+class _Bounds:
+    """How far each value of a result may be from the right one."""
+
+    def __init__(self, problem: Conv2dProblem, inputs: dict[str, Array]):
+        self.problem, self.inputs = problem, inputs
+        self._once = Lock()
+        self._known = 0.0
+        self.gamma, self.least = _error_bound(problem)
+        self.floating = problem.dtype.kind == "f"
+        rounds = self.floating and problem.dtype != problem.sum_type
+        self.narrow = float(np.finfo(problem.dtype).eps) if rounds else 0.0
+
+    def largest_share(self, first: int, reference: Array, error: Array) -> float:
+        """Return the largest error relative to its bound, of values from place `first` on.
+
+        Only those are looked at whose errors may have a larger share than any found before.
+        """
+        known = self._known
+        with np.errstate(invalid="ignore", over="ignore"):
+            fixed = self.least + self.narrow * np.abs(reference)
+            # A sum of magnitudes is no less than the sum, unless that wrapped around.
+            sums = np.abs(reference) if self.floating else 0.0
+            shares = shares_of_bound(error, fixed + self.gamma * sums)
+            (places,) = np.nonzero(shares > known)
+            if places.size and self.gamma:
+                terms = places.size * math.prod(self.problem.filter_shape)
+                many = places.size > FEW * error.size or terms > FEW_PRODUCTS
+                sums = self._sums[first + places] if many else self._each(first + places)
+                lost = ~np.isfinite(sums)
+                if many and lost.any():  # sums in float32 overflow where those in float64 do not
+                    sums = sums.astype(np.float64)
+                    sums[lost] = self._each(first + places[lost])
+                shares = shares_of_bound(error[places], fixed[places] + self.gamma * sums)
+        found = float(np.max(shares, initial=0))
+        # Where another thread has just found a larger one, more is looked at and nothing missed.
+        self._known = max(self._known, found)
+        return found
+
+    @property
+    def _sums(self) -> Array:
+        with self._once:  # of threads that need them at the same time
+            return self._all
+
+    @cached_property
+    def _all(self) -> Array:
+        return all_magnitudes(self.problem, self.inputs).reshape(-1)
+
+    def _each(self, places: Array) -> Array:
+        return magnitudes(self.problem, self.inputs, places)
+
+
+def all_magnitudes(problem: Conv2dProblem, inputs: dict[str, Array]) -> Array:
+    """Return the sums ``sum |w| |p|`` of all values of the result, in its shape.
+
+    They are the right result of another problem, rounded to float32 unless values are float64.
+    """
+    kind = np.dtype(np.float64 if problem.sum_type == np.float64 else np.float32)
+    other = replace(problem, dtype=kind, accumulator=kind, cval=abs(problem.cval), saturate=False)
+    image, weights = (np.abs(inputs[name].astype(kind)) for name in ("image", "weights"))
+    pays = expected_fft.pays(other)
+    found = expected_fft.correlate(other, image, weights) if pays else None
+    return expected.correlate(other, image, weights) if found is None else found
+
+
+def magnitudes(problem: Conv2dProblem, inputs: dict[str, Array], places: Array) -> Array:
+    """Return the sums ``sum |w| |p|`` of some values of the result, by their flat indices."""
+    weights = np.abs(inputs["weights"].astype(np.float64))
+    weights = (weights[::-1, ::-1] if problem.flip else weights).reshape(-1)
+    taps = np.indices(problem.filter_shape).reshape(2, -1)
+    boundary, cval = problem.extension
+    sums = np.zeros(len(places))
+    at_once = max(1, CHUNK // len(weights))
+    for first in range(0, len(places), at_once):
+        part = places[first : first + at_once]
+        image, y, x, channel = np.unravel_index(part, problem.result_shape)
+        rows, columns = (
+            extend(start[:, None] + offset + tap, size, boundary)
+            for start, offset, tap, size in zip(
+                (y, x), problem.offset, taps, (problem.height, problem.width), strict=True
+            )
+        )
+        if inputs["image"].size:
+            pixels = inputs["image"][image[:, None], rows, columns, channel[:, None]]
+        else:
+            pixels = np.zeros(rows.shape)
+        outside = np.minimum(rows, columns) < 0
+        sums[first : first + at_once] = (
+            np.abs(np.where(outside, cval, pixels.astype(np.float64))) @ weights
+        )
+    return sums
+
+
+def _error_bound(problem: Conv2dProblem) -> tuple[float, float]:
+    """Return the error of a sum relative to that of its magnitudes, and what is always allowed.
+
+    The rounding of a sum to a narrower type comes on top.
+    """
+    if problem.sum_type.kind == "i":
+        return 0.0, 0.0
+    terms = problem.filter_height * problem.filter_width + 12
+    gamma = growth(terms, problem.sum_type)
+    least = terms * float(np.finfo(problem.sum_type).tiny)
+    if problem.dtype.kind in "iu":
+        return gamma, least + 1.0
+    return gamma, least + (
+        float(np.finfo(problem.dtype).tiny) if problem.dtype == np.float16 else 0.0
+    )

@@ -1,0 +1,315 @@
+"""The discrete Fourier transform as an operation: references, data, tolerance."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import host_c_type
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.files import FORMATS, SOUNDS, convert
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.operation import Curves, Operation, Option
+from opencl_lab.lab.ops.dft.calls import CALLS
+from opencl_lab.lab.ops.dft.references import (
+    fftw_dft,
+    numpy_dft,
+    scipy_dft,
+    torch_dft,
+)
+from opencl_lab.lab.ops.dft.tolerance import compare
+from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.reference.peers import from_host
+from opencl_lab.lab.reference.threads import torch_threads
+from opencl_lab.ops.fft.problem import (
+    NORMS,
+    SAMPLE_TYPES,
+    DftProblem,
+    complex_dtype,
+    scale_of,
+)
+from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.ops.solver import axis_of, refuse_axis
+
+__all__ = ["DFT", "TOLERANCE", "Dft"]
+
+TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
+"""Greatest relative error of a row in the Euclidean norm."""
+MOST_CURVES = 8
+"""Rows that a plot shows."""
+OWN_AXES = ("frequency_hz", "time_s")
+OWN_COLUMN = r"(real|imaginary|magnitude)(_\d+)?"
+"""The names of columns in a table with the result: the first one, and a pattern of the others."""
+
+
+def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
+    return CReference(
+        name,
+        "dft.c",
+        function,
+        defines=lambda problem: {
+            "REAL_T": host_c_type(problem.real),
+            "SIGNAL_PARTS": "1" if problem.kind == "r2c" else "2",
+            "RESULT_PARTS": "1" if problem.kind == "c2r" else "2",
+        },
+        arguments=lambda problem, inputs, outputs: (
+            inputs["signal"].astype(problem.real) if problem.half else inputs["signal"],
+            outputs["spectrum"],
+            problem.n,
+            problem.batch,
+            int(problem.inverse),
+            float(problem.scale),
+        ),
+        threaded=threaded,
+        steps=lambda problem: problem.terms,
+    )
+
+
+def _signals(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Return a user's array with the axis to transform along as its last."""
+    signal = np.atleast_1d(arrays["signal"])
+    return np.moveaxis(signal, axis_of(options, signal.ndim), -1)
+
+
+def _of_real(problem: DftProblem, halves: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Make halves of spectra those of real signals: frequencies 0 and n / 2 are real there.
+
+    NumPy takes their imaginary parts for 0, not every library does.
+    """
+    halves.imag[:, :1] = 0
+    if problem.n % 2 == 0:
+        halves.imag[:, problem.n // 2 :] = 0
+    return halves
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What the numbers of a row stand for, in rising order."""
+
+    order: np.ndarray[Any, Any]
+    points: np.ndarray[Any, Any]
+    label: str
+    column: str
+
+
+class Dft(Operation[DftProblem]):
+    """The discrete Fourier transform, by its definition and fast."""
+
+    solver = DFT_SOLVER
+    calls = CALLS
+    summary = "Transform signals to their spectra, by the definition or fast (FFT)."
+    options = (
+        Option("n", int, 4096, "samples of a transform"),
+        Option("batch", int, 1, "how many transforms"),
+        Option(
+            "dtype",
+            str,
+            "complex64",
+            "type of the samples; real ones have n // 2 + 1 frequencies",
+            tuple(SAMPLE_TYPES),
+        ),
+        Option("inverse", bool, False, "transform back, to samples of the type"),
+        Option("norm", str, "backward", "which direction is scaled, as in NumPy", NORMS),
+        Option(
+            "axis", int, None, "axis of an input file to transform along; default: the last, -1"
+        ),
+        Option(
+            "rate",
+            float,
+            None,
+            "samples per second of each row, for frequencies in Hz in plots and tables; .wav files "
+            "tell it",
+            about_data=True,
+            with_files=True,
+        ),
+    )
+    size_option = "n"
+    check_cases = (
+        MappingProxyType({"n": 6_006, "batch": 5, "inner": 1}),
+        MappingProxyType({"n": 5_003, "batch": 3, "inner": 1, "inverse": True, "scale": 0.5}),
+        MappingProxyType({"n": 391, "batch": 205, "inner": 1}),  # where rows must be short
+    )
+    inputs = ("signal",)
+    formats = (*FORMATS, *SOUNDS)
+    output = "spectrum"
+    references = (
+        _c_reference("c:seq", "dft_seq"),
+        _c_reference("c:omp", "dft_omp", threaded=True),
+        HostReference("numpy", numpy_dft),
+        HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
+        HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),
+        from_host(CALLS, "vkfft"),
+        HostReference("torch", torch_dft, needs("torch"), threaded=True, held=torch_threads),
+        from_host(CALLS, "cupy"),
+    )
+
+    def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = self.with_defaults(options)
+        rate = chosen["rate"]
+        if rate is not None and not (rate > 0 and math.isfinite(rate)):
+            raise InvalidProblem(
+                f"rate must be a positive number of samples per second, not {rate}"
+            )
+        return chosen
+
+    def problem(self, **options: Any) -> DftProblem:
+        """Return the problem that the options describe."""
+        chosen = self._options(options)
+        refuse_axis(options)
+        return self._described(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["batch"])
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[DftProblem, Arrays]:
+        """Transform along an axis, real numbers as complex ones unless `dtype` is real.
+
+        Halves of spectra are transformed back to `n` samples, by default an even number of them.
+        """
+        problem = self._problem_of(arrays, options)
+        (batch, length, _), dtype = problem.signal
+        given = _signals(arrays, options)
+        if given.shape[-1] != length:
+            raise InvalidProblem(
+                f"the transform of {counted(problem.n, 'real sample')} has "
+                f"{counted(length, 'frequency', 'frequencies')}, not {given.shape[-1]}"
+            )
+        signal = convert(given, dtype).reshape(batch, length, 1)
+        return problem, {
+            "signal": _of_real(problem, signal.copy()) if problem.kind == "c2r" else signal
+        }
+
+    def _problem_of(self, arrays: Arrays, options: Mapping[str, Any]) -> DftProblem:
+        """Return the problem of a user's array, or of options alone where there is none."""
+        if not arrays:
+            return self.problem(**options)
+        chosen = self._options(options)
+        signal = _signals(arrays, options)
+        samples = np.dtype(chosen["dtype"]) if "dtype" in options else complex_dtype(signal.dtype)
+        *_, n = signal.shape
+        halves = chosen["inverse"] and samples.kind != "c"
+        if halves:
+            n = chosen["n"] if "n" in options else 2 * (n - 1)
+            if n < 1 and "n" not in options:
+                raise InvalidProblem(
+                    "fewer than two frequencies do not tell how many samples they make; give n"
+                )
+        for name in ("n", "batch"):
+            if name in options and not (name == "n" and halves):
+                raise InvalidProblem(f"{name} is given by the input file; leave it out")
+        return self._described(chosen, n, samples, math.prod(signal.shape[:-1]) if n else 0)
+
+    @staticmethod
+    def _described(
+        chosen: Mapping[str, Any], n: int, samples: np.dtype[Any], batch: int
+    ) -> DftProblem:
+        scale = scale_of(n, chosen["norm"], chosen["inverse"])
+        return DftProblem.of(n, samples, batch, chosen["inverse"], scale)
+
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
+        """Return the result, the axis of the user's array replaced by that of the result."""
+        result = outputs[self.output]
+        if not arrays:
+            return result[..., 0]
+        signals = _signals(arrays, options)
+        shaped = result.reshape(*signals.shape[:-1], result.shape[1])
+        return np.moveaxis(shaped, -1, axis_of(options, signals.ndim))
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Refuse the tables of frequencies or times that `columns` makes."""
+        first, *others = names or ("",)
+        if first in OWN_AXES and all(re.fullmatch(OWN_COLUMN, name) for name in others):
+            raise InvalidProblem(
+                f"the columns {', '.join(names[:4])} are a result of dft in a table, not signals; "
+                "write results that are read again without --rate, or as .npy"
+            )
+
+    def reading(self, arrays: Arrays, **options: Any) -> str:
+        """Return what is transformed of a table."""
+        if not arrays or arrays["signal"].ndim != 2:
+            return ""
+        if axis_of(options, 2) == 0:
+            return "transforming each column"
+        return "transforming each row (--axis 0 transforms the columns)"
+
+    def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves:
+        """Return magnitudes in decibels by frequency, or by time what is transformed back."""
+        axis = self._axis(arrays, options)
+        rows = outputs["spectrum"][:MOST_CURVES, axis.order, 0]
+        shown, y_label = rows.real, "real part"
+        if not options.get("inverse"):
+            magnitude = np.abs(rows)
+            limits = np.finfo(magnitude.dtype)
+            largest = max(float(np.max(magnitude, initial=0)), float(limits.tiny))
+            # What is below the rounding of the largest is nothing that was computed.
+            shown = 20 * np.log10(np.maximum(magnitude / largest, limits.eps))
+            y_label = "magnitude in dB, the largest at 0"
+        curves = {f"row {index}": row for index, row in enumerate(shown)}
+        return Curves(axis.points, curves, axis.label, y_label)
+
+    def columns(
+        self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
+    ) -> dict[str, np.ndarray[Any, Any]] | None:
+        """Return frequencies (or times) and the numbers of each row, where the rate is known."""
+        if not options.get("rate"):
+            return None
+        axis = self._axis(arrays, options)
+        columns = {axis.column: axis.points}
+        rows = outputs["spectrum"][:, axis.order, 0]
+        for index, row in enumerate(rows):
+            place = f"_{index}" if len(rows) > 1 else ""
+            columns[f"real{place}"] = row.real
+            if row.dtype.kind == "c":
+                columns[f"imaginary{place}"] = row.imag
+            if not options.get("inverse"):
+                columns[f"magnitude{place}"] = np.abs(row)
+        return columns
+
+    def _axis(self, arrays: Arrays, options: Mapping[str, Any]) -> _Axis:
+        """Return what the numbers of a row stand for.
+
+        Those of a real signal's spectrum only up to half the rate: the others mirror them.
+        """
+        rate = options.get("rate")
+        problem = self._problem_of(arrays, options)
+        n = problem.n
+        order = np.arange(n)
+        if problem.inverse:
+            if rate:
+                return _Axis(order, order / rate, "time in seconds", "time_s")
+            return _Axis(order, order, "sample", "sample")
+        cycles = np.where(order > (n - 1) // 2, order - n, order)
+        order = np.argsort(cycles, kind="stable")
+        if problem.kind == "r2c" or (arrays and arrays["signal"].dtype.kind != "c"):
+            order = np.arange(n)[: n // 2 + 1]
+            cycles = np.arange(n)
+        label = "frequency in Hz" if rate else "frequency in cycles per sample"
+        return _Axis(order, cycles[order] * (rate or 1) / max(n, 1), label, "frequency_hz")
+
+    def generate(self, problem: DftProblem, seed: int, **options: Any) -> Arrays:
+        """Return normal random numbers."""
+        rng = np.random.default_rng(seed)
+        shape, dtype = problem.signal
+        signal = np.empty(shape, dtype)
+        for part in (signal.real, signal.imag) if dtype.kind == "c" else (signal,):
+            part[...] = rng.standard_normal(shape, problem.real.type)
+        return {"signal": _of_real(problem, signal) if problem.kind == "c2r" else signal}
+
+    def expected(self, problem: DftProblem, inputs: Arrays) -> Arrays:
+        """Return what NumPy computes in double precision."""
+        wide = inputs["signal"].astype(np.complex128 if problem.kind != "r2c" else np.float64)
+        return numpy_dft(problem, {"signal": wide}, 1)
+
+    def compare(
+        self, problem: DftProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Compare each transform in the Euclidean norm."""
+        tolerance = TOLERANCE[problem.dtype.name]
+        return compare(expected["spectrum"], actual["spectrum"], tolerance)
+
+
+DFT = Dft()

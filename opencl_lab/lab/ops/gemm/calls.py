@@ -1,0 +1,68 @@
+"""The matrix product as users call it, here and in other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.lab.ops.gemm.references import array_product, check_plain, torch_product
+from opencl_lab.lab.reference.clblast import OnClblast
+from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.ops.gemm.bind import shaped
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = ["CALLS"]
+
+
+OPTIONS = ("alpha", "beta", "precision")
+CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
+
+
+def _word(problem: GemmProblem, name: str) -> bool | str | None:
+    """Return how a user says what becomes of a factor; None for what no word says."""
+    transposed = getattr(problem, f"trans_{name}")
+    if getattr(problem, f"conj_{name}"):
+        return "C" if transposed else None
+    return bool(transposed)
+
+
+def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall | None:
+    words = {f"trans_{name}": _word(problem, name) for name in ("a", "b")}
+    if None in words.values():
+        return None
+    found = []
+    for place, name in ((1, "a"), (2, "b")):
+        ahead = (stack[0] if stack[place] else 1 for stack in problem.dimensions)
+        found.append(shaped(arrays[name], (*ahead, *arrays[name].shape[-2:]), None))
+    options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}, **words}
+    if problem.bias:
+        options["bias"] = arrays["bias"].reshape((-1, 1) if problem.bias == "row" else (-1,))
+    options["activation"] = problem.activation or None
+    options["algorithm"] = algorithm
+    return OurCall(gemm, tuple(found), options)
+
+
+def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
+    """Return a new result; CLBlast itself overwrites its C, so where that is read it is copied."""
+    check_plain(problem, "CLBlast", stacks=True, numbers="fc")
+    if not (problem.batch and problem.m and problem.n and problem.k):
+        raise ReferenceUnavailable("CLBlast multiplies no empty matrices")
+    result = there.new(problem.shape, problem.dtype)
+    if problem.beta:
+        there.copy(arrays["c"], result)
+    there.gemm(
+        arrays["a"],
+        arrays["b"],
+        result,
+        **{name: getattr(problem, name) for name in CLBLAST_OPTIONS},
+    )
+    return result
+
+
+CALLS = Calls(
+    _ours,
+    {"numpy": array_product, "torch": torch_product, "cupy": array_product, "clblast": _clblast},
+    ("a", "b", "c", "bias"),
+)

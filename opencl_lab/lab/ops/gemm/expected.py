@@ -1,0 +1,186 @@
+"""The right result of a matrix product, and how far another one may be from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.lab.measuring.difference import (
+    UNLIKE,
+    Difference,
+    errors_of,
+    growth,
+    largest_share,
+    over_parts,
+)
+from opencl_lab.lab.ops.gemm.freivalds import TF32
+from opencl_lab.lab.ops.gemm.references import gelu
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.ops.gemm.factors import factors
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = ["compare", "expected_result"]
+
+Array = np.ndarray[Any, Any]
+
+GELU_SLOPE = 1.13
+"""How fast GELU grows at most."""
+GELU_TERMS = 24
+"""Roundings of a GELU whose error function has the 16 units of OpenCL C, as terms of a sum."""
+
+
+def _wide(problem: GemmProblem) -> Any:
+    return np.complex128 if problem.is_complex else np.float64
+
+
+def expected_result(problem: GemmProblem, inputs: Arrays) -> Array:
+    """Return the result by the host's BLAS in float64 or complex128, rounded once."""
+    wide = _wide(problem)
+    result = np.zeros(problem.shape, wide)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if problem.depth:
+            a, b = _wide_factors(problem, inputs)
+            np.matmul(a, b, out=result)
+            if problem.alpha != 1:
+                result *= wide(problem.alpha)
+        if problem.beta:
+            result += wide(problem.beta) * inputs["c"].astype(wide)
+        if problem.bias:
+            result += _along(problem, inputs["bias"].astype(wide))
+        if problem.activation == "relu":
+            np.maximum(result, 0, out=result)
+        elif problem.activation == "gelu":
+            result = gelu(result)
+        return result.astype(problem.dtype)
+
+
+def _wide_factors(problem: GemmProblem, inputs: Arrays) -> tuple[Array, ...]:
+    """Return op(a) and op(b) in float64 or complex128."""
+    return tuple(matrix.astype(_wide(problem)) for matrix in factors(problem, inputs))
+
+
+def _along(problem: GemmProblem, bias: Array) -> Array:
+    """Return a bias as it is added to a matrix."""
+    return bias[:, None] if problem.bias == "row" else bias[None, :]
+
+
+def compare(
+    problem: GemmProblem, inputs: Arrays, right: Array, given: Array, chunk: int
+) -> Difference:
+    """Compare within the a-priori error bound of a sum of k products.
+
+    Whatever the order of the sum, its error is at most ``gamma |a| |b|``, see `growth`. By Cauchy
+    and Schwarz the norms of the rows of a and of the columns of b bound ``|a| |b|``. The
+    magnitudes of C and of the bias are added, and a few roundings for the factors and the
+    expected result. A complex sum has two real ones of twice as many terms. What
+    TF32 cuts off counts where `precision` allows it. Where sums are rounded to a shorter type at
+    the end, that counts once, and once more for each further step, as libraries without an
+    epilogue round after each.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+    inputs : dict of numpy.ndarray
+    right, given : numpy.ndarray
+        The expected result, and the one that is judged.
+    chunk : int
+        Elements that are looked at together.
+    """
+    if given.shape != right.shape or given.dtype != right.dtype:
+        return UNLIKE
+    bound = _Bound(problem, inputs)
+    stacked = (problem.batch, problem.m, problem.n)
+    right, given = right.reshape(stacked), given.reshape(stacked)
+
+    def of_part(part: tuple[slice, slice]) -> tuple[Array, Array, float]:
+        reference, found = (_values(problem, array[part]) for array in (right, given))
+        error, relative = errors_of(reference, found)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return error, relative, largest_share(error, bound.of(part, np.abs(reference)))
+
+    return over_parts(_parts(problem, chunk), of_part)
+
+
+def _values(problem: GemmProblem, array: Array) -> Array:
+    """Return numbers in float64 or complex128.
+
+    Complex infinities become NaN: which of their parts is infinite is nobody's promise.
+    """
+    wide = array.astype(_wide(problem))
+    return np.where(np.isfinite(wide), wide, np.nan) if problem.is_complex else wide
+
+
+def _parts(problem: GemmProblem, chunk: int) -> Iterator[tuple[slice, slice]]:
+    """Yield which products, and which of their rows, make a part of the result."""
+    products = max(1, chunk // max(problem.m * problem.n, 1))
+    rows = max(1, chunk // max(problem.n, 1))
+    for product in range(0, problem.batch, products):
+        for row in range(0, problem.m, rows):
+            yield slice(product, product + products), slice(row, row + rows)
+
+
+class _Bound:
+    """How far the elements of a result may be off."""
+
+    def __init__(self, problem: GemmProblem, inputs: Arrays):
+        self._problem = problem
+        self._inputs = inputs
+        terms = (problem.depth + 4) * problem.parts
+        terms += GELU_TERMS if problem.activation == "gelu" else 0
+        self._gamma = growth(terms, problem.real_type) * (np.sqrt(2) if problem.is_complex else 1)
+        if problem.precision == "tf32":
+            self._gamma += TF32
+        self._least = terms * float(np.finfo(problem.real_type).tiny)
+        self._rounding = 0.0
+        if problem.dtype != problem.sum_type:
+            steps = (problem.alpha != 1, problem.beta, problem.bias, problem.activation)
+            kept = np.finfo(problem.dtype)
+            self._rounding = float(kept.eps) * (1 + sum(map(bool, steps)))
+            self._least += float(kept.smallest_subnormal)
+        self._rows, self._columns = self._norms()
+
+    def _norms(self) -> tuple[Array, Array]:
+        """Return the norms of all rows of a, times alpha, and of all columns of b."""
+        problem = self._problem
+        shape = problem.shape[:-2]
+        if not problem.depth:
+            return np.zeros((problem.batch, problem.m)), np.zeros((problem.batch, problem.n))
+        with np.errstate(invalid="ignore", over="ignore"):
+            a, b = _wide_factors(problem, self._inputs)
+            rows = np.abs(problem.alpha) * _norms(a)
+            columns = _norms(b.swapaxes(-1, -2))
+        return tuple(
+            np.broadcast_to(norms, (*shape, length)).reshape(problem.batch, length)
+            for norms, length in ((rows, problem.m), (columns, problem.n))
+        )  # type: ignore[return-value]
+
+    def of(self, part: tuple[slice, slice], reference: Array) -> Array:
+        """Return the bounds of a part of the result, whose expected magnitudes are given."""
+        problem, (products, rows) = self._problem, part
+        added = np.zeros((1, 1, 1))
+        if problem.beta:
+            c = self._inputs["c"].reshape(problem.batch, problem.m, problem.n)[part]
+            added = added + np.abs(problem.beta) * np.abs(c.astype(_wide(problem)))
+        if problem.bias:
+            bias = np.abs(self._inputs["bias"].astype(_wide(problem)))
+            bias = bias[rows] if problem.bias == "row" else bias
+            added = added + _along(problem, bias)
+        norms = self._rows[products, rows, None] * self._columns[products, None, :]
+        slope = GELU_SLOPE if problem.activation == "gelu" else 1.0
+        bounds: Array = slope * self._gamma * (norms + added) + self._least
+        # What the expected result itself may lack comes on top.
+        bounds += self._gamma * reference
+        if self._rounding:
+            bounds += self._rounding * (reference + added + (0.5 if slope != 1 else 0))
+        return bounds
+
+
+def _norms(matrices: Array) -> Array:
+    """Return the norms of rows; scaled, as squares overflow where norms do not."""
+    largest = float(np.max(np.abs(matrices), initial=0))
+    scale = largest if 1e150 < largest < np.inf else 1.0
+    scaled = matrices if scale == 1 else matrices / scale
+    norms: Array = scale * np.linalg.norm(scaled, axis=-1)
+    return norms

@@ -1,0 +1,198 @@
+"""Freivalds' check: whether a product is right, without making it once more.
+
+For a vector x of random signs, both sides of ``C x = alpha op(A) (op(B) x) + beta C0 x + ...`` take
+a few operations for each element, where the product takes k (R. Freivalds, "Probabilistic machines
+can use less running time", 1977). Here this is done in float64.
+
+How far a row of both sides may be apart: an element of C has an error of sums of k roundings, each
+at most ``u |a| |b|`` with the norms of its row of A and its column of B. A row of ``C x`` adds up
+all errors of its row with random signs, independent of them. So, by Hoeffding's inequality, it is
+off by more than
+
+    t u growth |a_i| |B|    with |B| in the Frobenius norm
+
+with a probability of at most ``2 exp(-t^2 / 2)``, where growth is k for any order and bias of the
+roundings, and ``sqrt(k)`` for those that are to nearest and so as often up as down (N. Higham and
+T. Mary, "A new approach to probabilistic rounding error analysis", 2019). t is such that one right
+result of a thousand million is refused. An element of C that is wrong by more than its row's bound
+changes the row by that much for at least one of two vectors that differ in its sign alone; so each
+vector finds it with a probability of at least one half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.drivers.processes import default_threads, host_memory
+from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of, largest_share
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = ["VECTORS", "check", "stand_in", "stands_in", "too_large"]
+
+Array = np.ndarray[Any, Any]
+
+VECTORS = 20
+"""A wrong element is missed once in 2^20 checks, at most."""
+FLOPS = 1e11
+"""Operations of a product in float64 for each processor, which take it some seconds."""
+MEMORY = 0.5
+"""Share of the host's memory that the right result and float64 copies may take."""
+REFUSED = 1e-9
+"""Probability that a right result is refused, at most."""
+NEAREST = 1 << 20
+"""Longest sums of which roundings up and down are taken to be as frequent."""
+TF32 = 2.0**-9
+"""What a product of two numbers is off by that were cut to the 11 bits of TF32."""
+CHUNK = 1 << 22
+"""Elements that become float64 together."""
+
+
+class _StandIn(np.ndarray[Any, Any]):
+    """An array of the shape and type of a result that is not made."""
+
+
+def too_large(problem: GemmProblem) -> bool:
+    """Return whether the right result takes too long to make, or too much memory."""
+    if problem.activation:  # which is not linear
+        return False
+    wide = 16 if problem.is_complex else 8
+    elements = sum(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape)))
+    needs = wide * (elements + math.prod(problem.shape))
+    return problem.work.flops > FLOPS * default_threads() or needs > MEMORY * host_memory()
+
+
+def stand_in(problem: GemmProblem) -> Array:
+    """Return what is passed on in place of a right result; it takes no memory."""
+    return np.broadcast_to(np.zeros((), problem.dtype), problem.shape).view(_StandIn)
+
+
+def stands_in(expected: Array) -> bool:
+    """Return whether an expected result is none."""
+    return isinstance(expected, _StandIn)
+
+
+def check(
+    problem: GemmProblem,
+    inputs: Mapping[str, Array],
+    given: Array,
+    *,
+    vectors: int = VECTORS,
+    seed: int = 0,
+) -> Difference:
+    """Compare a result by random vectors.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+        Without an activation.
+    inputs : mapping of str to numpy.ndarray
+    given : numpy.ndarray
+        The result to judge.
+    vectors : int
+    seed : int
+        Of the vectors, which whatever makes the result does not know.
+
+    Returns
+    -------
+    Difference
+        Its `error_over_bound` is that of the worst row; errors of elements are not known.
+    """
+    if given.shape != problem.shape or given.dtype != problem.dtype:
+        return UNLIKE
+    rng = np.random.default_rng(seed)
+    signs = 2.0 * rng.integers(0, 2, (problem.n, vectors)) - 1
+    worst = 0.0
+    with np.errstate(all="ignore"):
+        for index in np.ndindex(*(count for count, _, _ in problem.dimensions)):
+            worst = max(worst, _worst_row(problem, inputs, given, index, signs))
+    missed = f"{2.0**-vectors:.0e}".replace("e-0", "e-")
+    checked = f"checked by Freivalds, {vectors} vectors: misses a wrong element with p = {missed}"
+    return Difference(math.nan, math.nan, error_over_bound=worst, checked=checked)
+
+
+def _worst_row(
+    problem: GemmProblem,
+    inputs: Mapping[str, Array],
+    given: Array,
+    index: tuple[int, ...],
+    signs: Array,
+) -> float:
+    """Return the largest error over its bound of a row of one product of the stack."""
+    rows, columns = np.zeros(problem.m), 0.0
+    right = np.zeros((problem.m, signs.shape[1]))
+    if problem.depth:
+        a, b = (_matrix(problem, inputs, name, index) for name in "ab")
+        right = problem.alpha * _times(a, _times(b, signs, problem.conj_b), problem.conj_a)
+        rows = abs(problem.alpha) * _norms(a)
+        columns = float(np.sqrt(np.sum(_norms(b) ** 2)))
+    size = rows * columns
+    if problem.beta:
+        c = inputs["c"][index]
+        right = right + problem.beta * _times(c, signs)
+        size = size + abs(problem.beta) * _norms(c)
+    if problem.bias:
+        bias = inputs["bias"].astype(right.dtype)
+        right = right + (
+            bias[:, None] * signs.sum(0) if problem.bias == "row" else (bias @ signs)[None]
+        )
+        size = size + math.sqrt(problem.n) * float(np.max(np.abs(bias), initial=0))
+    made = given[index]
+    error, _ = errors_of(right, _times(made, signs).astype(right.dtype))
+    return largest_share(error, _bound(problem, size, _norms(made), signs.shape[1])[:, None])
+
+
+def _bound(problem: GemmProblem, size: Array, result: Array, vectors: int) -> Array:
+    """Return how far rows may be off, from the norms of what is added up and of the result."""
+    tail = math.sqrt(2 * math.log(2 * max(problem.m * problem.batch * vectors, 1) / REFUSED))
+    terms = problem.depth + 4
+    unit = float(np.finfo(problem.sum_type).eps) / 2
+    if terms > NEAREST or problem.precision != "native":
+        growth = terms * unit
+    else:
+        growth = math.sqrt(terms) * unit
+    if problem.precision == "tf32":
+        growth += TF32
+    if problem.is_complex:
+        growth *= 4
+    stored = float(np.finfo(problem.dtype).eps) / 2 + unit
+    least = math.sqrt(problem.n) * terms * float(np.finfo(problem.dtype).tiny)
+    bound: Array = tail * (2 * growth * size + stored * result) + least
+    return bound
+
+
+def _matrix(
+    problem: GemmProblem, inputs: Mapping[str, Array], name: str, index: tuple[int, ...]
+) -> Array:
+    """Return op(a) or op(b) of one product of the stack, not conjugated, as a view."""
+    moves = 1 if name == "a" else 2
+    own = tuple(at for at, item in zip(index, problem.dimensions, strict=True) if item[moves])
+    found: Array = inputs[name][own]
+    return found.T if getattr(problem, f"trans_{name}") else found
+
+
+def _parts(matrix: Array) -> range:
+    return range(0, matrix.shape[0], max(1, CHUNK // max(matrix.shape[1], 1)))
+
+
+def _times(matrix: Array, vectors: Array, conjugated: bool = False) -> Array:
+    """Return the product with some vectors in float64 or complex128."""
+    wide = np.result_type(matrix.dtype, np.float64)
+    made = np.empty((matrix.shape[0], vectors.shape[1]), np.result_type(wide, vectors))
+    parts = _parts(matrix)
+    for begin in parts:
+        some = matrix[begin : begin + parts.step].astype(wide)
+        made[begin : begin + parts.step] = (some.conj() if conjugated else some) @ vectors
+    return made
+
+
+def _norms(matrix: Array) -> Array:
+    """Return the norms of rows."""
+    made, parts = np.empty(matrix.shape[0]), _parts(matrix)
+    for begin in parts:
+        some = np.abs(matrix[begin : begin + parts.step]).astype(np.float64)
+        made[begin : begin + parts.step] = np.sqrt(np.einsum("ij,ij->i", some, some))
+    return made

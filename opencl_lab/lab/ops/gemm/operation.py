@@ -1,0 +1,256 @@
+"""The matrix product as an operation: references, data, tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import c_type
+from opencl_lab.lab.files import convert
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.ops.gemm import freivalds
+from opencl_lab.lab.ops.gemm.calls import CALLS
+from opencl_lab.lab.ops.gemm.expected import compare, expected_result
+from opencl_lab.lab.ops.gemm.mpi import KERNEL, gemm_ranks, gemm_task
+from opencl_lab.lab.ops.gemm.references import blas_gemm, check_plain, torch_gemm
+from opencl_lab.lab.reference.descriptor import (
+    Arrays,
+    CReference,
+    HostReference,
+    MpiReference,
+    needs,
+)
+from opencl_lab.lab.reference.mpi import no_mpi
+from opencl_lab.lab.reference.peers import from_host
+from opencl_lab.lab.reference.threads import blas_threads, no_blas_control, torch_threads
+from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.host.elsewhere import how_made
+from opencl_lab.ops.gemm.problem import (
+    ACTIVATIONS,
+    BIASES,
+    ELEMENT_TYPES,
+    PRECISIONS,
+    GemmProblem,
+)
+from opencl_lab.ops.gemm.shapes import SHAPES
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+
+__all__ = ["GEMM", "Gemm"]
+
+CHUNK = 1 << 22
+"""Elements that `Gemm.compare` looks at together."""
+FILE_SIZES = ("size", "m", "n", "k", "batch")
+"""Options that the files of a user answer."""
+
+
+def _steps(problem: GemmProblem) -> int:
+    """Return how many products are formed, but by BLAS as slowly as can be."""
+    return problem.m * problem.n * problem.depth * problem.batch
+
+
+def _c_type_of(problem: GemmProblem) -> dict[str, str]:
+    check_plain(problem, "the C code", stacks=True)
+    return {"REAL_T": c_type(problem.dtype)}
+
+
+def _c_steps(problem: GemmProblem) -> tuple[int, int, int]:
+    """Return how many products there are, and how far a and b move from one to the next."""
+    ((_, moves_a, moves_b),) = problem.dimensions or ((1, False, False),)
+    return (
+        problem.batch,
+        problem.m * problem.k * moves_a,
+        problem.k * problem.n * moves_b,
+    )
+
+
+def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
+    return CReference(
+        name,
+        "gemm.c",
+        function,
+        defines=_c_type_of,
+        arguments=lambda problem, inputs, outputs: (
+            inputs["a"],
+            inputs["b"],
+            inputs.get("c", outputs["result"]),  # not read where beta is 0
+            outputs["result"],
+            problem.m,
+            problem.n,
+            problem.k,
+            int(problem.trans_a),
+            int(problem.trans_b),
+            problem.alpha.real,
+            problem.beta.real,
+            *_c_steps(problem),
+        ),
+        threaded=threaded,
+        steps=_steps,
+    )
+
+
+class Gemm(Operation[GemmProblem]):
+    """The matrix product of BLAS, row-major."""
+
+    solver = GEMM_SOLVER
+    calls = CALLS
+    summary = "Multiply matrices: alpha * op(A) @ op(B) + beta * C."
+    options = (
+        Option("size", int, 1024, "rows and columns of square matrices"),
+        Option("m", int, None, "rows of the result; default: size"),
+        Option("n", int, None, "columns of the result; default: size"),
+        Option("k", int, None, "length of the sums; default: size"),
+        Option("dtype", str, "float32", "type of the elements", ELEMENT_TYPES),
+        Option("batch", int, 1, "products in a stack of matrices"),
+        Option("alpha", complex, 1.0, "factor of the product, such as -0.5 or 1+2j"),
+        Option("beta", complex, 0.0, "factor of C, which is not read where it is 0"),
+        Option("trans_a", bool, False, "A is stored as k rows of m"),
+        Option("trans_b", bool, False, "B is stored as n rows of k"),
+        Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
+        Option("bias", str, None, "what is added: a number for each row or column", BIASES[1:]),
+        Option("activation", str, None, "what is applied to the result", ACTIVATIONS[1:]),
+    )
+    size_option = "size"
+    check_cases = tuple(
+        MappingProxyType({"m": 211, "n": n, "k": 523, "batch": 1, "stacks": (), **others})
+        for n, others in (
+            (283, {}),
+            (3, {}),
+            (
+                283,
+                {
+                    "batch": 6,
+                    "stacks": ((2, True, False), (3, False, True)),
+                    "bias": "column",
+                    "activation": "relu",
+                },
+            ),
+            (283, {"alpha": -0.5, "beta": 1.5}),
+        )
+    )
+    shape_options = ("m", "n", "k")
+    shapes = SHAPES
+    inputs = ("a", "b")
+    output = "result"
+    references = (
+        _c_reference("c:seq", "gemm_seq"),
+        _c_reference("c:blocked", "gemm_blocked"),
+        _c_reference("c:omp", "gemm_omp", threaded=True),
+        HostReference("blas", blas_gemm, no_blas_control, threaded=True, held=blas_threads),
+        HostReference("torch", torch_gemm, needs("torch"), threaded=True, held=torch_threads),
+        from_host(CALLS, "cupy"),
+        MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, steps=_steps),
+    )
+
+    def check_changes(self, problem: GemmProblem) -> tuple[Mapping[str, Any], ...]:
+        """Return the cases, without an activation for complex matrices, which have none."""
+        if not problem.is_complex:
+            return self.check_cases
+        return tuple({**change, "activation": ""} for change in self.check_cases)
+
+    def problem(self, **options: Any) -> GemmProblem:
+        """Return the problem that the options describe."""
+        chosen = self.with_defaults(options)
+        size = chosen.pop("size")
+        for name in ("m", "n", "k"):
+            chosen[name] = size if chosen[name] is None else chosen[name]
+        for name in ("bias", "activation"):
+            chosen[name] = chosen[name] or ""
+        return GemmProblem(**{**chosen, "dtype": np.dtype(chosen["dtype"])})
+
+    def in_parts(
+        self, problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
+    ) -> str:
+        """Return of which tiles a product is made that does not fit; for `hybrid`, where."""
+        return how_made(problem, device, algorithm, config, gemm)
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
+        """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""
+        chosen = self.with_defaults(options)
+        given = [name for name in FILE_SIZES if name in options]
+        if given:
+            raise InvalidProblem(f"{given[0]} is given by the input files; leave it out")
+        if chosen["bias"]:
+            raise InvalidProblem("bias is for random data; with arrays, call opencl_lab.gemm")
+        if chosen["beta"] and "c" not in arrays:
+            raise InvalidProblem("beta is for random data; with arrays, call opencl_lab.gemm")
+        matrices = {
+            name: convert(array, chosen["dtype"]) if "dtype" in options else array
+            for name, array in arrays.items()
+        }
+        if any(array.dtype.name not in ELEMENT_TYPES for array in matrices.values()):
+            refuse_types(matrices)
+        return bind(
+            matrices["a"],
+            matrices["b"],
+            matrices.get("c"),
+            alpha=chosen["alpha"],
+            beta=chosen["beta"],
+            trans_a=chosen["trans_a"],
+            trans_b=chosen["trans_b"],
+            precision=chosen["precision"],
+            activation=chosen["activation"],
+        )
+
+    def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
+        """Return the result in the shape that the stacks of a user's matrices broadcast to."""
+        result = outputs[self.output]
+        if not arrays:
+            return result
+        chosen = self.with_defaults(options)
+        factors = arrays["a"], arrays["b"]
+        return result.reshape(result_shape(*factors, chosen["trans_a"], chosen["trans_b"]))
+
+    def generate(self, problem: GemmProblem, seed: int, **options: Any) -> Arrays:
+        """Return uniform numbers between -1 and 1, a C where beta is not 0, and a bias if asked.
+
+        Of complex numbers these are both parts.
+        """
+        rng = np.random.default_rng(seed)
+        shapes = {"a": problem.shape_a, "b": problem.shape_b}
+        if problem.beta:
+            shapes["c"] = problem.shape
+        if problem.bias:
+            shapes["bias"] = (problem.m if problem.bias == "row" else problem.n,)
+        return {name: _uniform(rng, shape, problem) for name, shape in shapes.items()}
+
+    def expected(self, problem: GemmProblem, inputs: Arrays) -> Arrays:
+        """Return the result by the host's BLAS in float64 or complex128.
+
+        A stand-in where that takes too long or too much memory.
+        """
+        if freivalds.too_large(problem):
+            return {"result": freivalds.stand_in(problem)}
+        return {"result": expected_result(problem, inputs)}
+
+    def compare(
+        self, problem: GemmProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Compare within the a-priori error bound of the sums, see `expected.compare`.
+
+        A stand-in asks for Freivalds' check.
+        """
+        if freivalds.stands_in(expected["result"]):
+            return freivalds.check(problem, inputs, actual["result"])
+        return compare(problem, inputs, expected["result"], actual["result"], CHUNK)
+
+
+def _uniform(
+    rng: np.random.Generator, shape: tuple[int, ...], problem: GemmProblem
+) -> np.ndarray[Any, Any]:
+    """Return random numbers between -1 and 1."""
+    real = problem.real_type.type
+    if not problem.is_complex:
+        return (2 * rng.random(shape, real) - 1).astype(problem.dtype, copy=False)
+    made = np.empty(shape, problem.dtype)
+    made.real, made.imag = 2 * rng.random(shape, real) - 1, 2 * rng.random(shape, real) - 1
+    return made
+
+
+GEMM = Gemm()

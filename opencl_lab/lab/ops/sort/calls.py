@@ -1,0 +1,64 @@
+"""Sorting as users call it, here and in other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.lab.ops.sort.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
+from opencl_lab.lab.reference.peers import Calls, OurCall
+from opencl_lab.ops.sort.functions import sort
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = ["CALLS"]
+
+
+def _ours(problem: SortProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
+    options = {"descending": problem.descending, "algorithm": algorithm}
+    return OurCall(sort, (arrays["keys"],), options)
+
+
+def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    keys = module.sort(arrays["keys"], axis=-1)
+    return keys[..., ::-1] if problem.descending else keys
+
+
+def _torch(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    return module.sort(arrays["keys"], descending=problem.descending).values
+
+
+def _radix_steps(problem: SortProblem) -> int:
+    """Return steps of PyOpenCL's RadixSort: two bits in each pass, at four steps a bit."""
+    return 8 * problem.dtype.itemsize * 4 * problem.rows * problem.n
+
+
+def _bitonic_steps(problem: SortProblem) -> int:
+    """Return steps of a network of comparisons."""
+    bits = padded_length(problem).bit_length() - 1
+    return problem.rows * padded_length(problem) * bits * (bits + 1) // 2
+
+
+def _padding(problem: SortProblem) -> str:
+    length = padded_length(problem)
+    return "" if length == problem.n else f"padded to {length:,} keys"
+
+
+def _shaped(problem: SortProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return one row as an array of one dimension: CuPy sorts several rows by another algorithm."""
+    return {"keys": arrays["keys"].reshape(-1)} if problem.rows == 1 else arrays
+
+
+CALLS = Calls(
+    _ours,
+    {
+        "numpy": _array_module,
+        "cupy": _array_module,
+        "torch": _torch,
+        "pyopencl:radix": radix_sort,
+        "pyopencl:bitonic": bitonic_sort,
+    },
+    ("keys",),
+    steps={"pyopencl:radix": _radix_steps, "pyopencl:bitonic": _bitonic_steps},
+    notes={"pyopencl:bitonic": _padding},
+    shaped=_shaped,
+)

@@ -1,0 +1,138 @@
+"""Whether rows of keys are the sorted ones of others, found in one pass over both.
+
+Rows must be in order, neighbours across blocks included, and hold the same keys as before. That is
+told by two sums modulo 2^64 over the bits of the keys, plain and mixed, which do not depend on
+their order. Another set of keys has the same two sums with a chance of about 2^-64.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from opencl_lab.drivers.processes import default_threads
+from opencl_lab.ops.sort.codes import codes
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = ["Readable", "find_fault"]
+
+BLOCK = 1 << 15
+"""Keys that a thread looks at together: what NumPy makes of them stays in its cache."""
+MIXERS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
+
+Keys = np.ndarray[Any, Any]
+
+
+class Readable(Protocol):
+    """What bytes are read from, by several threads at once."""
+
+    def read(self, target: np.ndarray[Any, np.dtype[np.uint8]], begin: int) -> None:
+        """Fill `target` with what begins at the byte `begin`."""
+
+
+class _Found(NamedTuple):
+    """What was seen of a block: how its rows begin and end, their sums before and after."""
+
+    begin: int
+    size: int
+    first: int
+    last: int
+    ordered: bool
+    before: Keys
+    after: Keys
+
+
+def find_fault(
+    problem: SortProblem,
+    given: Readable,
+    result: Readable,
+    done: Callable[[int], None] = lambda keys: None,
+) -> str | None:
+    """Return what is wrong with rows of sorted keys, or None if nothing is.
+
+    Parameters
+    ----------
+    problem : SortProblem
+        Without values and indices.
+    given, result : Readable
+        The keys of all rows before and after.
+    done : callable, optional
+        Gets how many keys were looked at since it was called last.
+    """
+    last = 0
+    sums = np.zeros((2, 2), np.uint64)
+    for block in _in_turn(problem, given, result):
+        done(block.size)
+        row, place = divmod(block.begin, problem.n)
+        if not block.ordered or (place and block.first < last):
+            return f"the keys of row {row} are not in order"
+        last = block.last
+        if block.size >= problem.n:  # whole rows
+            if (block.before != block.after).any():
+                return f"row {row} or one after it holds other keys than before"
+            continue
+        if not place:
+            sums[:] = 0
+        sums += block.before[:, 0], block.after[:, 0]
+        if place + block.size == problem.n and (sums[0] != sums[1]).any():
+            return f"row {row} holds other keys than before"
+    return None
+
+
+def _in_turn(problem: SortProblem, given: Readable, result: Readable) -> Iterator[_Found]:
+    """Yield what threads have seen of blocks, in order."""
+    threads = default_threads()
+    with ThreadPoolExecutor(threads, "oclab-check") as pool:
+        jobs: deque[Future[_Found]] = deque()
+        try:
+            for block in _blocks(problem):
+                jobs.append(pool.submit(_look, problem, given, result, *block))
+                if len(jobs) > 2 * threads:
+                    yield jobs.popleft().result()
+            while jobs:
+                yield jobs.popleft().result()
+        finally:
+            for job in jobs:
+                job.cancel()
+
+
+def _blocks(problem: SortProblem) -> Iterator[tuple[int, int]]:
+    """Yield first key and size of blocks: several whole rows, or parts of one row."""
+    n, rows = problem.n, problem.rows
+    if n <= BLOCK:
+        step = max(BLOCK // max(n, 1), 1)
+        for row in range(0, rows if n else 0, step):
+            yield row * n, min(step, rows - row) * n
+        return
+    for row in range(rows):
+        for begin in range(0, n, BLOCK):
+            yield row * n + begin, min(BLOCK, n - begin)
+
+
+def _look(problem: SortProblem, given: Readable, result: Readable, begin: int, size: int) -> _Found:
+    keys = np.empty(size, problem.dtype)
+    length = min(problem.n, size)
+    sums = []
+    for data in (given, result):
+        data.read(keys.view(np.uint8), begin * problem.dtype.itemsize)
+        sums.append(_sums(keys, length))
+    order = codes(keys, problem.descending).reshape(-1, length)
+    ordered = bool((order[:, 1:] >= order[:, :-1]).all())
+    return _Found(begin, size, int(order[0, 0]), int(order[-1, -1]), ordered, *sums)
+
+
+def _sums(keys: Keys, length: int) -> Keys:
+    """Return sums of each row's keys by their bits, plain and mixed (as by SplitMix64)."""
+    bits = keys.view(f"u{keys.itemsize}").astype(np.uint64)
+    plain = bits.reshape(-1, length).sum(axis=1)
+    shifted = np.empty_like(bits)
+    bits += MIXERS[0]
+    for shift, factor in ((30, MIXERS[1]), (27, MIXERS[2])):
+        bits ^= np.right_shift(bits, np.uint64(shift), out=shifted)
+        bits *= factor
+    bits ^= np.right_shift(bits, np.uint64(31), out=shifted)
+    return np.stack([plain, bits.reshape(-1, length).sum(axis=1)])

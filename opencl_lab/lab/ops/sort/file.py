@@ -1,0 +1,206 @@
+"""Sorting a `.npy` file that is too large for memory into another one, part by part."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.paths import check_target, write_target
+from opencl_lab.core.wording import size_text
+from opencl_lab.drivers.processes import host_memory
+from opencl_lab.lab.file_jobs import FileResult
+from opencl_lab.lab.files import NpyFile, scratch_file
+from opencl_lab.lab.ops.sort.check import find_fault
+from opencl_lab.ops.solver import axis_of
+from opencl_lab.ops.sort.out_of_core import sort_parts
+from opencl_lab.ops.sort.part_sizes import Parts, needs_parts, parts_of
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.runtime.streams import LIMIT, memory_limit
+
+__all__ = ["FileSort", "sort_file"]
+
+COPIES = 4
+"""Arrays of the file's size that a comparison of whole arrays holds on the host."""
+HEADER = 1 << 12
+
+
+class _Wrong(Exception):
+    """The result is not to be kept."""
+
+
+@dataclass(frozen=True)
+class FileSort:
+    """A file that is sorted part by part.
+
+    Parameters
+    ----------
+    path : Path
+    device : Device
+    split : Parts
+    """
+
+    path: Path
+    device: Device
+    split: Parts
+
+    @property
+    def problem(self) -> SortProblem:
+        """What is solved."""
+        return self.split.whole
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm that sorts each part."""
+        return self.split.algorithm.name
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Its parameters."""
+        return dict(self.split.config)
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """How many parts of which size, and whether they are merged."""
+        split = self.split
+        return {"count": split.runs, "bytes": split.nbytes, "merged": split.merges}
+
+    @property
+    def parts_text(self) -> str:
+        """The same in words."""
+        return str(self.split)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all keys."""
+        return self.problem.n * self.problem.rows * self.problem.dtype.itemsize
+
+    @property
+    def reason(self) -> str:
+        """Why nothing else can be done with the file."""
+        return f"{self.path} holds {size_text(self.nbytes)}, which are sorted in parts"
+
+    def check(self, output: Path) -> None:
+        """Check early that the result could be written.
+
+        Raises
+        ------
+        InvalidProblem
+            If the target is none that can be replaced as a whole, or the disk has no room for it
+            and for the sorted runs.
+        """
+        if output.suffix.lower() != ".npy":
+            raise InvalidProblem(f"cannot write {output}: {self.reason} into a .npy file")
+        aside = self.problem.n * self.problem.dtype.itemsize if self.split.merges else 0
+        check_target(output, self.nbytes + aside + HEADER, whole=True)
+
+    def run(self, output: Path, report: Callable[[int, int, str], None]) -> FileResult:
+        """Sort the file into another one, which may take its place, and check the result.
+
+        Parameters
+        ----------
+        output : Path
+            Replaced as a whole at the end, if the result is right.
+        report : callable
+            Called with steps done, steps in all, and what comes next.
+
+        Raises
+        ------
+        InvalidProblem
+            If the file cannot be read or was changed meanwhile, or `output` cannot be written.
+        InvalidConfig, BuildError, LaunchError
+        """
+        parts, problem = self.split, self.problem
+        steps = parts.steps + parts.runs
+        keys = max(problem.n * problem.rows, 1)
+        looked = 0
+
+        def sorting(done: int) -> None:
+            merging = parts.merges and done % (2 * parts.runs) >= parts.runs
+            label = "merging" if merging else "sorting"
+            report(done, steps, "checking" if done == parts.steps else label)
+
+        def checking(count: int) -> None:
+            nonlocal looked
+            looked += count
+            report(parts.steps + parts.runs * looked // keys, steps, "checking")
+
+        begin = time.perf_counter()
+        with (
+            suppress(_Wrong),
+            NpyFile.opened(self.path) as given,
+            write_target(output) as temporary,
+            NpyFile.created(temporary, given) as result,
+        ):
+            aside = partial(scratch_file, output.resolve().parent, given)
+            stages = sort_parts(parts, given, result, aside, device=self.device, report=sorting)
+            end = time.perf_counter()
+            fault = find_fault(problem, given, result, checking)
+            checked = time.perf_counter()
+            if fault is not None:
+                given.check_unchanged()
+                raise _Wrong
+        return FileResult(end - begin - stages["build"], checked - end, stages, fault)
+
+
+def sort_file(
+    path: Path,
+    options: Mapping[str, Any],
+    device: Device,
+    *,
+    algorithm: str = "auto",
+    limit: float | None = None,
+) -> FileSort | None:
+    """Return how a file is sorted in parts, or None if it is read and sorted as a whole.
+
+    It is parted if sorting it takes more of the device's memory than `limit`. Without one, that
+    is `OCLAB_DEVICE_BYTES` or all of it, and it is also parted where the host could hardly hold
+    what comparisons make.
+
+    Parameters
+    ----------
+    path : Path
+    options : mapping
+        Those of the operation that were given.
+    device : Device
+    algorithm : str
+    limit : float, optional
+        Bytes.
+
+    Raises
+    ------
+    InvalidProblem
+        If it must be parted and cannot.
+    """
+    if path.suffix.lower() != ".npy" or not path.is_file():
+        return None
+    with NpyFile.opened(path) as file:
+        shape, dtype, nbytes, fortran = file.shape, file.dtype, file.nbytes, file.fortran
+    if not shape or "n" in options or dtype.name not in KEY_TYPES:
+        return None  # which is refused, or converted
+    axis = axis_of(options, len(shape))
+    n = shape[axis]
+    rows = math.prod(shape[:axis]) * math.prod(shape[axis + 1 :])
+    problem = SortProblem(n, dtype, rows, bool(options.get("descending")))
+    free = limit is None and not os.environ.get(LIMIT)
+    limit = memory_limit(device) if limit is None else limit
+    crowded = free and COPIES * nbytes > host_memory()
+    if not (crowded or needs_parts(problem, device, algorithm, limit=limit)):
+        return None
+    too_large = f"{path} holds {size_text(nbytes)}, too much to be sorted at once"
+    if options.get("dtype", dtype.name) != dtype.name:
+        raise InvalidProblem(f"{too_large}: in parts its keys stay {dtype}; leave --dtype out")
+    if axis != (0 if fortran else len(shape) - 1):
+        raise InvalidProblem(
+            f"{too_large}, and keys along axis {axis} do not follow each other in it; save it with "
+            "this axis as the last one"
+        )
+    return FileSort(path, device, parts_of(problem, device, algorithm, limit=limit))

@@ -1,0 +1,150 @@
+"""PyOpenCL's own sorts on the queue that our calls take, as its users call them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.core.kernels import WORD_TYPES
+from opencl_lab.lab.reference.on_queue import OnQueue
+
+__all__ = ["bitonic_sort", "padded_length", "radix_sort"]
+
+
+class _Sorted(NamedTuple):
+    """Rows in ascending order, which may be longer than was asked for."""
+
+    keys: cl.array.Array
+    rows: int
+    n: int
+    descending: bool
+
+    def get(self) -> np.ndarray[Any, Any]:
+        """Return the rows: without what they were padded with, and in the order asked for."""
+        rows = self.keys.get().reshape(self.rows, -1)[:, : self.n]
+        return rows[:, ::-1] if self.descending else rows
+
+
+def _of(problem: Any, keys: cl.array.Array) -> _Sorted:
+    return _Sorted(keys, problem.rows, problem.n, problem.descending)
+
+
+def _key_expression(dtype: np.dtype[Any]) -> str:
+    """Return an unsigned code in the order of the keys ``x``, NaN last."""
+    unsigned = WORD_TYPES[dtype.itemsize]
+    top = f"(({unsigned})1 << {8 * dtype.itemsize - 1})"
+    if dtype.kind == "u":
+        return "x[i]"
+    bits = f"as_{unsigned}(x[i])"
+    if dtype.kind == "i":
+        return f"({unsigned})({bits} ^ {top})"
+    flipped = f"({bits} & {top} ? ~{bits} : {bits} | {top})"
+    return f"(x[i] != x[i] ? ~({unsigned})0 : {flipped})"
+
+
+@lru_cache(16)
+def _radix(context: cl.Context, dtype: np.dtype[Any]) -> Any:
+    """Build PyOpenCL's radix sort for keys of a type; this takes seconds on some devices."""
+    from pyopencl.algorithm import RadixSort
+    from pyopencl.tools import dtype_to_ctype
+
+    return RadixSort(
+        context,
+        f"__global {dtype_to_ctype(dtype)} *x",
+        key_expr=_key_expression(dtype),
+        sort_arg_names=["x"],
+        key_dtype=np.uint64 if dtype.itemsize == 8 else np.uint32,
+    )
+
+
+@lru_cache(4)
+def _bitonic(context: cl.Context) -> Any:
+    from pyopencl.bitonic_sort import BitonicSort
+
+    make: Any = BitonicSort
+    return make(context)
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Show no warnings: PyOpenCL warns of what its own kernels and calls do."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _check(problem: Any) -> None:
+    if not problem.rows * problem.n:
+        raise ReferenceUnavailable("PyOpenCL sorts no empty arrays")
+
+
+def radix_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
+    """Sort one row by `pyopencl.algorithm.RadixSort` into a new array.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        For several rows, or none.
+    """
+    _check(problem)
+    if problem.rows != 1:
+        raise ReferenceUnavailable("PyOpenCL's RadixSort sorts one row")
+    with _unwarned():
+        (keys,), _ = _radix(there.queue.context, problem.dtype)(
+            arrays["keys"].reshape(-1), queue=there.queue, key_bits=8 * problem.dtype.itemsize
+        )
+    return _of(problem, keys)
+
+
+def padded_length(problem: Any) -> int:
+    """Return the power of two to which rows are padded: at one key `BitonicSort` never ends."""
+    n: int = problem.n
+    return 1 << max(1, (n - 1).bit_length())
+
+
+def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
+    """Sort rows by `pyopencl.bitonic_sort.BitonicSort`, padded to a power of two.
+
+    It sorts in place, so a copy is made, as for a new result elsewhere. Padding is the largest
+    key.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        Where there is nothing to sort, and for NaN, which a network of comparisons leaves anywhere.
+    """
+    _check(problem)
+    if there.has_nan:
+        raise ReferenceUnavailable("PyOpenCL's BitonicSort has no order for NaN")
+    keys, queue, length = arrays["keys"], there.queue, padded_length(problem)
+    if length == problem.n:
+        copy = keys.copy(queue=queue)
+    else:
+        dtype = problem.dtype
+        largest = np.array(np.inf if dtype.kind == "f" else np.iinfo(dtype).max, dtype)
+        copy = cl.array.empty(queue, (problem.rows, length), dtype)
+        source: Any = keys.data
+        target: Any = copy.data
+        cl.enqueue_fill_buffer(queue, target, largest, 0, copy.nbytes)
+        width = problem.n * dtype.itemsize
+        cl.enqueue_copy(
+            queue,
+            target,
+            source,
+            src_origin=(0, 0, 0),
+            dst_origin=(0, 0, 0),
+            region=(width, problem.rows, 1),
+            src_pitches=(width,),
+            dst_pitches=(length * dtype.itemsize,),
+        )
+    with _unwarned():
+        result, _ = _bitonic(queue.context)(copy, queue=queue, axis=len(copy.shape) - 1)
+    return _of(problem, result)

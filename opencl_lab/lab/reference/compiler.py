@@ -1,0 +1,296 @@
+"""The C compiler: which one there is, and what it can do."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.core.paths import cache_dir, read_json, write_json
+from opencl_lab.drivers.caches import section_folder
+
+__all__ = [
+    "FREE_DISK",
+    "HALF",
+    "INSTALL_COMPILER",
+    "INSTALL_OPENMP",
+    "Compiler",
+    "Refused",
+    "call",
+    "compiler",
+    "cpu_text",
+    "describe",
+    "digest_of",
+    "known",
+    "library_folder",
+]
+
+CANDIDATES = ("cc", "gcc", "clang")
+
+BASE_FLAGS = ("-O3", "-shared", "-fPIC")
+
+ROOM = 1 << 20  # bytes that a disk should have left for libraries
+NATIVE, OPENMP = "-march=native", "-fopenmp"
+TIME_LIMIT = 120.0
+
+CPU_FIELDS = (
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
+    *("CPU implementer", "CPU variant", "CPU part", "Features"),  # Arm
+    *("cpu", "isa", "uarch"),  # Power, RISC-V
+)
+
+INSTALL_COMPILER = (
+    "install one (apt install gcc, or xcode-select --install on macOS), or set CC to a compiler"
+)
+
+FREE_DISK = "free the disk of temporary files, or set TMPDIR to a folder on another one"
+
+DISK_IS_FULL = (os.strerror(errno.ENOSPC), "No usable temporary directory")
+
+INSTALL_OPENMP = (
+    "install libgomp for gcc (apt install gcc) or libomp for clang (apt install libomp-dev), "
+    "or set CC to a compiler that has it"
+)
+
+HALF = "_Float16"
+"""The type of C that not every compiler has."""
+
+PROBE = "int probe(int x) { return x + 1; }\n"
+
+OPENMP_PROBE = """#include <omp.h>
+int probe(void) {
+    int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+    threads += 1;
+    return threads <= omp_get_max_threads();
+}
+"""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler that was tried on small programs.
+
+    Parameters
+    ----------
+    command : tuple of str
+        How it is called: its full path, then the arguments that `$CC` gave.
+    version : str
+        First line of its ``--version``.
+    flags : tuple of str
+        Those of ours that it accepts, for a shared library.
+    no_openmp : str
+        Why it cannot compile OpenMP; empty when it can.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+    no_openmp: str = ""
+
+
+class Refused(Exception):
+    """A compiler that could not be started, failed, or took too long; holds what it printed."""
+
+    def __str__(self) -> str:
+        lines = [line.strip() for line in str(self.args[0]).splitlines() if line.strip()]
+        errors = [line for line in lines if "error" in line.lower()]
+        return (errors or lines or ["it failed without a word"])[0][:200]
+
+
+def call(command: Sequence[str]) -> str:
+    """Run a compiler and return what it printed."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "LC_ALL": "C"},
+            text=True,
+            errors="replace",
+            timeout=TIME_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise Refused(f"no answer within {TIME_LIMIT:g} s") from None
+    except OSError as error:
+        raise Refused(str(error)) from error
+    if done.returncode:
+        raise Refused(done.stdout)
+    return done.stdout
+
+
+def cpu_text() -> str:
+    """Identify what ``-march=native`` depends on; home folders are shared between machines."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+            first = file.read(16384).split("\n\n")[0]  # the rest is slow on large machines
+    except OSError:
+        return f"{platform.machine()} {platform.system()} {platform.node()}"
+    fields = (line.partition(":") for line in first.splitlines())
+    stable = [f"{name.strip()}:{text}" for name, _, text in fields if name.strip() in CPU_FIELDS]
+    return " ".join([platform.machine(), *stable])
+
+
+def digest_of(*parts: str) -> str:
+    """Return a digest of texts."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+
+
+def _candidates() -> Iterator[tuple[str, ...]]:
+    """Yield the commands to try; what the user asked for is not replaced by anything else."""
+    asked = os.environ.get("CC", "").strip()
+    for name in (asked,) if asked else CANDIDATES:
+        try:
+            command = shlex.split(name)
+        except ValueError:  # a quotation without its end
+            command = [name]
+        path = shutil.which(command[0])
+        if path:
+            yield (path, *command[1:])
+
+
+def _probe(command: tuple[str, ...]) -> Compiler:
+    """Find out which flags a compiler accepts.
+
+    Raises
+    ------
+    Refused
+        If it cannot even compile a function.
+    """
+    with tempfile.TemporaryDirectory(prefix="oclab-cc-") as folder:
+        source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
+
+        def attempt(flags: tuple[str, ...], text: str = PROBE) -> str:
+            """Return why it does not compile with these flags, or an empty text."""
+            source.write_text(text, encoding="utf-8")
+            try:
+                call([*command, *flags, str(source), "-o", str(library)])
+            except Refused as refused:
+                return str(refused)
+            return ""
+
+        version = call([*command, "--version"]).strip().splitlines() or ["unknown version"]
+        flags: tuple[str, ...] = BASE_FLAGS
+        if attempt((*flags, NATIVE)):
+            failure = attempt(flags)
+            if failure:
+                raise Refused(failure)
+        else:
+            flags = (*flags, NATIVE)
+        no_openmp = attempt((*flags, OPENMP), OPENMP_PROBE)
+        if not no_openmp:
+            flags = (*flags, OPENMP)
+        return Compiler(command, version[0], flags, no_openmp)
+
+
+def _stored(command: tuple[str, ...]) -> tuple[Path, Compiler | None]:
+    """Return where what is known of a compiler lies, for this machine, and what that is."""
+    status = Path(command[0]).stat()
+    key = digest_of(
+        *command, str(status.st_mtime_ns), str(status.st_size), cpu_text(), PROBE, *BASE_FLAGS
+    )
+    path = library_folder() / f"compiler-{key}.json"  # flags can make a compiler run anything
+    match read_json(path):
+        case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
+            return path, Compiler(command, version, tuple(flags))
+    return path, None
+
+
+_probed: dict[Path, Compiler] = {}  # by this process: not all of them are stored
+
+
+def _probe_once(command: tuple[str, ...]) -> Compiler:
+    """Return what `_probe` found the last time, as long as compiler and machine are the same."""
+    path, stored = _stored(command)
+    if stored is not None:
+        return stored
+    found = _probed[path] = _probe(command)
+    if not found.no_openmp:  # what is missing may be installed later
+        with suppress(OSError):
+            write_json(path, asdict(found))
+    return found
+
+
+def compiler() -> Compiler:
+    """Return the C compiler: `$CC`, or the first of cc, gcc and clang that works.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If there is none; the message says what to install.
+    """
+    failures = []
+    for command in _candidates():
+        try:
+            return _probe_once(command)
+        except (Refused, OSError) as error:
+            failures.append(f"{shlex.join(command)}: {error}")
+    asked = os.environ.get("CC", "").strip()
+    if not failures:
+        failures = [f"CC={asked} is not there" if asked else f"no {', '.join(CANDIDATES)} on PATH"]
+    full = any(sign in failure for sign in DISK_IS_FULL for failure in failures)
+    advice = FREE_DISK if full else INSTALL_COMPILER
+    raise ReferenceUnavailable(f"no C compiler works ({'; '.join(failures)}); {advice}")
+
+
+def known() -> dict[str, Any] | None:
+    """Return what compiles references, as far as it was tried before; nothing is started.
+
+    Returns
+    -------
+    dict or None
+        ``path`` (with the arguments that `$CC` gave), ``version`` and ``flags``.
+    """
+    for command in _candidates():
+        with suppress(OSError):
+            path, stored = _stored(command)
+            found = stored or _probed.get(path)
+            if found is not None:
+                call_of = shlex.join(found.command)
+                return {"path": call_of, "version": found.version, "flags": list(found.flags)}
+    return None
+
+
+def describe() -> dict[str, Any]:
+    """Describe the compiler in words, for reports.
+
+    Returns
+    -------
+    dict
+        ``compiler`` (its version, or None), ``command``, ``flags``, ``openmp`` (bool),
+        ``cache`` (the folder of the libraries) and ``problem`` (empty, or what is missing
+        and what to install).
+    """
+    problem = ""
+    found: Compiler | None = None
+    try:
+        found = compiler()
+    except ReferenceUnavailable as error:
+        problem = str(error)
+    if found and found.no_openmp:
+        problem = f"no OpenMP ({found.no_openmp}); {INSTALL_OPENMP}"
+    return {
+        "compiler": found.version if found else None,
+        "command": shlex.join(found.command) if found else "",
+        "flags": list(found.flags) if found else [],
+        "openmp": bool(found and not found.no_openmp),
+        "cache": str(cache_dir("c")),
+        "problem": problem,
+    }
+
+
+def library_folder() -> Path:
+    """Return the folder of what was compiled, which nobody else can write to."""
+    return section_folder("c", ROOM)

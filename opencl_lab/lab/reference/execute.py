@@ -1,0 +1,283 @@
+"""Run any reference the same way: prepare, run, read the outputs, close."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
+from opencl_lab.drivers.processes import on_all_processors
+from opencl_lab.lab.measuring.poison import poisoned
+from opencl_lab.lab.measuring.rows import in_a_row
+from opencl_lab.lab.reference.build import load
+from opencl_lab.lab.reference.child import ChildProcess
+from opencl_lab.lab.reference.descriptor import (
+    Arrays,
+    CReference,
+    DeviceReference,
+    HostReference,
+    MpiReference,
+    OutputsLike,
+    Reference,
+)
+from opencl_lab.lab.reference.mpi import Ranks
+from opencl_lab.lab.reference.peers import Resident, named
+from opencl_lab.lab.reference.threads import bind_openmp
+
+__all__ = ["Prepared", "prepare"]
+
+
+class Prepared(ABC):
+    """A reference that is ready to run on one problem.
+
+    Attributes
+    ----------
+    workers : int
+        Threads that it may use, or ranks; 1 unless the reference is threaded.
+    """
+
+    workers: int
+
+    @abstractmethod
+    def run(self, calls: int = 1) -> float:
+        """Solve the problem so many times in a row; return the seconds that the calls alone took.
+
+        Raises
+        ------
+        LaunchError
+            If it fails.
+        """
+
+    @abstractmethod
+    def outputs(self) -> Arrays:
+        """Return the outputs of the last run."""
+
+    def close(self) -> None:  # noqa: B027  (most have nothing to give back)
+        """End what was started."""
+
+
+class _PreparedC(Prepared):
+    """A C function with its arguments; the first run finds its outputs poisoned."""
+
+    def __init__(
+        self, reference: CReference, problem: Any, inputs: Arrays, like: OutputsLike, workers: int
+    ):
+        self.workers = workers
+        function = load(reference, problem)
+        inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        self._outputs = {name: poisoned(shape, dtype) for name, (shape, dtype) in like.items()}
+        arguments = reference.arguments(problem, inputs, self._outputs)
+        self._call = function.bind(*arguments, *((workers,) if reference.threaded else ()))
+
+    def run(self, calls: int = 1) -> float:
+        with on_all_processors():
+            if self.workers > 1:
+                bind_openmp(self.workers)
+            return in_a_row(self._call, calls)[1]
+
+    def outputs(self) -> Arrays:
+        return self._outputs
+
+
+class _PreparedHost(Prepared):
+    """A Python function in this process."""
+
+    def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
+        self.workers = workers
+        self._reference = reference
+        self._arguments = problem, inputs, workers
+        self._outputs: Arrays = {}
+        self._to_build = reference.builds
+
+    def run(self, calls: int = 1) -> float:
+        try:
+            with on_all_processors(), self._reference.held(self.workers):
+                if self._to_build:
+                    self._call()
+                    self._to_build = False
+                return in_a_row(self._call, calls)[1]
+        except OclabError:
+            raise
+        except Exception as error:
+            name = self._reference.name
+            raise LaunchError(f"{name}: {type(error).__name__}: {error}") from error
+
+    def _call(self) -> None:
+        self._outputs = self._reference.function(*self._arguments)
+
+    def outputs(self) -> Arrays:
+        return self._outputs
+
+
+class _PreparedChild(Prepared):
+    """A Python function in a child process, which starts and gets its problem in the background."""
+
+    def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
+        self.workers = workers
+        with on_all_processors():
+            self._child = ChildProcess(reference.function, reference.environment, reference.name)
+        self._executor = ThreadPoolExecutor(1)
+        self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
+
+    def run(self, calls: int = 1) -> float:
+        self._loading.result()
+        return self._child.run(calls)
+
+    def outputs(self) -> Arrays:
+        return self._child.outputs()
+
+    def close(self) -> None:
+        self._child.close()
+        self._executor.shutdown()
+
+
+class _PreparedRanks(Prepared):
+    """The ranks of an MPI world, which have got their problem."""
+
+    def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, workers: int):
+        self.workers = workers
+        with on_all_processors():
+            self._ranks = Ranks(reference, problem, inputs, workers)
+
+    def run(self, calls: int = 1) -> float:
+        return self._ranks.run(calls)
+
+    def outputs(self) -> Arrays:
+        return self._ranks.outputs()
+
+    def close(self) -> None:
+        self._ranks.close()
+
+
+class _PreparedPeer(Prepared):
+    """Another library on a device; whatever it cannot do makes it unavailable.
+
+    Its inputs are there already, or each call takes those of the host there and its result back.
+    The first call of all builds kernels, for seconds with some libraries, and is not timed.
+    """
+
+    workers = 1
+
+    def __init__(
+        self,
+        reference: Resident | DeviceReference,
+        problem: Any,
+        inputs: Arrays,
+        like: OutputsLike,
+        device: Any,
+    ):
+        self._name = reference.name
+        self._transfers = isinstance(reference, DeviceReference)
+        resident = reference.resident if isinstance(reference, DeviceReference) else reference
+        self._peer: Resident = resident
+        self._library = self._peer.library
+        self._problem = problem
+        self._like = like
+        self._result: Any = None
+        self._built = False
+        library = self._library
+        self._module = library.reach(device) if self._transfers else library.open(device)
+        with self._explained():
+            self._inputs = self._peer.shaped(problem, inputs)
+            self._arrays = {} if self._transfers else self._put()
+            library.finish(self._module)
+
+    def _put(self) -> dict[str, Any]:
+        return {n: self._library.put(self._module, a) for n, a in self._inputs.items()}
+
+    def _get(self) -> Arrays:
+        like = self._like
+        results = named(self._peer.returned or tuple(like), self._result)
+        arrays = {n: self._library.get(self._module, part) for n, part in results.items()}
+        return {n: a.reshape(like[n][0]) if n in like else a for n, a in arrays.items()}
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Libraries say in many ways what they cannot do."""
+        try:
+            yield
+        except ReferenceUnavailable:
+            raise
+        except Exception as error:
+            words = str(error).strip().split("\n")[0]
+            reason = f"{self._name}: {type(error).__name__}: {words}"
+            raise ReferenceUnavailable(reason) from error
+
+    def run(self, calls: int = 1) -> float:
+        finish = partial(self._library.finish, self._module)
+        with self._explained():
+            if not self._built:
+                in_a_row(self._call, 1, finish)
+                self._built = True
+            return in_a_row(self._call, calls, finish)[1]
+
+    def _call(self) -> None:
+        arrays = self._put() if self._transfers else self._arrays
+        self._result = self._peer.call(self._problem, self._module, arrays)
+        if self._transfers:
+            self._result = self._get()
+
+    def outputs(self) -> Arrays:
+        with self._explained():
+            return self._result if self._transfers else self._get()
+
+    def close(self) -> None:
+        self._arrays, self._inputs, self._result = {}, {}, None
+
+
+def prepare(
+    reference: Reference | Resident,
+    problem: Any,
+    inputs: Arrays,
+    outputs_like: OutputsLike,
+    threads: int,
+    device: Any = None,
+) -> Prepared:
+    """Compile a C reference, or start a child process; nothing is timed yet.
+
+    Parameters
+    ----------
+    reference : CReference, HostReference, DeviceReference, MpiReference or Resident
+    problem : object
+        What the reference was written for.
+    inputs : dict of arrays
+        Never changed; C references get contiguous copies where they need them.
+    outputs_like : mapping
+        Shape and dtype of each output. C references write there, and the first run
+        finds it poisoned, so that what it leaves out shows.
+    threads : int
+        For references that are threaded; of one over MPI the ranks.
+    device : Device, optional
+        For references on an OpenCL device.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If it cannot run here; the message says why. A child process that does not
+        come up raises it from the first run.
+    BuildError
+        If the compiler refuses the source.
+    """
+    workers = threads if reference.threaded else 1
+    if isinstance(reference, CReference):
+        return _PreparedC(reference, problem, inputs, outputs_like, workers)
+    if isinstance(reference, Resident):
+        reason = reference.unavailable(device)
+    else:
+        reason = reference.unavailable()
+    if reason is not None:
+        raise ReferenceUnavailable(f"{reference.name}: {reason}")
+    if isinstance(reference, (Resident, DeviceReference)):
+        return _PreparedPeer(reference, problem, inputs, outputs_like, device)
+    if isinstance(reference, MpiReference):
+        inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
+        return _PreparedRanks(reference, problem, inputs, workers)
+    if reference.environment:
+        return _PreparedChild(reference, problem, inputs, workers)
+    return _PreparedHost(reference, problem, inputs, workers)

@@ -1,0 +1,49 @@
+"""What libraries on OpenCL need: the queue that our calls take, and arrays there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pyopencl.tools
+
+from opencl_lab.core.device import Device
+from opencl_lab.runtime.arrays import to_device
+from opencl_lab.runtime.session import default_queue
+
+__all__ = ["OnQueue"]
+
+
+class OnQueue:
+    """The library's queue on a device, and how arrays get there and back."""
+
+    def __init__(self, device: Device):
+        self.queue = default_queue(device)
+        self.has_nan = False
+        self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+
+    def put(self, array: np.ndarray[Any, Any]) -> cl.array.Array:
+        """Copy an array to the device."""
+        self.has_nan |= array.dtype.kind == "f" and bool(np.isnan(array).any())
+        return to_device(np.ascontiguousarray(array), self.queue)
+
+    def new(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl.array.Array:
+        """Return an array without values, from a pool: ours take results from one as well."""
+        return cl.array.empty(self.queue, shape, dtype, allocator=self._pool)
+
+    def copy(self, source: cl.array.Array, target: cl.array.Array) -> None:
+        """Enqueue a copy between two arrays of one size that begin where their buffers do."""
+        from_there: Any = source.base_data
+        there: Any = target.base_data
+        cl.enqueue_copy(self.queue, there, from_there, byte_count=source.nbytes)
+
+    def finish(self) -> None:
+        """Wait for all that was enqueued."""
+        self.queue.finish()
+
+    def get(self, result: Any) -> np.ndarray[Any, Any]:
+        """Return a result, which has a method `get`, as an array of the host."""
+        array: np.ndarray[Any, Any] = result.get()
+        return array

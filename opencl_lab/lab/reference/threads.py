@@ -1,0 +1,137 @@
+"""How other libraries are held to a number of threads, and those of C to processors."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.drivers.processes import PROCESSORS
+from opencl_lab.lab.reference.build import CFunction, load
+from opencl_lab.lab.reference.descriptor import CReference, imported, needs
+
+__all__ = ["bind_openmp", "blas_threads", "no_blas_control", "opencv_threads", "torch_threads"]
+
+BIND = CReference("OpenMP", "threads.c", "bind_threads", lambda _: {}, lambda *_: (), threaded=True)
+MOST_PROCESSORS = 1024  # of a cpu_set_t
+SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
+"""Variables by which users bind threads themselves."""
+SYSTEM = Path("/sys/devices/system/cpu")
+
+
+def cores_first(processors: Collection[int], system: Path = SYSTEM) -> list[int]:
+    """Return processors in order, those that share a core with an earlier one at the end."""
+    seen: set[str] = set()
+    first: list[int] = []
+    rest: list[int] = []
+    for number in sorted(processors):
+        try:
+            core = (system / f"cpu{number}/topology/thread_siblings_list").read_text().strip()
+        except OSError:
+            core = str(number)
+        (rest if core in seen else first).append(number)
+        seen.add(core)
+    return first + rest
+
+
+@cache
+def _order() -> tuple[int, ...]:
+    return tuple(cores_first(PROCESSORS))
+
+
+@cache
+def _bind() -> CFunction:
+    return load(BIND, None)
+
+
+def bind_openmp(threads: int) -> None:
+    """Bind each thread of OpenMP's next regions of so many threads to a processor of its own.
+
+    A runtime of OpenMP reads ``OMP_PROC_BIND`` when it is loaded and then binds this very thread,
+    too, for good. So the threads bind themselves here: to as many cores as there are, or each to
+    all processors where there are more threads. The calling thread is one of them; what is done
+    with them belongs into `on_all_processors` of `drivers.processes`, which sets it free again.
+    Nothing is bound where a user's own variables do so.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If OpenMP starts fewer threads.
+    """
+    order = _order()
+    bound = not any(name in os.environ for name in SETTINGS)
+    if not order or max(order) >= MOST_PROCESSORS:
+        bound = False
+    processors = np.array(order, np.int64)
+    ran = np.zeros(1, np.int64)
+    apart = threads <= len(order)
+    _bind()(processors, len(order) if bound else 0, threads, int(apart), ran)
+    if ran[0] != threads:
+        raise ReferenceUnavailable(
+            f"OpenMP starts {ran[0]} of {threads} threads; OMP_THREAD_LIMIT may say so"
+        )
+
+
+@cache
+def _blas() -> Any:
+    """Return what controls the BLAS libraries that are loaded, which are NumPy's and others'."""
+    control = imported("threadpoolctl")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of runtimes of OpenMP that it finds together
+        return control.ThreadpoolController().select(user_api="blas")
+
+
+def no_blas_control() -> str | None:
+    """Return why the threads of NumPy's BLAS cannot be limited, or None."""
+    return needs("threadpoolctl")()
+
+
+@contextmanager
+def blas_threads(threads: int) -> Iterator[None]:
+    """Hold NumPy's BLAS to so many threads.
+
+    Raises
+    ------
+    ReferenceUnavailable
+        If it is none that takes a limit, and is not asked for what it does by itself.
+    """
+    found = _blas()
+    with found.limit(limits=threads):
+        limited = {item["num_threads"] for item in found.info()}
+        if limited != {threads}:
+            said = ", ".join(map(str, sorted(limited))) or "none that is known"
+            raise ReferenceUnavailable(
+                f"NumPy's BLAS cannot be held to {threads} threads; it has {said}"
+            )
+        yield
+
+
+@contextmanager
+def torch_threads(threads: int) -> Iterator[None]:
+    """Hold PyTorch on the processor to so many threads."""
+    torch = imported("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def opencv_threads(threads: int) -> Iterator[None]:
+    """Hold OpenCV to so many threads."""
+    opencv = imported("cv2")
+    before = opencv.getNumThreads()
+    opencv.setNumThreads(threads)
+    try:
+        yield
+    finally:
+        opencv.setNumThreads(before)

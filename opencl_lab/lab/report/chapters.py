@@ -1,0 +1,223 @@
+"""What the page says of each document: a chapter, with a section for each sweep in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.report.cells import PageTable
+from opencl_lab.lab.report.changes import (
+    changes_figures,
+    changes_table,
+    changes_text,
+    changes_troubles,
+)
+from opencl_lab.lab.report.devices import Across
+from opencl_lab.lab.report.documents import (
+    command_of,
+    is_comparison,
+    is_search,
+    objects,
+    source_of,
+    texts,
+)
+from opencl_lab.lab.report.environment import busy_text
+from opencl_lab.lab.report.figures import figures_of
+from opencl_lab.lab.report.ratios import medians_of, ratios_of
+from opencl_lab.lab.report.searches import (
+    search_figures,
+    search_table,
+    search_text,
+    search_troubles,
+)
+from opencl_lab.lab.report.summary import Trouble, summary_of, troubles_of
+from opencl_lab.lab.report.svg import Figure
+from opencl_lab.lab.report.sweeps import Sweep, calls_of, sweeps_of
+from opencl_lab.lab.report.tables import calls_table, printed_table, table_of
+
+__all__ = ["Chapter", "Section", "Study", "chapter_across", "chapter_of", "sections_of"]
+
+INCOMPLETE = "This run is not complete: it was ended before all that was asked for was measured."
+
+
+@dataclass(frozen=True)
+class Section:
+    """What the page says of one sweep, of what calls cost, of a search, of two runs."""
+
+    anchor: str
+    title: str
+    subtitle: str
+    summary: Sequence[str]
+    troubles: Sequence[Trouble]
+    figures: Sequence[Figure]
+    table: PageTable
+    ratios: PageTable | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study says beside its rows: questions with answers, remarks, printed figures."""
+
+    answers: Sequence[tuple[str, Sequence[str]]]
+    notes: Sequence[str]
+    printed: PageTable | None
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """What the page says of one document.
+
+    Parameters
+    ----------
+    anchor, title, subtitle : str
+    sections : sequence of Section
+        One at least.
+    warnings : sequence of str
+        What makes all of its numbers doubtful: the run is incomplete, the machine was busy.
+    source, command : str
+        The document, and what wrote it; empty for what is drawn from several documents.
+    study : Study, optional
+    device : str
+        Where it was measured, on a page about several devices.
+    """
+
+    anchor: str
+    title: str
+    subtitle: str
+    sections: Sequence[Section]
+    warnings: Sequence[str] = ()
+    source: str = ""
+    command: str = ""
+    study: Study | None = None
+    device: str = ""
+
+
+def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") -> Chapter:
+    """Return the chapter of a document; `anchor` begins all names in it."""
+    sections = sections_of(results, anchor)
+    study = _study(results)
+    title, subtitle = results.operation, ""
+    if study is not None:
+        scale = results.content.get("scale")
+        title = f"Study {title}" + (f" ({scale})" if isinstance(scale, str) else "")
+    elif len(sections) == 1:
+        title, subtitle = sections[0].title, sections[0].subtitle
+    warnings = _incomplete(results.content)
+    busy = busy_text(results)
+    warnings += [f"When it was measured: {busy}"] if busy else []
+    source = source_of(results, folder)
+    return Chapter(
+        anchor,
+        title,
+        subtitle,
+        sections,
+        warnings,
+        source,
+        command_of(results, folder),
+        study,
+        device,
+    )
+
+
+def _incomplete(content: Mapping[str, Any]) -> list[str]:
+    """Say that a run was ended early, and of a study what ended it and what it lacks."""
+    if content.get("complete") is not False:
+        return []
+    said = [INCOMPLETE]
+    stopped, missing = content.get("stopped"), content.get("missing")
+    if content.get("study") and isinstance(stopped, str) and stopped:
+        said.append(f"{stopped[:1].upper()}{stopped[1:]}.")
+    points: dict[str, list[str]] = {}
+    for point in missing if isinstance(missing, list) else ():
+        if isinstance(point, dict):
+            where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
+            points.setdefault(str(point.get("part")), []).append(where)
+    said += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
+    return [" ".join(said)]
+
+
+def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
+    """Return the chapter that sets devices side by side."""
+    sections = []
+    for index, item in enumerate(across):
+        name, sweep = f"{anchor}-{index}", item.sweep
+        title = f"{_title(sweep)}, on {len(item.sweeps)} devices"
+        options = _options(sweep.fixed)
+        times = medians_of(item.series, item.sweep.axis)
+        sections.append(
+            Section(name, title, options, [], [], item.figures(name), item.table, times)
+        )
+    return Chapter(anchor, "Across devices", "", sections)
+
+
+def sections_of(results: Results, anchor: str = "s") -> list[Section]:
+    """Return the sections of a document."""
+    if is_comparison(results):
+        figures, table = changes_figures(results, anchor), changes_table(results)
+        said, troubles = changes_text(results), changes_troubles(results)
+        title = f"Two runs compared: {_compared(results)}"
+        return [Section(f"{anchor}-0", title, "", said, troubles, figures, table)]
+    if is_search(results):
+        return [_search_section(results, f"{anchor}-0")]
+    found: list[Section] = []
+    peaks = Peaks.of(results.content.get("peaks"))
+    for sweep in sweeps_of(results):
+        name = f"{anchor}-{len(found)}"
+        said, troubles = summary_of(sweep), troubles_of(sweep)
+        figures, table = figures_of(sweep, name, peaks), table_of(sweep)
+        title, options = _title(sweep), _options(sweep.fixed)
+        ratios = ratios_of(sweep.series, sweep.axis)
+        found.append(Section(name, title, options, said, troubles, figures, table, ratios))
+    calls = calls_of(results)
+    if calls:
+        title = f"{results.operation}: what calls cost"
+        name, options = f"{anchor}-{len(found)}", _options(results.options)
+        found.append(Section(name, title, options, [], [], [], calls_table(calls)))
+    return found
+
+
+def _search_section(results: Results, anchor: str) -> Section:
+    problem = {name: x for name, x in results.mapping("problem").items() if name != "operation"}
+    algorithm = results.content.get("algorithm")
+    title = f"Tuning {results.operation}" + (f" by {algorithm}" if algorithm else "")
+    section = Section(
+        anchor, title, _options(problem), search_text(results), search_troubles(results), [],
+        search_table(results),
+    )  # fmt: skip
+    return replace(section, figures=search_figures(results, anchor))
+
+
+def _compared(results: Results) -> str:
+    runs = results.mapping("compared")
+    names = [run.get("path") for run in map(runs.get, ("old", "new")) if isinstance(run, dict)]
+    return ", then ".join(map(str, names))
+
+
+def _title(sweep: Sweep) -> str:
+    sizes = [size for size, _ in sweep.series]
+    if not sweep.varied:
+        return sweep.title
+    return f"{sweep.title}: {sweep.axis} from {sizes[0]:,} to {sizes[-1]:,}"
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    """Return options as text; a flag is its name, and what is off is left out."""
+    on = [(name, value) for name, value in options.items() if value is not None]
+    words = (n if value is True else f"{n} {value}" for n, value in on if value is not False)
+    return ", ".join(words)
+
+
+def _study(results: Results) -> Study | None:
+    """Return the answers, notes and printed figures of a study; None of any other document."""
+    if not isinstance(results.content.get("study"), str):
+        return None
+    answers = []
+    for item in objects(results.content.get("answers")):
+        said = item.get("answer")
+        sentences = [str(one) for one in said] if isinstance(said, list) else [str(said or "")]
+        answers.append((str(item.get("question") or ""), sentences))
+    return Study(answers, texts(results.content.get("notes")), printed_table(results))

@@ -1,0 +1,135 @@
+"""The same sweep on several devices: one plot with a line for each, one table across them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from opencl_lab.lab.comparison.lines import Series
+from opencl_lab.lab.comparison.measure import Measurement, Side
+from opencl_lab.lab.comparison.plots import plot_times
+from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.report.cells import Cell, PageTable, number_cell, table_without_empty
+from opencl_lab.lab.report.environment import device_text
+from opencl_lab.lab.report.figures import tips_of
+from opencl_lab.lab.report.summary import SIDES, milliseconds
+from opencl_lab.lab.report.svg import Figure, figure_of
+from opencl_lab.lab.report.sweeps import Sweep, sweeps_of
+from opencl_lab.lab.report.thinning import thinned
+
+__all__ = ["Across", "across_devices"]
+
+FASTEST = "opencl (the fastest)"
+
+
+@dataclass(frozen=True)
+class Across:
+    """One sweep on several devices, by the names of these."""
+
+    sweeps: Mapping[str, Sweep]
+
+    @property
+    def sweep(self) -> Sweep:
+        """One of them, for what all have in common."""
+        return next(iter(self.sweeps.values()))
+
+    @cached_property
+    def series(self) -> Series:
+        """The fastest of ours by size, a name for each device and side of the data."""
+        joined: dict[int, list[Measurement]] = {}
+        for device, sweep in self.sweeps.items():
+            for side in SIDES:
+                for size, row in _fastest(sweep, side).items():
+                    name = f"opencl:{device}" + "@device" * (side == "device")
+                    joined.setdefault(size, []).append(replace(row, implementation=name))
+        return sorted(joined.items())
+
+    def figures(self, prefix: str) -> list[Figure]:
+        """Draw the time of the fastest of ours, a line for each device and side of the data."""
+        if not self.sweep.varied or not self.series:
+            return []
+        series, remark = thinned(self.series)
+        there = any(row.data == "device" for _, rows in series for row in rows)
+        axis = self.sweep.axis
+        draw = partial(plot_times, series=series, size_name=axis, title="")
+        caption = "The fastest OpenCL algorithm on each device"
+        caption += "; dashed: with the data on the device" * there
+        caption += f" ({remark})" * bool(remark)
+        return [figure_of(draw, f"{prefix}-devices", tips_of(series, axis), caption)]
+
+    @property
+    def table(self) -> PageTable:
+        """Total times by size and implementation, a column for each device.
+
+        Rows that one device alone has are left out, if others are left.
+        """
+        found: dict[tuple[int, str, str], dict[str, Measurement]] = {}
+        for device, sweep in self.sweeps.items():
+            for size, rows in sweep.series:
+                for row in rows:
+                    key = (size, row.implementation, row.kind)
+                    found.setdefault(key, {})[device] = row
+            for side in SIDES:
+                name = FASTEST + "@device" * (side == "device")
+                for size, row in _fastest(sweep, side).items():
+                    found.setdefault((size, name, "opencl"), {})[device] = row
+        shared = {key: rows for key, rows in found.items() if len(rows) > 1}
+        own = {key: rows for key, rows in found.items() if not key[1].startswith(FASTEST)}
+        cells = [
+            [
+                *([Cell(f"{size:,}", size)] if self.sweep.varied else []),
+                Cell(name, style=kind, heads=True),
+                *(_time(rows.get(device)) for device in self.sweeps),
+            ]
+            for (size, name, kind), rows in sorted((shared or own).items(), key=_by_size)
+        ]
+        sizes = [self.sweep.axis] if self.sweep.varied else []
+        heads = [*sizes, "implementation", *(f"{device}, ms" for device in self.sweeps)]
+        caption = "Medians of the total time of a call."
+        if len(shared) < len(own):
+            caption += " What one device alone has is in its chapter." * bool(shared)
+        return table_without_empty(heads, cells, caption)
+
+
+def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> list[Across]:
+    """Return the sweeps that were made on several devices; of one device the last document's.
+
+    Parameters
+    ----------
+    documents : sequence of Results
+    names : sequence of str
+        What the device of each is called; by default its name.
+    """
+    groups: dict[str, dict[str, Sweep]] = {}
+    for results, device in zip(documents, names or map(device_text, documents), strict=True):
+        for sweep in sweeps_of(results) if device else []:
+            key = json.dumps([sweep.title, sweep.varied, sweep.fixed], sort_keys=True, default=str)
+            groups.setdefault(key, {})[device] = sweep
+    return [Across(sweeps) for sweeps in groups.values() if len(sweeps) > 1]
+
+
+def _fastest(sweep: Sweep, side: Side) -> dict[int, Measurement]:
+    """Return the fastest right row of OpenCL by size, from data on one side."""
+    found = {}
+    for size, rows in sweep.series:
+        ours = [row for row in rows if row.kind == "opencl" and row.ok and row.data == side]
+        timed = [row for row in ours if row.total_ms is not None]
+        if timed:
+            found[size] = min(timed, key=milliseconds)
+    return found
+
+
+def _by_size(item: tuple[tuple[int, str, str], object]) -> tuple[int, bool]:
+    """Return the order of a row in the table: by size, what is fastest of ours before all."""
+    (size, name, _), _ = item
+    return size, not name.startswith(FASTEST)
+
+
+def _time(row: Measurement | None) -> Cell:
+    if row is None:
+        return Cell("")
+    if not row.ok or row.total_ms is None:
+        return Cell(row.status, style="absent" if row.status == "unavailable" else "failed")
+    return replace(number_cell(row.total_ms.median), tip=row.label)

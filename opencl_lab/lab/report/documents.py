@@ -1,0 +1,76 @@
+"""What documents of all kinds have: lists that may be damaged, names, and what wrote them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.lab.comparison.stored import Results
+
+__all__ = ["command_of", "finite", "is_comparison", "is_search", "objects", "source_of", "texts"]
+
+LARGEST = 1e300  # JSON has whole numbers that no float holds
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in what should be a list of them."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def texts(value: Any) -> list[str]:
+    """Return what should be a list of texts, each once."""
+    return list(dict.fromkeys(map(str, value))) if isinstance(value, list) else []
+
+
+def is_comparison(results: Results) -> bool:
+    """Return whether a document compares two runs."""
+    return isinstance(results.content.get("compared"), dict)
+
+
+def is_search(results: Results) -> bool:
+    """Return whether a document is of a search for the fastest configuration."""
+    return isinstance(results.content.get("evaluations"), list)
+
+
+def finite(value: Any) -> float | None:
+    """Return a number that can be drawn and shown; None for all else, such as NaN."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if -LARGEST < value < LARGEST else None
+
+
+def source_of(results: Results, folder: Path) -> str:
+    """Return the name of a document below the folder."""
+    if results.path == folder:
+        return results.path.name
+    return str(results.path.relative_to(folder))
+
+
+def command_of(results: Results, folder: Path) -> str:
+    """Return the command that wrote a document, as a shell takes it; of old ones what is known.
+
+    A document that was printed goes to its file below the folder.
+    """
+    arguments = results.content.get("arguments")
+    if isinstance(arguments, list) and arguments:
+        words = list(map(str, arguments))
+        file = f" > {shlex.quote(source_of(results, folder))}"
+        written = any(word == "--out" or word.startswith("--out=") for word in words)
+        return shlex.join(["oclab", *words]) + file * ("--json" in words and not written)
+    words = ["oclab", results.command]
+    sizes = results.mapping("problem").get("sizes")
+    if isinstance(sizes, list):
+        words += [results.operation, "--sizes", ",".join(map(str, sizes))]
+    study, scale = (results.content.get(name) for name in ("study", "scale"))
+    if isinstance(study, str):
+        words += [study, *(["--scale", scale] if isinstance(scale, str) else [])]
+    for name, value in results.options.items():
+        flag = "--" + name.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    if results.command in ("bench", "study"):
+        words += ["--out", "DIR"]
+    return shlex.join(words)

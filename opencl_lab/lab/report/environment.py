@@ -1,0 +1,162 @@
+"""Where documents were measured: machines, each once, and a row for each run on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opencl_lab.core.wording import size_text
+from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.report.cells import Cell, PageTable, table_without_empty
+
+__all__ = ["Machine", "busy_text", "device_names", "device_text", "machines_of"]
+
+DEVICE = {
+    "name": "device",
+    "kind": "kind",
+    "platform": "platform",
+    "driver": "driver",
+    "version": "OpenCL",
+    "c_version": "OpenCL C",
+    "compute_units": "compute units",
+    "clock": "device clock in MHz",
+    "global_memory": "device memory",
+}
+BYTES = ("global_memory", "memory_bytes")
+OF_A_RUN = ("started", "load", "busy", "gpu", "gpu_end", "git")
+"""What an environment records that may differ between runs on one machine."""
+GPU = {
+    "clock_mhz": "GPU MHz",
+    "memory_clock_mhz": "GPU memory MHz",
+    "power_w": "GPU W",
+    "temperature_c": "GPU °C",
+    "performance_state": "GPU state",
+    "use_percent": "GPU use in %",
+    "throttled": "GPU slowed by",
+}
+LIMITS = {"max_clock_mhz": "GPU's highest clock in MHz", "power_limit_w": "GPU's power limit in W"}
+LOAD_TIP = "processes that wanted to run, on average over 1, 5 and 15 minutes before"
+ARROW = " \N{RIGHTWARDS ARROW} "
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A device in a machine: its name, what is recorded about it, and the runs."""
+
+    name: str
+    facts: Sequence[tuple[str, str]]
+    runs: PageTable
+    warnings: Sequence[str] = ()
+
+
+def device_text(results: Results) -> str:
+    """Return the name of the device of a document; empty if none is recorded."""
+    return str(results.device.get("name") or "")
+
+
+def device_names(documents: Sequence[Results]) -> list[str]:
+    """Return the name of the device of each document, with what tells two of one name apart."""
+    names = [device_text(results) for results in documents]
+    for field, text in (("compute_units", "{} compute units"), ("driver", "driver {}")):
+        values: dict[str, set[str]] = {}
+        for name, results in zip(names, documents, strict=True):
+            values.setdefault(name, set()).add(str(results.device.get(field) or ""))
+        names = [
+            f"{name}, {text.format(value)}" if len(values[name]) > 1 and value and name else name
+            for name, results in zip(names, documents, strict=True)
+            for value in [results.device.get(field)]
+        ]
+    return names
+
+
+def busy_text(results: Results) -> str:
+    """Return in words that others used the machine when a run began; empty if not."""
+    return str(results.mapping("environment").get("busy") or "")
+
+
+def machines_of(documents: Sequence[tuple[str, Results]]) -> list[Machine]:
+    """Return the machines of named documents."""
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[str, Results]]] = {}
+    for source, results in documents:
+        groups.setdefault(tuple(_facts(results)), []).append((source, results))
+    found = []
+    for facts, runs in groups.items():
+        warnings = [f"{source}: {text}" for source, results in runs if (text := busy_text(results))]
+        name = device_text(runs[0][1]) or "A machine that is not recorded"
+        found.append(Machine(name, [fact for fact in facts if fact[1]], _runs(runs), warnings))
+    return found
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    """Return what is the same for all runs on a machine."""
+    device, environment = results.device, results.mapping("environment")
+    # A clock of 0 MHz is one that the driver does not tell.
+    facts = [(text, _text(name, device.get(name) or None)) for name, text in DEVICE.items()]
+    facts.append(("opencl_lab", results.version))
+    fixed = {name: value for name, value in environment.items() if name not in OF_A_RUN}
+    gpu = environment.get("gpu")
+    if isinstance(gpu, dict):
+        facts += [(text, _text(name, gpu.get(name))) for name, text in LIMITS.items()]
+    return facts + _flat(fixed)
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name in BYTES and isinstance(value, int):
+        return size_text(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Return what an environment records as lines of a list."""
+    found = []
+    for name, value in content.items():
+        label = f"{prefix}{str(name).removesuffix('_bytes').replace('_', ' ')}"
+        if name in ("packages", "variables") and isinstance(value, dict):
+            joint = " " if name == "packages" else "="
+            found.append((label, ", ".join(f"{key}{joint}{item}" for key, item in value.items())))
+        elif isinstance(value, dict):
+            found += _flat(value, f"{label} ")
+        else:
+            found.append((label, _text(str(name), value)))
+    return found
+
+
+def _runs(runs: Sequence[tuple[str, Results]]) -> PageTable:
+    """Return when and in what state of the machine each run was made, as far as it is known."""
+    heads = ["document", "started", "commit", "load", *GPU.values()]
+    rows = [_run(source, results) for source, results in runs]
+    # Several studies of one document are one run.
+    distinct = [row for index, row in enumerate(rows) if row not in rows[:index]]
+    return table_without_empty(heads, distinct)
+
+
+def _run(source: str, results: Results) -> list[Cell]:
+    environment = results.mapping("environment")
+    started = str(environment.get("started") or "").replace("T", " ")
+    load = environment.get("load")
+    numbers = load if isinstance(load, list) else []
+    words = [f"{x:.2f}" if isinstance(x, float) else str(x) for x in numbers]
+    return [
+        Cell(source),
+        Cell(started),
+        Cell(_commit(environment.get("git"))),
+        Cell(" ".join(words), style="failed" if busy_text(results) else "", tip=LOAD_TIP),
+        *(_state(environment, name) for name in GPU),
+    ]
+
+
+def _commit(git: Any) -> str:
+    if not isinstance(git, dict) or not git.get("commit"):
+        return ""
+    changed = " with changes" if git.get("changed") else ""
+    return str(git["commit"])[:10] + changed
+
+
+def _state(environment: Mapping[str, Any], name: str) -> Cell:
+    """Return what a GPU said at the start and at the end, as one word where that is the same."""
+    ends = [environment.get(when) for when in ("gpu", "gpu_end")]
+    known = [_text(name, end.get(name)) for end in ends if isinstance(end, dict)]
+    return Cell(ARROW.join(dict.fromkeys(filter(None, known))))

@@ -1,0 +1,145 @@
+"""The plots of a sweep: times, speed-up, throughput, roofline, workers; bars for one problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from opencl_lab.lab.comparison.baseline import with_base
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.plots import (
+    Series,
+    group_name,
+    plot_comparison,
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+)
+from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.comparison.sweep import crossovers
+from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.comparison.workers import ONE_WORKER, by_workers
+from opencl_lab.lab.measuring.roofline import Peaks, share_text
+from opencl_lab.lab.report.plots import plot_efficiency_by_workers
+from opencl_lab.lab.report.svg import Figure, figure_of
+from opencl_lab.lab.report.sweeps import Sweep
+from opencl_lab.lab.report.thinning import fastest_rows, thinned
+
+__all__ = ["figures_of", "tips_of"]
+
+Drawing = tuple[str, str, Callable[[Path], None]]
+"""The end of its names within the page, what it shows, and what draws it."""
+
+
+def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Figure]:
+    """Draw a sweep; for a single problem, a bar for each implementation.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    prefix : str
+        Begins the names within the SVG, which must differ from all others in the page.
+    peaks : Peaks, optional
+        Those of the device, the ceilings of a roofline.
+    """
+    series, bases = with_base(sweep.series)
+    rows = [row for _, items in series for row in items]
+    if not any(row.total_ms and row.total_ms.max > 0 for row in rows):
+        return []
+    if not sweep.varied:
+        shown, remark = fastest_rows(rows)
+        draw = partial(plot_comparison, rows=shown, title="")
+        caption = _caption("Total time of a call", remark)
+        return [figure_of(draw, f"{prefix}-bars", tips_of(series), caption)]
+    kept, remark = thinned(series)
+    tips = tips_of(kept, sweep.axis)
+    found = [
+        figure_of(draw, f"{prefix}-{name}", tips, _caption(text, remark))
+        for name, text, draw in _over_sizes(sweep, kept, ", ".join(bases), peaks)
+    ]
+    return found + _workers_figures(series[-1], sweep.axis, prefix)
+
+
+def _caption(text: str, remark: str) -> str:
+    return f"{text} ({remark})" if remark else text
+
+
+def _over_sizes(sweep: Sweep, series: Series, base: str, peaks: Peaks | None) -> list[Drawing]:
+    """Return the plots over sizes that the rows have values for."""
+    rows = [row for _, items in series for row in items]
+    axis = sweep.axis
+    crossings = crossovers(series)
+    text = "Total time of a call; a ring: faster from there on"
+    drawings: list[Drawing] = [
+        ("time", text, lambda path: plot_times(path, series, axis, "", crossings))
+    ]
+    if any(row.speedup for row in rows):
+        text = f"Speed-up over {base}"
+        drawings.append(("speedup", text, lambda path: plot_speedup(path, series, axis, base, "")))
+    if any(row.throughput for row in rows):
+        text = "Throughput, by the total time"
+        drawings.append(("throughput", text, lambda path: plot_throughput(path, series, axis, "")))
+    if peaks is not None and not no_roofline(series, peaks):
+        known = peaks
+        text = "Roofline: what the measured peaks of the device allow"
+        drawings.append(
+            ("roofline", text, lambda path: plot_roofline(path, series, axis, "", known))
+        )
+    return drawings
+
+
+def _workers_figures(
+    last: tuple[int, Sequence[Measurement]], axis: str, prefix: str
+) -> list[Figure]:
+    """Draw speed-up and efficiency by workers at one size; nothing where no row has several."""
+    size, rows = last
+    series = by_workers(rows)
+    if not series:
+        return []
+    where = f"by threads or ranks, {axis} = {size:,}"
+    draw = partial(plot_speedup, series=series, size_name="workers", baseline=ONE_WORKER, title="")
+    tips = tips_of(series, "workers", ONE_WORKER)
+    speedups = figure_of(draw, f"{prefix}-workers", tips, f"Speed-up {where}")
+    lines: dict[str, list[tuple[int, float]]] = {}
+    shares: dict[str, str] = {}
+    for workers, items in series:
+        for row in items:
+            share = row.efficiency or 0.0
+            lines.setdefault(row.implementation, []).append((workers, share))
+            text = f"{row.implementation}, workers = {workers}: efficiency {100 * share:.0f} %"
+            shares[group_name(row.implementation, (workers,))] = text
+    draw_shares = partial(plot_efficiency_by_workers, efficiencies=lines)
+    return [
+        speedups,
+        figure_of(draw_shares, f"{prefix}-efficiency", shares, f"Efficiency {where}"),
+    ]
+
+
+def tips_of(series: Series, axis: str = "", baseline: str = "") -> dict[str, str]:
+    """Return the tooltips of marks and bars, by implementation and size.
+
+    A `baseline` is what they call that of their speed-ups.
+    """
+    found = {}
+    for size, rows in series:
+        for row in rows:
+            if row.total_ms is not None:
+                where = f", {axis} = {size:,}" if axis else ""
+                name = group_name(row.implementation, (size,) if axis else ())
+                found[name] = f"{row.implementation}{where}: {_facts(row, baseline)}"
+    return found
+
+
+def _facts(row: Measurement, baseline: str) -> str:
+    times = row.total_ms
+    assert times is not None  # only what was timed has a mark
+    text = f"{number(times.median)} ms"
+    text += f" ({number(times.min, 3)} to {number(times.max, 3)}, {times.runs} runs)"
+    if row.speedup is not None:
+        text += f", {number(row.speedup, 3)} times {baseline or row.baseline}"
+    if row.throughput is not None:
+        text += f", {number(row.throughput, 3)} {row.throughput_unit}"
+    if row.peak is not None:
+        text += f", kernels at {share_text(row.peak)} % of the peak"
+    return text

@@ -1,0 +1,172 @@
+"""Documents of `oclab tune`: what was tried, how the search went on, and what won."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.comparison.plots import group_name
+from opencl_lab.lab.comparison.stored import Results, times_of
+from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.report.cells import (
+    Cell,
+    PageTable,
+    number_cell,
+    spread_cell,
+    table_without_empty,
+)
+from opencl_lab.lab.report.documents import finite, objects, texts
+from opencl_lab.lab.report.plots import Trial, plot_search
+from opencl_lab.lab.report.summary import Trouble
+from opencl_lab.lab.report.svg import Figure, figure_of
+
+__all__ = ["search_figures", "search_table", "search_text", "search_troubles"]
+
+MOST_TRIALS = 400  # that a plot has room for
+STOPPED = {
+    "complete": "It tried all that the strategy asked for.",
+    "budget": "It ended with its budget.",
+    "time": "It ended at its time limit.",
+    "interrupted": "It was interrupted.",
+}
+
+
+def search_text(results: Results) -> list[str]:
+    """Say what won, by how much, and how much was tried."""
+    content = results.content
+    tried = len(objects(content.get("evaluations")))
+    seconds = finite(content.get("seconds"))
+    took = "" if seconds is None else f" in {seconds:.0f} s"
+    removed = results.mapping("removed")
+    space = ""
+    if isinstance(removed.get("total"), int) and isinstance(removed.get("left"), int):
+        about = "" if removed.get("exact") else "about "
+        space = f" of {about}{removed['left']:,} that can run here"
+        space += f" (the space has {removed['total']:,})"
+    ended = STOPPED.get(str(content.get("stopped")), "")
+    said = [f"{counted(tried, 'configuration')}{space} were tried{took}. {ended}".rstrip()]
+    best = next(iter(objects(content.get("results"))), None)
+    if best is None:
+        return ["No configuration gave a right result.", *said]
+    kernel = finite(best.get("kernel_ms"))
+    text = "a time that is not known" if kernel is None else f"{number(kernel)} ms in kernels"
+    default = content.get("default")
+    gain = finite(content.get("speedup_over_default"))
+    if isinstance(default, dict) and default.get("config") == best.get("config"):
+        won = f"The built-in configuration stays, with {text}: none is faster beyond noise."
+    elif gain is not None:
+        won = f"The winner takes {text}, {number(gain, 3)} times as fast as the built-in one."
+    else:
+        won = f"The winner takes {text}."
+    stored = ["It is stored, and used from now on."] if content.get("stored") is True else []
+    config = best.get("config")
+    words = [f"Its parameters: {_config(config)}."] if isinstance(config, dict) else []
+    return [won, *said, *stored, *words]
+
+
+def search_troubles(results: Results) -> list[Trouble]:
+    """Return what failed, by its reason, and what went wrong beside the configurations."""
+    found = [Trouble(text, False) for text in texts(results.content.get("notes"))]
+    if results.content.get("stable") is False:
+        found.append(Trouble("The finals had no stable winner yet: more time would tell.", False))
+    failed = Counter(
+        str(item.get("status"))
+        for item in objects(results.content.get("evaluations"))
+        if item.get("status") != "correct"
+    )
+    found += [
+        Trouble(f"{counted(count, 'configuration')} failed ({status})", True)
+        for status, count in failed.items()
+    ]
+    return found
+
+
+def search_table(results: Results) -> PageTable:
+    """Return the finals, the fastest first; of a search without finals the best."""
+    content = results.content
+    rows = objects(content.get("finalists")) or objects(content.get("results"))
+    configs = [row["config"] for row in rows if isinstance(row.get("config"), dict)]
+    names = list(dict.fromkeys(name for config in configs for name in config))
+    names = [n for n in names if len({str(config.get(n)) for config in configs}) > 1]
+    default = content.get("default")
+    built_in = default.get("config") if isinstance(default, dict) else None
+    cells = []
+    for place, row in enumerate(rows, 1):
+        config = row.get("config") if isinstance(row.get("config"), dict) else {}
+        assert isinstance(config, dict)
+        cells.append(
+            [
+                Cell(str(place), place),
+                number_cell(row.get("kernel_ms")),
+                spread_cell(_times(row)),
+                number_cell(row.get("gflops")),
+                *(number_cell(config.get(name)) for name in names),
+                Cell("built in" if config == built_in else ""),
+            ]
+        )
+    heads = ["place", "kernel ms", "min \u2013 max", "GFLOP/s", *names, "which"]
+    caption = f"The finals, measured in turns; all have the same {'other ' if names else ''}"
+    return table_without_empty(heads, cells, f"{caption}parameters." if len(cells) > 1 else "")
+
+
+def search_figures(results: Results, prefix: str) -> list[Figure]:
+    """Draw how the search went on."""
+    trials = [_trial(item) for item in objects(results.content.get("evaluations"))]
+    if not any(trial.milliseconds for trial in trials):
+        return []
+    kept, remark = _thinned(trials)
+    default = results.mapping("default").get("config")
+    of_default = next(
+        (
+            trial.milliseconds
+            for trial, item in zip(trials, objects(results.content.get("evaluations")), strict=True)
+            if item.get("config") == default
+        ),
+        None,
+    )
+    tips = {group_name("trial", (place,)): trial.text for place, trial in enumerate(kept, 1)}
+    draw = partial(plot_search, trials=kept, default=of_default)
+    return [figure_of(draw, f"{prefix}-search", tips, f"The search{remark}")]
+
+
+def _thinned(trials: Sequence[Trial]) -> tuple[Sequence[Trial], str]:
+    """Return as many as a plot has room for: of neighbours in the search the fastest."""
+    if len(trials) <= MOST_TRIALS:
+        return trials, ""
+    step = math.ceil(len(trials) / MOST_TRIALS)
+    groups = [trials[start : start + step] for start in range(0, len(trials), step)]
+    kept = [min(group, key=lambda item: item.milliseconds or math.inf) for group in groups]
+    return kept, f" (of every {step} configurations the fastest; {len(trials):,} were tried)"
+
+
+def _trial(item: Mapping[str, Any]) -> Trial:
+    times = item.get("times_ms")
+    found = map(finite, times) if isinstance(times, list) else ()
+    values = [value for value in found if value is not None and value > 0]
+    config = item.get("config")
+    words = _config(config) if isinstance(config, dict) else ""
+    if not values:
+        return Trial(f"{item.get('status')}: {item.get('reason') or ''} {words}", None)
+    middle = median(values)
+    return Trial(f"{number(middle)} ms: {words}", middle)
+
+
+def _config(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in config.items())
+
+
+def _times(row: Mapping[str, Any]) -> Times | None:
+    for name in ("kernel_times", "kernel_spread_ms"):
+        try:
+            found = times_of(row, name)
+        except ValueError:  # damaged: the rest of the row is still shown
+            continue
+        if found is not None:
+            return found
+    return None

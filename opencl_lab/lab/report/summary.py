@@ -1,0 +1,131 @@
+"""What measured rows say: who is fastest at the largest size, what failed and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.comparison.measure import Measurement, Side
+from opencl_lab.lab.comparison.sweep import Verdict, verdict
+from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.report.sweeps import Sweep
+
+__all__ = [
+    "SIDES",
+    "Trouble",
+    "milliseconds",
+    "ranked",
+    "standings_of",
+    "summary_of",
+    "times_text",
+    "troubles_of",
+]
+
+SHOWN_SIZES = 4  # that are named one by one
+FEWEST_RUNS = 4  # of each: those of equal speed lie apart by luck in less than one of twenty cases
+MOST_TROUBLES = 20
+SIDES: tuple[Side, ...] = ("host", "device")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def summary_of(sweep: Sweep) -> list[str]:
+    """Return what must be known to read the ratios: too few runs, or nothing that was right."""
+    timed = [row.total_ms for _, rows in sweep.series for row in rows if row.ok and row.total_ms]
+    if not timed:
+        return ["Nothing was measured with a right result."]
+    runs = [times.runs for times in timed]
+    if min(runs) >= FEWEST_RUNS:
+        return []
+    some = "some" if max(runs) >= FEWEST_RUNS else "the"
+    text = f"With {counted(min(runs), 'run')} of {some} rows the noise is hardly known"
+    return [f"{text}: small differences may be luck."]
+
+
+def standings_of(sweep: Sweep) -> list[Verdict]:
+    """Return how the fastest of ours stands against the fastest other at the largest size.
+
+    One for each side of the data on which both were measured.
+    """
+    found: list[Verdict] = []
+    for side in SIDES:
+        last = next((x for _, rows in reversed(sweep.series) if (x := ranked(rows, side))), [])
+        ours = next((row for row in last if row.kind == "opencl"), None)
+        other = next((row for row in last if row.kind != "opencl"), None)
+        if ours is not None and other is not None:
+            assert ours.total_ms is not None and other.total_ms is not None
+            found.append(verdict(ours.total_ms, other.total_ms))
+    return found
+
+
+def ranked(rows: Sequence[Measurement], side: Side) -> list[Measurement]:
+    """Return the right rows of one side, the fastest first."""
+    right = [row for row in rows if row.ok and row.total_ms is not None and row.data == side]
+    return sorted(right, key=milliseconds)
+
+
+def milliseconds(row: Measurement) -> float:
+    """Return the median of the total time of a row that has one."""
+    assert row.total_ms is not None  # all that are ranked have times
+    return row.total_ms.median
+
+
+def times_text(ratio: float) -> str:
+    """Return how many times as long: 1.00 rather than 1, and where that is all 1.004."""
+    digits = 3 if abs(ratio - 1) < 0.01 else 2
+    return f"{ratio:.{digits}f}" if 0.1 <= ratio < 9.995 else number(ratio, 3)
+
+
+def _listed(items: Sequence[str]) -> str:
+    """Return items as a sentence names them: a, b and c."""
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What failed, or was not there to be measured; `failed` says which."""
+
+    text: str
+    failed: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def troubles_of(sweep: Sweep) -> list[Trouble]:
+    """Return what failed or was not there, each reason once with the sizes where it was so."""
+    found: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+    for size, rows in sweep.series:
+        for row in rows:
+            if not row.ok:
+                key = row.implementation, row.status, NUMBER.sub("#", row.reason)
+                found.setdefault(key, []).append((size, row.reason))
+    every = len(sweep.series)
+    troubles = []
+    for (name, status, _), items in found.items():
+        sizes, reason = [size for size, _ in items], _one_reason([text for _, text in items])
+        where = f" at {sweep.axis} = {_size_range(sizes)}" if len(set(sizes)) < every else ""
+        what = "was not measured" if status == "unavailable" else f"failed ({status})"
+        text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
+        troubles.append(Trouble(text, status != "unavailable"))
+    more = len(troubles) - MOST_TROUBLES
+    if more <= 0:
+        return troubles
+    rest = any(item.failed for item in troubles[MOST_TROUBLES:])
+    return [*troubles[:MOST_TROUBLES], Trouble(f"and {more} more, as the table says", rest)]
+
+
+def _one_reason(reasons: Sequence[str]) -> str:
+    """Return reasons that differ in numbers only as one, each number from the first to the last."""
+    first, last = (NUMBER.findall(reasons[index]) for index in (0, -1))
+    spans = (a if a == b else f"{a} to {b}" for a, b in zip(first, last, strict=True))
+    return NUMBER.sub(lambda _: next(spans), reasons[0])
+
+
+def _size_range(sizes: Sequence[int]) -> str:
+    """Return sizes in words, many as a range."""
+    ordered = sorted(set(sizes))
+    if len(ordered) > SHOWN_SIZES:
+        return f"{ordered[0]:,} to {ordered[-1]:,}"
+    return _listed([f"{size:,}" for size in ordered])

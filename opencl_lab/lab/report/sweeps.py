@@ -1,0 +1,140 @@
+"""What a report is about: documents found in a folder, and the sweeps in each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.stored import Result, Results, parts_of, read_results
+from opencl_lab.lab.report.documents import is_search
+
+__all__ = ["Sweep", "find_results", "sweeps_of"]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Rows that differ in sizes and implementations only.
+
+    Parameters
+    ----------
+    title : str
+    fixed : mapping
+        What all rows have in common: options by name.
+    varied : tuple of str
+        The columns of sizes; empty for a single problem.
+    rows : tuple of Result
+    """
+
+    title: str
+    fixed: Mapping[str, Any]
+    varied: tuple[str, ...]
+    rows: tuple[Result, ...]
+
+    @property
+    def axis(self) -> str:
+        """What the sizes are, such as ``n``, or ``m x n x k``, whose size is the product."""
+        return " x ".join(self.varied)
+
+    @property
+    def series(self) -> list[tuple[int, list[Measurement]]]:
+        """Rows by size, the smallest first; one size of 1 for a single problem."""
+        found: dict[int, list[Measurement]] = {}
+        for row in self.rows:
+            size = math.prod(row.leading[name] for name in self.varied)
+            found.setdefault(size, []).append(row.measurement)
+        return sorted(found.items())
+
+
+def find_results(place: Path) -> tuple[list[Results], list[str]]:
+    """Return the documents below a folder, and a sentence about each other JSON file.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such folder or file, or no document with results.
+    """
+    if place.is_dir():
+        paths = sorted(path for path in place.rglob("*.json") if path.is_file())
+    elif place.exists():
+        paths = [place]
+    else:
+        raise InvalidProblem(f"there is no folder {place}")
+    found, skipped = [], []
+    for path in paths:
+        try:
+            parts = parts_of(read_results(path))
+        except InvalidProblem as error:
+            skipped.append(error.sentence)
+            continue
+        kept = [x for x in parts if x.rows or calls_of(x) or is_search(x)]
+        found += kept
+        if not kept:
+            skipped.append(f"{path} has no measured rows")
+    if not found:
+        why = "; ".join(skipped[:3]) + ("; ..." if len(skipped) > 3 else "")
+        raise InvalidProblem(
+            f"no results found in {place}: {why or 'it has no JSON file'}; "
+            "`oclab bench OPERATION --sizes A,B,C --out DIR` writes some"
+        )
+    return found, skipped
+
+
+def calls_of(results: Results) -> list[dict[str, Any]]:
+    """Return what `oclab bench --calls` measured: a flat row per kind of call."""
+    found = []
+    rows = results.content.get("results")
+    for row in rows if isinstance(rows, list) else []:
+        if not isinstance(row, dict) or not isinstance(row.get("calls"), list):
+            continue
+        before = {name: value for name, value in row.items() if isinstance(value, int)}
+        sizes = {name: value for name, value in before.items() if not name.endswith("bytes")}
+        sizes.pop("launches", None)
+        found += [{**sizes, **call} for call in row["calls"] if isinstance(call, dict)]
+    return found
+
+
+def sweeps_of(results: Results) -> list[Sweep]:
+    """Return the sweeps of a document: one of `oclab bench`, one per part of a study.
+
+    Rows whose leading columns have the same texts belong together. The whole numbers in which
+    they differ are the sizes.
+    """
+    name = results.size_name
+    if name is not None:
+        sizes = {row.leading[name] for row in results.rows}
+        if len(sizes) > 1:
+            return [Sweep(results.operation, results.options, (name,), results.rows)]
+        return [Sweep(results.operation, {**results.options, name: min(sizes)}, (), results.rows)]
+    parts: dict[tuple[Any, ...], list[Result]] = {}
+    for row in results.rows:
+        texts = (value for value in row.leading.values() if isinstance(value, str))
+        parts.setdefault(tuple(texts), []).append(row)
+    return [sweep for rows in parts.values() for sweep in _part(results, rows)]
+
+
+def _part(results: Results, rows: Sequence[Result]) -> list[Sweep]:
+    """Return the sweep of rows that belong together; one per problem if sizes are not distinct."""
+    first = rows[0].leading
+    names = [
+        name
+        for name, value in first.items()
+        if isinstance(value, int) and all(isinstance(row.leading.get(name), int) for row in rows)
+    ]
+    varied = tuple(name for name in names if any(row.leading[name] != first[name] for row in rows))
+    problems: dict[tuple[Any, ...], list[Result]] = {}
+    for row in rows:
+        problems.setdefault(tuple(row.leading[name] for name in varied), []).append(row)
+    if len(set(map(math.prod, problems))) < len(problems):
+        return [sweep for items in problems.values() for sweep in _part(results, items)]
+    fixed = {**results.options, **{k: v for k, v in first.items() if k not in varied}}
+    if not fixed and not varied:
+        fixed = dict(results.mapping("problem"))
+    study = results.content.get("study")
+    part = str(fixed.pop("part", ""))
+    title = " ".join(dict.fromkeys(filter(None, (str(study or results.operation), part))))
+    return [Sweep(title, fixed, varied, tuple(rows))]

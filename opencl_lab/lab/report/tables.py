@@ -1,0 +1,147 @@
+"""Measured rows as tables of a page: what each cell shows, and what it is sorted by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.report.cells import (
+    Cell,
+    PageTable,
+    ratio_cell,
+    spread_cell,
+    table_without_empty,
+)
+from opencl_lab.lab.report.cells import number_cell as _number
+from opencl_lab.lab.report.sweeps import Sweep
+
+__all__ = ["calls_table", "printed_table", "table_of"]
+
+CALL_COLUMNS = {
+    "side": "arrays",
+    "call_us": "µs per call",
+    "host_us": "µs until it returns",
+    "calls": "calls in a row",
+}
+
+
+def _name(row: Measurement) -> Cell:
+    says_side = row.data == "host" or "@device" in row.implementation
+    name = row.label + ("" if says_side else " (data on the device)")
+    return Cell(name, style=row.kind, heads=True)
+
+
+def _kernel(row: Measurement) -> Cell:
+    """Return the time of the kernels; its spread is the tooltip, for the page is narrow."""
+    spread = spread_cell(row.kernel_times)
+    tip = f"{spread.text} ms, {spread.tip}" if spread.text else ""
+    return replace(_number(row.kernel_ms), tip=tip)
+
+
+def _error(row: Measurement) -> Cell:
+    return _number(None if row.difference is None else row.difference.error_over_bound, 2)
+
+
+def _verdict(row: Measurement) -> Cell:
+    if row.ok:
+        return Cell("ok" + (f", {row.note}" if row.note else ""), style="ok")
+    style = "absent" if row.status == "unavailable" else "failed"
+    return Cell(f"{row.status}: {row.reason}" if row.reason else row.status, style=style)
+
+
+def _peak(row: Measurement) -> Cell:
+    return Cell("") if row.peak is None else Cell(share_text(row.peak), row.peak)
+
+
+COLUMNS: Mapping[str, Callable[[Measurement], Cell]] = {
+    "implementation": _name,
+    "total ms": lambda row: _number(row.total_ms.median if row.total_ms else None),
+    "min \u2013 max": lambda row: spread_cell(row.total_ms),
+    "kernel ms": _kernel,
+    "transfer ms": lambda row: _number(row.transfer_ms or None, 3),
+    "build ms": lambda row: _number(row.build_ms, 3),
+    "GFLOP/s": lambda row: _number(row.gflops),
+    "GB/s": lambda row: _number(row.gbps),
+    "speed-up": lambda row: ratio_cell(row.speedup),
+    "efficiency": lambda row: _number(row.efficiency, 2),
+    "% of peak": _peak,
+    "error/bound": _error,
+    "result": _verdict,
+}
+
+
+def table_of(sweep: Sweep) -> PageTable:
+    """Return the rows of a sweep, without the columns that are empty in all of them."""
+    rows = sorted(sweep.rows, key=lambda row: [row.leading[name] for name in sweep.varied])
+    measurements = [row.measurement for row in rows]
+    flops = any(row.gflops for row in measurements)  # one rate is enough
+    columns = {name: make for name, make in COLUMNS.items() if name != "GB/s" or not flops}
+    cells = [
+        [
+            *(_number(row.leading[name]) for name in sweep.varied),
+            *(make(row.measurement) for make in columns.values()),
+        ]
+        for row in rows
+    ]
+    runs = sorted({row.total_ms.runs for row in measurements if row.total_ms})
+    span = " to ".join(str(count) for count in dict.fromkeys((runs[0], runs[-1]))) if runs else ""
+    caption = f"Each time is the median of {span} runs." if runs else ""
+    bases = dict.fromkeys(row.baseline for row in measurements if row.speedup is not None)
+    caption += f" Speed-ups are over {', '.join(bases)}." * bool(bases)
+    return table_without_empty((*sweep.varied, *columns), cells, caption)
+
+
+def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
+    """Return what calls cost: the sizes, the kind of call, then its figures."""
+    known = ["what", *CALL_COLUMNS]
+    sizes = [name for name in dict.fromkeys(name for call in calls for name in call)
+             if name not in known]  # fmt: skip
+    heads = [*(name.replace("_", " ") for name in sizes), "call", *CALL_COLUMNS.values()]
+    rows = [
+        [
+            *(_number(call.get(name)) for name in sizes),
+            Cell(str(call.get("what", "")), heads=True),
+            *(_number(call.get(name), 3) for name in CALL_COLUMNS),
+        ]
+        for call in calls
+    ]
+    return table_without_empty(heads, rows)
+
+
+def printed_table(results: Results) -> PageTable | None:
+    """Return the figures that a source report printed, each beside the time measured here."""
+    printed = results.content.get("printed")
+    rows = []
+    for figure in printed if isinstance(printed, list) else []:
+        if not isinstance(figure, dict):
+            continue
+        point = figure.get("point")
+        point = point if isinstance(point, dict) else {}
+        here = next(
+            (
+                row.measurement
+                for row in results.rows
+                if row.measurement.implementation == figure.get("ours")
+                and all(row.leading.get(name) == value for name, value in point.items())
+            ),
+            None,
+        )
+        measured = here.total_ms.median if here and here.ok and here.total_ms else None
+        rows.append(
+            [
+                Cell(str(figure.get("what", ""))),
+                Cell(", ".join(f"{name} = {value}" for name, value in point.items())),
+                Cell(str(figure.get("hardware", ""))),
+                _number(figure.get("milliseconds")),
+                Cell(str(figure.get("ours", ""))),
+                _number(measured) if measured is not None else Cell("not measured"),
+            ]
+        )
+    if not rows:
+        return None
+    heads = ("the report's", "sizes", "its hardware", "ms printed", "row here", "total ms here")
+    return table_without_empty(heads, rows)

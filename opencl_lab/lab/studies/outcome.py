@@ -1,0 +1,173 @@
+"""What a study found: rows, answers, what is missing; as a document, as tables, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.table import Table
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.wording import duration
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.comparison.sweep import crossovers
+from opencl_lab.lab.comparison.table import comparison_table
+from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
+from opencl_lab.lab.studies.plots import Draw, plots_of
+from opencl_lab.lab.studies.printed import Beside, beside_printed, printed_table
+
+__all__ = ["FILE_WIDTH", "Outcome"]
+
+NOTHING_PRINTED = "No figure that the report printed is known, so none stands beside the rows."
+FILE_WIDTH = 160  # of tables in text files
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a study found: its rows, and the answers drawn from them.
+
+    Parameters
+    ----------
+    study : Study
+    scale : str
+    seed : int
+    device : Device
+    parts : sequence of PartResult
+        Those with at least one point that was measured.
+    seconds : float
+        How long it took.
+    stopped : str
+        What ended it if not all was measured, such as ``it was interrupted``.
+    machine : Machine
+        What answers need to know beside the rows.
+    """
+
+    study: Study
+    scale: str
+    seed: int
+    device: Device
+    parts: Sequence[PartResult]
+    seconds: float
+    stopped: str = ""
+    machine: Machine = field(default_factory=Machine)
+
+    @property
+    def answers(self) -> list[tuple[str, list[str]]]:
+        """The questions and what the rows say."""
+        return [(q.text, q.answer(self.parts, self.machine)) for q in self.study.questions]
+
+    @property
+    def rows(self) -> Iterator[tuple[dict[str, Any], Measurement]]:
+        """Every row after the options of its problem."""
+        for result in self.parts:
+            for point, rows in result.rows:
+                before = {"part": result.part.name, **result.part.options, **point.options}
+                yield from ((before, row) for row in rows)
+
+    @property
+    def missing(self) -> list[tuple[Part, Point]]:
+        """The points that were not measured."""
+        measured = {
+            (result.part.label, str(point)) for result in self.parts for point, _ in result.rows
+        }
+        return [
+            (part, point)
+            for part in self.study.parts_on(self.device)
+            for point in part.points_at(self.scale)
+            if (part.label, str(point)) not in measured
+        ]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left out at points that were measured."""
+        return [note for result in self.parts for note in result.notes]
+
+    @property
+    def printed(self) -> list[Beside]:
+        """The figures of the report, beside the rows."""
+        return beside_printed(self.study.name, self.rows)
+
+    @property
+    def plots(self) -> dict[str, Draw]:
+        """By the name of its file what draws each plot."""
+        return {
+            name: draw
+            for result in self.parts
+            for name, draw in plots_of(
+                result, f"{self._title(result.part)} on {self.device}"
+            ).items()
+        }
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        return next((result.status for result in self.parts if result.status), 0)
+
+    def _title(self, part: Part) -> str:
+        """Return the name of a part of the study, which may be all of it."""
+        return " ".join(dict.fromkeys((self.study.name, part.name)))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what the JSON document has beside the device."""
+        missing = self.missing
+        return {
+            "study": self.study.name,
+            "scale": self.scale,
+            "seed": self.seed,
+            "complete": not missing,
+            "stopped": self.stopped if missing else "",
+            "missing": [{"part": part.name, **point.options} for part, point in missing],
+            "seconds": round(self.seconds, 3),
+            "machine": asdict(self.machine),
+            "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
+            "notes": self.notes,
+            "printed": [item.as_dict() for item in self.printed],
+            "crossovers": [
+                {"part": result.part.name, **vars(found)}
+                for result in self.parts
+                for found in crossovers(result.series)
+            ],
+            "plots": list(self.plots),
+            "results": [{**before, **row.as_row()} for before, row in self.rows],
+        }
+
+    def tables(self) -> Iterator[Table]:
+        """Yield the table of each point."""
+        for result in self.parts:
+            for point, rows in result.rows:
+                yield comparison_table(rows, f"{self._title(result.part)}: {point}")
+
+    def printed_table(self) -> Table | None:
+        """Return the figures of the report beside ours; None where none is known."""
+        figures = self.printed
+        return printed_table(figures, str(self.device)) if figures else None
+
+    def summary(self) -> str:
+        """Return the answers in words; without the table of what the report printed."""
+        lines = [f"{self.study.name} ({self.scale}): {self.study.shows}", str(self.device)]
+        if self.seconds:  # older documents do not say
+            lines.append(f"measured in {duration(self.seconds)}")
+        if self.missing:
+            lines += ["", "This study is not complete.", *(f"  {line}" for line in self.gaps)]
+        for question, answer in self.answers:
+            lines += ["", question, *(f"  {sentence}" for sentence in answer)]
+        if self.notes:
+            lines += ["", "What was left out?", *(f"  {n}" for n in dict.fromkeys(self.notes))]
+        if self.study.of_a_report:
+            found = [item.sentence for item in self.printed] or [NOTHING_PRINTED]
+            lines += ["", "What did the report print?", *(f"  {text}" for text in found)]
+        return "\n".join(lines) + "\n"
+
+    @property
+    def gaps(self) -> list[str]:
+        """What ended the study, and what is missing, a sentence for each part."""
+        if not self.missing:
+            return []
+        ended = [f"{self.stopped[:1].upper()}{self.stopped[1:]}."] if self.stopped else []
+        points: dict[str, list[str]] = {}
+        for part, point in self.missing:
+            points.setdefault(part.name, []).append(str(point))
+        return ended + [
+            f"Not measured: {name} at {'; '.join(where)}." for name, where in points.items()
+        ]

@@ -1,0 +1,129 @@
+"""The study `peers`: every operation beside the libraries that users take for it.
+
+On CPUs the arrays are NumPy's. On GPUs inputs and results are on the device, for all alike. Sizes
+are not only powers of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opencl_lab.lab.comparison.request import AlgorithmRun
+from opencl_lab.lab.studies import answers
+from opencl_lab.lab.studies.descriptor import Part, Question, Study
+
+__all__ = ["PEERS"]
+
+ROWS = 1024
+"""Transforms of a batch."""
+
+
+def _parts(
+    name: str,
+    operation: str,
+    small: Sequence[int],
+    cpu: Sequence[int],
+    gpu: Sequence[int],
+    against: Sequence[str],
+    *,
+    size: str = "n",
+    algorithm: str = "auto",
+    options: Mapping[str, Any],
+) -> list[Part]:
+    """Return the part for CPUs, and that for other devices beside all that work on these.
+
+    A kind of device without sizes has no part.
+    """
+    runs: list[AlgorithmRun] = [(algorithm, "", {})]
+
+    def points(full: Sequence[int]) -> dict[str, list[dict[str, int]]]:
+        return {"small": [{size: n} for n in small], "full": [{size: n} for n in full]}
+
+    of_cpus = Part(name, operation, size, points(cpu), runs, against, options, kinds=("cpu",))
+    of_others = Part(
+        name,
+        operation,
+        size,
+        points(gpu),
+        runs,
+        "all",
+        options,
+        kinds=("gpu", "accelerator"),
+        resident=True,
+    )
+    return [part for part, full in ((of_cpus, cpu), (of_others, gpu)) if full]
+
+
+def _gemm(name: str, cpu: Sequence[int] = (), **options: str) -> list[Part]:
+    """Return the parts of matrix products of another type or precision."""
+    gpu = (1024, 2048, 3000, 4096, 8192)
+    against = ("blas", "torch")
+    return _parts(name, "gemm", (64, 300), cpu, gpu, against, size="size", options=options)
+
+
+PEERS = Study(
+    "peers",
+    "every operation beside the libraries that users take; on GPUs with the data there",
+    [
+        *_parts(
+            "sort",
+            "sort",
+            (1_000, 50_000),
+            (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
+            (10_000, 100_000, 1_000_000, 10_000_000, 33_554_432),
+            ("numpy", "numpy:avx2", "torch", "c:omp"),
+            options={"dtype": "int32", "order": "random"},
+        ),
+        *_parts(
+            "gemm",
+            "gemm",
+            (64, 300),
+            (64, 128, 256, 512, 1000, 1024, 2048, 3000),
+            (256, 512, 1000, 1024, 2048, 3000, 4096, 8192),
+            ("blas", "torch", "c:omp"),
+            size="size",
+            options={"dtype": "float32"},
+        ),
+        *_gemm("gemm_float64", cpu=(256, 1000, 2048, 3000), dtype="float64"),
+        *_gemm("gemm_float16", dtype="float16"),
+        *_gemm("gemm_tf32", precision="tf32"),
+        *_gemm("gemm_3xtf32", precision="3xtf32"),
+        *_parts(
+            "conv2d",
+            "conv2d",
+            (256, 500),
+            (256, 512, 1000, 1024, 2048, 3000, 4096),
+            (512, 1000, 1024, 2048, 3000, 4096, 8192),
+            ("opencv", "scipy", "torch", "c:omp"),
+            size="size",
+            options={"dtype": "float32", "ksize": 7},
+        ),
+        *_parts(
+            "fft",
+            "dft",
+            (64, 300),
+            (64, 256, 1000, 1024, 3000, 4096, 16_384),
+            (64, 256, 1000, 1024, 3000, 4096, 16_384),
+            ("scipy", "fftw", "torch"),
+            algorithm="fft",
+            options={"dtype": "complex64", "batch": ROWS},
+        ),
+        *_parts(
+            "fft_single",
+            "dft",
+            (1_000, 65_536),
+            (1024, 10_000, 16_384, 262_144, 1_000_000, 1_048_576, 4_194_304),
+            (1024, 10_000, 16_384, 262_144, 1_000_000, 1_048_576, 16_777_216),
+            ("scipy", "fftw", "torch"),
+            algorithm="fft",
+            options={"dtype": "complex64", "batch": 1},
+        ),
+    ],
+    [
+        Question("How does the best other library compare?", answers.beside_best),
+        Question("Which is the fastest at the largest size?", answers.fastest),
+        Question("Are all results right?", answers.all_right),
+    ],
+    of_a_report=False,
+)

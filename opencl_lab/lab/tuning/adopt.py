@@ -1,0 +1,205 @@
+"""Configurations from elsewhere, tried here: what another tuner found is a proposal, no result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, fields, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.space import Config
+from opencl_lab.core.wording import number_of
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.interchange import Recording
+from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.result import TuningProgress
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.tuner import run_tuning
+from opencl_lab.ops.solver import Problem
+from opencl_lab.tuned.renamed import renamed_config
+
+__all__ = ["Adoption", "adopt", "problem_with", "task_of"]
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What became of configurations from elsewhere.
+
+    Parameters
+    ----------
+    task : TuningTask
+    evaluations : tuple of Evaluation
+        The configuration in use before, then those that were tried.
+    best : Evaluation or None
+        The fastest that is right.
+    refused : int
+        How many the algorithm, the problem or the device does not allow.
+    stored : bool
+        Whether the best is a new one, and now in the database.
+    """
+
+    task: TuningTask
+    evaluations: tuple[Evaluation, ...]
+    best: Evaluation | None
+    refused: int
+    stored: bool
+
+
+def task_of(
+    recording: Recording,
+    device: Device,
+    *,
+    operation: str | None = None,
+    algorithm: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> TuningTask:
+    """Return the task that a recording is about.
+
+    Parameters
+    ----------
+    recording : Recording
+    device : Device
+        Where to try its configurations.
+    operation, algorithm : str, optional
+        Instead of what it says itself; needed where it says nothing.
+    changes : mapping
+        Fields of the problem, likewise.
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig
+        If it is not known what it is about, or that does not exist here.
+    """
+    name = operation or recording.about.get("operation")
+    chosen_algorithm = algorithm or recording.about.get("algorithm")
+    about = recording.about.get("problem", {})
+    texts = isinstance(name, str) and isinstance(chosen_algorithm, str)
+    if name and chosen_algorithm and not (texts and isinstance(about, Mapping)):
+        raise InvalidProblem(
+            "the file names its operation, algorithm or problem in no way that is understood"
+        )
+    if not name or not chosen_algorithm:
+        raise InvalidProblem(
+            "the file does not say which operation and algorithm it is about; give both"
+        )
+    chosen = get_operation(name)
+    chosen.algorithm(chosen_algorithm)
+    values = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
+    values.update(about)
+    values.update(changes or {})
+    return TuningTask(chosen, chosen_algorithm, problem_with(chosen, values), device)
+
+
+def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
+    """Return the default problem with these fields, brought to the types that it has.
+
+    Raises
+    ------
+    InvalidProblem
+        If it has no such field, or the values make no problem.
+    """
+    default: Problem = operation.problem()
+    converted = {}
+    for item in fields(default):
+        if item.name in values:
+            converted[item.name] = _like(getattr(default, item.name), item.name, values[item.name])
+    # What a problem works out by itself is stored with it, and follows from its fields.
+    unknown = sorted(set(values) - set(converted) - set(default.as_dict()))
+    if unknown:
+        names = ", ".join(item.name for item in fields(default))
+        raise InvalidProblem(
+            f"problems of {operation.name} have no {', '.join(unknown)}; they have: {names}"
+        )
+    return replace(default, **converted)
+
+
+def _like(default: Any, name: str, value: Any) -> Any:
+    if default is None and value is None:
+        return None
+    try:
+        if isinstance(default, np.dtype):
+            return np.dtype(value)
+        if isinstance(default, bool) and isinstance(value, str):
+            return {"true": True, "false": False}[value.lower()]
+        if isinstance(default, float):
+            return number_of(str(value))
+        return type(default)(value)
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidProblem(f"{name} cannot be {value!r}") from error
+
+
+def adopt(
+    recording: Recording,
+    task: TuningTask,
+    *,
+    limit: int = 10,
+    timeout: float | None = None,
+    progress: Callable[[TuningProgress], None] | None = None,
+) -> Adoption:
+    """Tune with nothing but the fastest configurations of a recording.
+
+    They are checked and timed beside the built-in configuration and the one in
+    use; times of other places count only for the order.
+
+    Parameters
+    ----------
+    recording : Recording
+    task : TuningTask
+    limit : int
+        How many to try.
+    timeout, progress
+        As for `opencl_lab.lab.tuning.tuner.run_tuning`.
+
+    Raises
+    ------
+    InvalidProblem
+        If none of the configurations is allowed here.
+    """
+    present = task.algorithm.configure(task.problem, task.device)
+    correct = [item for item in recording.evaluations if item.status == "correct"]
+    correct.sort(key=lambda item: item.time_ms)
+    allowed = [config for item in correct if (config := _allowed(task, item.config)) is not None]
+    if not allowed:
+        raise InvalidProblem(
+            f"none of its correct configurations ({len(correct)}) can run as {task.operation.name} "
+            f"by {task.algorithm_name} on {task.device.name}"
+        )
+    chosen = list(dict.fromkeys(config for config in allowed if config != present))[:limit]
+
+    def strategy(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
+        for config in chosen:  # noqa: UP028  (answers cannot be sent through to an iterator)
+            yield config
+
+    result = run_tuning(
+        task,
+        strategy=strategy,
+        time_limit=math.inf,
+        timeout=timeout,
+        progress=progress,
+    )
+    evaluated = {item.config: item for item in (*result.evaluations, *result.finalists)}
+    tried = [evaluated[config] for config in (present, *chosen) if config in evaluated]
+    best = result.best
+    new = best is not None and best.config != present
+    return Adoption(task, tuple(tried), best, len(correct) - len(allowed), result.stored and new)
+
+
+def _allowed(task: TuningTask, config: Config) -> Config | None:
+    """Return a configuration completed by the default one, None where something forbids it."""
+    algorithm, problem, device = task.algorithm, task.problem, task.device
+    default = algorithm.default_config(problem, device)
+    today = renamed_config(task.operation.name, task.algorithm_name, config)
+    try:
+        complete = algorithm.space.check(today, default)
+        check_plan(algorithm.plan(problem, complete, device), device)
+    except (InvalidConfig, InvalidProblem):
+        return None
+    return complete

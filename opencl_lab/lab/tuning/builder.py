@@ -1,0 +1,114 @@
+"""Builds the programs of configurations before they are tried. Runs in processes of its own.
+
+The driver keeps what it has built on disk, where the process that measures finds it. Nothing is
+timed or judged here, but what the compiler or a limit of the device refuses.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from opencl_lab.core.errors import BuildError, InvalidConfig
+from opencl_lab.core.plan import Launch, Plan, check_plan
+from opencl_lab.core.space import Config
+from opencl_lab.lab.tuning.evaluation import Built, Status
+from opencl_lab.lab.tuning.stage import Stage
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.solver import Problem
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["Builder"]
+
+SMALL_GRID = 65_535
+"""Groups in a dimension below which PoCL compiles another version of a kernel."""
+
+
+class Builder:
+    """Builds what a `Trial` will need.
+
+    On CPUs it launches too: there drivers compile a kernel when it is launched for the first time
+    by groups of its size. On other devices launches would disturb what is measured meanwhile.
+
+    Parameters
+    ----------
+    task : TuningTask
+    say : callable
+        Called with the name of each phase before it begins.
+    """
+
+    def __init__(self, task: TuningTask, say: Callable[[str], None]):
+        self._task = task = task.here()
+        self._say = say
+        self._queue = default_queue(task.device, profiling=True)
+        self._launches = task.device.kind == "cpu"
+        self._stages: dict[Problem, Stage] = {}
+
+    def build(self, config: Config, whole: bool) -> Built:
+        """Build, and return what the compiler or a limit of the device has against it.
+
+        Parameters
+        ----------
+        config : Config
+        whole : bool
+            Whether for all check cases, and not for the first alone.
+        """
+        begin = time.perf_counter()
+        refusal: Status | None = None
+        reason = ""
+        try:
+            self._say("building")
+            cases = self._task.check_problems if whole else self._task.check_problems[:1]
+            if self._launches:
+                self._launch(config, cases)
+            else:
+                self._build(config, cases)
+        except BuildError as error:
+            refusal, reason = "compile", f"{error.sentence}{error.first_error}"
+        except InvalidConfig as error:
+            refusal, reason = "constraints", str(error)
+        except Exception as error:  # whoever measures will see whether it comes again
+            reason = str(error) or repr(error)
+        return Built((time.perf_counter() - begin) * 1e3, refusal, reason)
+
+    def _plan(self, problem: Problem, config: Config) -> Plan:
+        plan = self._task.algorithm.plan(problem, config, self._task.device)
+        check_plan(plan, self._task.device)
+        return plan
+
+    def _build(self, config: Config, cases: Sequence[Problem]) -> None:
+        session = session_of(self._queue)
+        for problem in (*cases, self._task.problem):
+            launches = self._plan(problem, config).launches
+            for program, launch in zip(session.programs(launches), launches, strict=True):
+                session.kernel(program, launch)
+
+    def _launch(self, config: Config, cases: Sequence[Problem]) -> None:
+        known: list[tuple[object, ...]] = []
+        for problem in (*cases, self._task.problem):  # the largest last: it is seldom needed
+            launches = self._plan(problem, config).launches
+            if all(_compiled(launch) in known for launch in launches):
+                continue
+            self._say("building")
+            executable = self._stage(problem).build(config)
+            self._say("launching")
+            self._stage(problem).restore()
+            self._stage(problem).run(executable)
+            known += [_compiled(launch) for launch in launches]
+
+    def _stage(self, problem: Problem) -> Stage:
+        task = self._task
+        if problem not in self._stages:
+            config = task.algorithm.default_config(task.problem, task.device)
+            self._stages[problem] = Stage(task, problem, config, self._queue)
+        return self._stages[problem]
+
+
+def _compiled(launch: Launch) -> tuple[object, ...]:
+    """Return what a kernel that is compiled at its launch depends on."""
+    groups = zip(launch.global_size, launch.local_size, strict=True)
+    small = all(items // local < SMALL_GRID for items, local in groups)
+    return (
+        *(launch.template, launch.kernel, dict(launch.params), launch.options),
+        *(launch.local_size, small),
+    )

@@ -1,0 +1,123 @@
+"""CLBlast's tuning results for GEMM as configurations of the algorithm `blocked`.
+
+CLBlast is column-major: along its M lie the elements side by side, as along our
+columns. Its M is therefore our N, its A our B, and the other way round.
+
+    CLBlast xgemm      xgemm_direct    blocked
+    MDIMC              MDIMCD          WG_N
+    NDIMC              NDIMCD          WG_M
+    MWG / MDIMC        WGD / MDIMCD    WORK_N
+    NWG / NDIMC        WGD / NDIMCD    WORK_M
+    KWG                WGD             TILE_K
+    0                  PADA or PADB    LOCAL_PAD
+    1                  1               BUFFERS, SWIZZLE, SPLITS
+
+Left out: whether and in which vectors matrices go through local memory (SA, SB, VWM, VWN, VWMD,
+VWND), which follows from the matrices here; how items share the loads (MDIMA, NDIMB, MDIMAD,
+NDIMBD) and which of an item's elements lie apart (STRM, STRN); how far loops are unrolled (KWI,
+KWID); and the second kernel of xgemm (GEMMK 1, KREG), which has no local tiles. CLBlast tunes xgemm
+on matrices that were packed beforehand, in times that do not count this: they tell the order in
+which configurations deserve a try, not how fast they are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.core.space import Config
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.interchange import Recording, parse_json, values_of
+
+__all__ = ["from_clblast"]
+
+DTYPES = {"32": "float32", "64": "float64"}
+UNUSED = (
+    "KREG", "KWI", "KWID", "MDIMA", "MDIMAD", "NDIMB", "NDIMBD", "SA", "SB", "STRM", "STRN", "VWM",
+    "VWMD", "VWN", "VWND",
+)  # fmt: skip
+
+
+def from_clblast(text: str) -> Recording:
+    """Return the run in the JSON that CLBlast's tuner of a GEMM kernel writes.
+
+    Of configurations that differ only in what is left out, the fastest stays.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is of another kernel or precision, or no such file.
+    """
+    return parse_json("result of CLBlast's GEMM tuners", _recording, text)
+
+
+def _recording(content: Mapping[str, Any]) -> Recording:
+    family, precision = str(content["kernel_family"]), str(content["precision"])
+    if not family.startswith("xgemm"):
+        raise ValueError(f"kernel {family!r} corresponds to nothing here, only xgemm's do")
+    if precision not in DTYPES:
+        raise ValueError(f"precision {precision}; gemm has {' and '.join(DTYPES)} bits")
+    best: dict[Config, Evaluation] = {}
+    without, unused = 0, set()
+    for result in content["results"]:
+        parameters = {name: int(value) for name, value in result["parameters"].items()}
+        time_ms = float(result["time"])
+        unused |= {name for name in UNUSED if name in parameters}
+        config = _config(parameters)
+        if config is None or not time_ms > 0:
+            without += 1
+            continue
+        if config not in best or time_ms < best[config].time_ms:
+            best[config] = Evaluation(config, "correct", times_ms=(time_ms,))
+    notes = []
+    if unused:
+        notes.append(f"{', '.join(sorted(unused))} correspond to nothing here and are left out")
+    if without:
+        notes.append(
+            f"left out: {counted(without, 'result')} without local tiles or without a time"
+        )
+    evaluations = sorted(best.values(), key=lambda evaluation: evaluation.time_ms)
+    sizes = {
+        ours: int(content[f"arg_{theirs}"])
+        for ours, theirs in (("m", "n"), ("n", "m"), ("k", "k"))
+        if f"arg_{theirs}" in content
+    }
+    return Recording(
+        str(content.get("device") or content.get("clblast_device_name", "")),
+        family,
+        tuple(sizes.values()),
+        values_of(evaluations),
+        evaluations,
+        {
+            "operation": "gemm",
+            "algorithm": "blocked",
+            "problem": {**sizes, "dtype": DTYPES[precision]},
+        },
+        tuple(notes),
+    )
+
+
+def _config(given: Mapping[str, int]) -> Config | None:
+    """Return the configuration that corresponds, None if none does."""
+    if "WGD" in given:
+        columns = rows = depth = given["WGD"]
+        items = given["MDIMCD"], given["NDIMCD"]
+        pad = max(given.get("PADA", 0), given.get("PADB", 0))
+    elif given.get("GEMMK", 0) == 0:
+        columns, rows, depth = given["MWG"], given["NWG"], given["KWG"]
+        items = given["MDIMC"], given["NDIMC"]
+        pad = 0
+    else:
+        return None
+    return Config(
+        WORK_M=rows // items[1],
+        WORK_N=columns // items[0],
+        WG_M=items[1],
+        WG_N=items[0],
+        TILE_K=depth,
+        BUFFERS=1,
+        LOCAL_PAD=pad,
+        SWIZZLE=1,
+        SPLITS=1,
+    )

@@ -1,0 +1,93 @@
+"""What became of one configuration: the record that tuner, journal and interchange share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal, TypeAlias, get_args
+
+from opencl_lab.core.space import Config
+
+__all__ = ["Built", "Evaluation", "Status"]
+
+Status: TypeAlias = Literal[
+    "timeout", "compile", "runtime", "correctness", "constraints", "correct"
+]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One configuration, tried.
+
+    Parameters
+    ----------
+    config : Config
+    status : str
+        ``correct``, or what went wrong; `reason` says it in words.
+    times_ms : tuple of float
+        Kernel time of each timed run in milliseconds; empty unless correct.
+    build_ms : float
+        Time to render, build and launch first.
+    check_ms : float
+        Time to check the results.
+    timestamp : str
+        When it ended, in ISO 8601 with a time zone.
+    """
+
+    config: Config
+    status: Status
+    reason: str = ""
+    times_ms: tuple[float, ...] = ()
+    build_ms: float = 0.0
+    check_ms: float = 0.0
+    timestamp: str = ""
+
+    @property
+    def time_ms(self) -> float:
+        """Median kernel time in milliseconds; infinite if the configuration failed."""
+        return median(self.times_ms) if self.times_ms else math.inf
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {**vars(self), "config": dict(self.config), "times_ms": list(self.times_ms)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Evaluation:
+        """Return what `as_dict` described; KeyError, TypeError or ValueError if that is none."""
+        values = dict(record)
+        values["config"] = Config(values["config"])
+        values["times_ms"] = tuple(map(float, values["times_ms"]))
+        made = cls(**values)
+        if made.status not in get_args(Status):
+            raise ValueError(f"there is no status {made.status!r}")
+        if (made.status == "correct") != bool(made.times_ms):
+            raise ValueError("what is correct has times, and nothing else")
+        if not all(0 < time < math.inf for time in made.times_ms):
+            raise ValueError("a time is no positive number")
+        return made
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a builder found about one configuration.
+
+    Parameters
+    ----------
+    build_ms : float
+        Time to render and build, and on CPUs to launch first.
+    refusal : str or None
+        The status of a configuration that cannot be built; what else went wrong shows again
+        where it is measured.
+    reason : str
+        Why it did not end well.
+    """
+
+    build_ms: float
+    refusal: Status | None = None
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return dict(vars(self))

@@ -1,0 +1,114 @@
+"""What the first configuration of a kernel in a file gives, where nobody says what is right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import BuildError, LaunchError, OclabError
+from opencl_lab.core.space import Config
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.poison import POISON
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.tuning.custom import KernelOperation, place_text
+from opencl_lab.lab.tuning.kernel_arguments import BoundArguments
+from opencl_lab.runtime.session import default_queue
+
+__all__ = ["first_results"]
+
+OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
+
+
+def first_results(
+    operation: KernelOperation[Any],
+    bound: BoundArguments,
+    config: Config,
+    device: Device,
+    say: Callable[[str], None],
+) -> Arrays:
+    """Run a configuration twice on other contents of its outputs, and return its results.
+
+    Parameters
+    ----------
+    operation : KernelOperation
+        Of one problem.
+    bound : BoundArguments
+        Its arrays.
+    config : Config
+    device : Device
+    say : callable
+        Called with the name of each phase before it begins.
+
+    Raises
+    ------
+    BuildError, LaunchError
+        If it does not run, writes elsewhere or not everywhere, or gives another result each time.
+    """
+    queue = default_queue(device, profiling=True)
+    problem = operation.problem()
+    placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in bound.buffers}
+    out = {name: placed[name].array for name in bound.written}
+    inputs = {name: item.array for name, item in placed.items() if name not in out}
+    what = f"the first configuration {config}, with which all others are compared,"
+
+    def results(pattern: int) -> Arrays:
+        for name, guarded in placed.items():
+            guarded.poison(pattern)
+            if name in bound.data:
+                guarded.set(bound.data[name])
+        say("launching")
+        try:
+            operation.run(problem, inputs, config=config, queue=queue, out=out)
+            queue.finish()
+        except BuildError as error:
+            reason = f"{operation.name}: {what} did not build{error.first_error}"
+            raise BuildError(reason, **vars(error)) from error
+        except OclabError as error:
+            raise type(error)(f"{what} does not run: {error.sentence}") from error
+        say("checking")
+        for name, guarded in placed.items():
+            damage = guarded.damage()
+            if damage is not None:
+                raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
+        return {name: placed[name].get() for name in out}
+
+    # An element that keeps both patterns is not written; one that merely differs depends
+    # on what was there.
+    first, second = results(POISON), results(OTHER_POISON)
+    for name in first:
+        if name in bound.inout:
+            continue
+        result, other = bound.counted(name, first[name]), bound.counted(name, second[name])
+        missed = _holds(result, POISON) & _holds(other, OTHER_POISON)
+        if missed.any():
+            place = place_text(name, np.flatnonzero(missed)[0], result.shape)
+            raise LaunchError(
+                f"{what} leaves {counted(int(missed.sum()), 'element')} unwritten, the first "
+                f"of them {place}; if the array is only read, declare it const or give its "
+                f"data; {_in_place(name)}"
+            )
+    difference = operation.compare(problem, bound.data, first, second)
+    if not difference.ok:
+        unknown = [name for name in first if name not in bound.inout]
+        advice = _in_place(*unknown) if unknown else "a larger tolerance may allow that"
+        raise LaunchError(f"{what} gives another result each time ({difference}); {advice}")
+    return first
+
+
+def _in_place(*names: str) -> str:
+    """Say what to do if a kernel reads arrays that it writes."""
+    options = " ".join(f"--arg {name}=inout:..." for name in names)
+    return (
+        f"if the kernel adds to what is there, pass inout={list(names)}, or {options}: "
+        "before each run it then finds what you give"
+    )
+
+
+def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
+    """Return which elements still are the poison that was there before the run."""
+    values = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
+    return np.asarray(np.all(values.reshape(-1, result.dtype.itemsize) == pattern, axis=1))

@@ -1,0 +1,184 @@
+"""Values for the arguments of a kernel of the user's own, checked against its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Buffer
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.tuning.signature import Argument, Signature
+
+__all__ = ["BoundArguments", "bind_arguments", "expected_for"]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundArguments:
+    """What is given for the arguments of a kernel, by name.
+
+    Parameters
+    ----------
+    buffers : tuple of Buffer
+        Arrays in global memory.
+    data : mapping
+        The contents of those that are read.
+    values : mapping
+        Scalars of NumPy.
+    local : mapping
+        How many elements each ``__local`` pointer has, an expression, and the bytes of one.
+    threes : tuple of str
+        The arguments whose elements are vectors of three numbers.
+    inout : tuple of str
+        The arrays that are both read and written.
+    """
+
+    buffers: tuple[Buffer, ...]
+    data: Arrays
+    values: Mapping[str, Any]
+    local: Mapping[str, tuple[str, int]]
+    threes: tuple[str, ...]
+    inout: tuple[str, ...]
+
+    @property
+    def written(self) -> dict[str, Buffer]:
+        """The arrays that the kernel writes."""
+        return {buffer.name: buffer for buffer in self.buffers if buffer.role == "out"}
+
+    def counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the part of an array that a result is made of."""
+        return array[..., :3] if name in self.threes else array
+
+
+def bind_arguments(
+    signature: Signature,
+    given: Mapping[str, Any],
+    outputs: Sequence[str] | None,
+    inout: Sequence[str] = (),
+) -> BoundArguments:
+    """Return what is given for the arguments of a kernel, checked against its signature.
+
+    `outputs` names the arrays that are written, by default those that are not const; `inout` those
+    that are read as well.
+
+    Raises
+    ------
+    InvalidProblem
+        If an argument is missing, unknown or unsuitable, or none is written.
+    """
+    by_name = {argument.name: argument for argument in signature.arguments}
+    unknown = ", ".join(sorted({*given, *(outputs or ()), *inout} - set(by_name)))
+    missing = ", ".join(name for name in by_name if name not in given)
+    if unknown or missing:
+        wrong = f"has no argument {unknown}" if unknown else f"needs a value for {missing}"
+        takes = ", ".join(argument.text for argument in signature.arguments)
+        raise InvalidProblem(f"the kernel {signature.kernel} {wrong}; it takes: {takes}")
+    buffers: list[Buffer] = []
+    data: Arrays = {}
+    values: dict[str, Any] = {}
+    local: dict[str, tuple[str, int]] = {}
+    for name, argument in by_name.items():
+        if argument.space == "local":
+            local[name] = (str(given[name]), _itemsize(argument))
+        elif argument.space:
+            array = _array(argument, given[name])
+            if name in inout and argument.const:
+                raise InvalidProblem(f"{argument.text!r} is const: the kernel only reads it")
+            writes = name in (*outputs, *inout) if outputs is not None else not argument.const
+            buffers.append(Buffer(name, "out" if writes else "in", array.shape, array.dtype))
+            if not writes or name in inout:
+                data[name] = np.ascontiguousarray(array)
+        else:
+            values[name] = _number(argument, given[name])
+    threes = tuple(name for name, argument in by_name.items() if argument.width == 3)
+    bound = BoundArguments(tuple(buffers), data, values, local, threes, tuple(inout))
+    strays = ", ".join(name for name in inout if name not in bound.written)
+    if strays:
+        raise InvalidProblem(f"{strays}: only arrays can be read and written")
+    if not bound.written:
+        raise InvalidProblem(
+            f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
+            "those that it writes in outputs= (--arg NAME=out:...), and those that it also reads "
+            "in inout= (--arg NAME=inout:...)"
+        )
+    return bound
+
+
+def _itemsize(argument: Argument) -> int:
+    if argument.dtype is None:
+        raise InvalidProblem(f"the type of {argument.text!r} is none of OpenCL's own")
+    return argument.dtype.itemsize * argument.stored
+
+
+def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
+    array = np.asarray(given)
+    if array.ndim == 0 or not array.size or array.dtype.kind not in "biufc":
+        raise InvalidProblem(f"{argument.text!r} needs an array of numbers that is not empty")
+    real = array.real.dtype
+    if argument.dtype is not None and (real.kind, real.itemsize) != (
+        argument.dtype.kind,
+        argument.dtype.itemsize,
+    ):
+        raise InvalidProblem(f"{argument.text!r} cannot be an array of {array.dtype}")
+    return _padded(array, argument.text) if argument.width == 3 else array
+
+
+def _padded(array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
+    """Return vectors of three numbers as OpenCL stores them, with a fourth one."""
+    if array.ndim < 2 or array.shape[-1] not in (3, 4):
+        raise InvalidProblem(
+            f"{what!r} needs an array of shape (..., 3), or (..., 4) as OpenCL stores vectors of "
+            f"three, not {array.shape}"
+        )
+    missing = [(0, 0)] * (array.ndim - 1) + [(0, 4 - array.shape[-1])]
+    return np.pad(array, missing)
+
+
+def _number(argument: Argument, given: Any) -> Any:
+    if argument.width > 1 or (argument.dtype is None and not isinstance(given, np.generic)):
+        raise InvalidProblem(
+            f"{argument.text!r} is no number of a type of OpenCL's own; pass vectors by a "
+            "pointer, and numbers of other types as a scalar of NumPy"
+        )
+    if argument.dtype is None:
+        return given
+    try:
+        number = argument.dtype.type(given)
+        exact = argument.dtype.kind == "f" or number == given
+    except (TypeError, ValueError, OverflowError):
+        exact = False
+    if not exact:
+        raise InvalidProblem(f"{argument.text!r} cannot be {given!r}")
+    return number
+
+
+def expected_for(given: Any, written: Mapping[str, Buffer], threes: Sequence[str]) -> Arrays:
+    """Return the right outputs by name, in the types and shapes of the arrays that are written.
+
+    Raises
+    ------
+    InvalidProblem
+        If it does not suit.
+    """
+    if not isinstance(given, Mapping):
+        if len(written) > 1:
+            names = ", ".join(written)
+            raise InvalidProblem(f"the kernel writes {names}: map each to its expected array")
+        given = {next(iter(written)): given}
+    arrays = {name: np.asarray(array) for name, array in given.items()}
+    if set(arrays) != set(written):
+        raise InvalidProblem(
+            f"expected results are given for {', '.join(arrays) or 'none'}, and the kernel "
+            f"writes {', '.join(written)}"
+        )
+    for name, array in arrays.items():
+        if name in threes:
+            arrays[name] = array = _padded(array, f"expected {name}")
+        if array.shape != written[name].shape:
+            raise InvalidProblem(
+                f"the expected {name} has shape {array.shape}, the array {written[name].shape}"
+            )
+    return {name: array.astype(written[name].dtype) for name, array in arrays.items()}

@@ -1,0 +1,303 @@
+"""Tuning a kernel in a file, described by plain data: parameters, arguments, sizes of the launch.
+
+The kernel itself says what its arguments are (`opencl_lab.lab.tuning.signature`). What this cannot
+describe, such as several launches, is a `KernelOperation`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.core.plan import Argument as Passed
+from opencl_lab.core.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.operation import Option
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.tuning.custom import KernelOperation
+from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
+from opencl_lab.lab.tuning.first_results import first_results
+from opencl_lab.lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
+from opencl_lab.lab.tuning.kernel_text import KernelText
+from opencl_lab.ops.solver import Problem
+
+__all__ = ["KernelFile", "kernel_file"]
+
+MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
+
+
+@dataclass(frozen=True)
+class KernelProblem(Problem):
+    """What a kernel is tuned for: the sizes of its arrays, its other arguments, its launch."""
+
+    sizes = ("elements",)
+    layout = ("arguments", "launch")
+
+    elements: int = 0
+    arguments: str = ""
+    launch: str = ""
+    nbytes: int = 0
+
+    @property
+    def work(self) -> Work:
+        """Each array once; nobody has said how much arithmetic there is."""
+        return Work(flops=0.0, bytes=float(self.nbytes))
+
+    @property
+    def title(self) -> str:
+        """The arguments, and how many work-items there are."""
+        return f"{self.arguments}; work-items {self.launch}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-able values."""
+        return {name: getattr(self, name) for name in (*self.sizes, *self.layout)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Description:
+    """All that makes a `KernelFile`, as plain data that goes to the worker."""
+
+    text: KernelText
+    kernel: str
+    bound: BoundArguments
+    global_size: str
+    local_size: str | None
+    restrictions: tuple[str, ...]
+    expected: Arrays | None
+    tolerance: float
+    device: str
+
+
+class KernelFile(KernelOperation[KernelProblem]):
+    """The operation that `kernel_file` makes; it goes to the worker as its description."""
+
+    default_name = "first"
+
+    def __init__(self, description: _Description):
+        self._description = description
+        self._results = description.expected
+        text = description.text
+        parameters = (
+            Parameter(name, tuple(values), f"parameter of {text.path.name}")
+            for name, values in text.params.items()
+        )
+        super().__init__(
+            text.path.name,
+            algorithm=description.kernel,
+            problem=KernelProblem,
+            template=str(text.path),
+            space=SearchSpace(
+                tuple(parameters), tuple(map(self._constraint, description.restrictions))
+            ),
+            default=self._first,
+            plan=self._planned,
+            inputs=lambda problem, rng: description.bound.data,
+            reference=self._right,
+            check_cases={},
+            tolerance=description.tolerance,
+            summary=f"The kernel {description.kernel} in {text.path}.",
+            work=lambda problem: Work(0.0, 0.0),  # it may need a part of its arrays only
+        )
+        contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
+        vars(self)["options"] = (contents,)
+        only = vars(self.algorithms[0])
+        only["templates"] = (*only["templates"], *text.included(text.first))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it is made of."""
+        return KernelFile, (self._description,)
+
+    def problem(self, **options: Any) -> KernelProblem:
+        """Return the one problem that there is."""
+        about = self._description
+        parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in about.bound.buffers]
+        parts += [
+            f"{name}={value}" for name, value in {**about.bound.values, **about.text.fixed}.items()
+        ]
+        parts += [f"{name} local[{count}]" for name, (count, _) in about.bound.local.items()]
+        launch = [about.global_size, *([about.local_size] if about.local_size else [])]
+        return KernelProblem(
+            max((math.prod(buffer.shape) for buffer in about.bound.buffers), default=0),
+            ", ".join(parts),
+            " in groups of ".join(launch) + "".join(f" {option}" for option in about.text.options),
+            sum(buffer.nbytes for buffer in about.bound.buffers),
+        )
+
+    @property
+    def reference_is_first(self) -> bool:
+        """Whether results are compared with that of the first configuration, and nothing else."""
+        return self._description.expected is None
+
+    @cached_property
+    def _contents(self) -> str:
+        """Digest of what results depend on beside the kernel and its sizes."""
+        about = self._description
+        parts = about.tolerance, about.expected is None, about.bound.inout
+        digest = hashlib.sha256(repr(parts).encode())
+        for array in (*about.bound.data.values(), *(about.expected or {}).values()):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()[:16]
+
+    def names(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what expressions may name: parameters, and arguments that are numbers."""
+        values = {name: value.item() for name, value in self._description.bound.values.items()}
+        return {**values, **self._description.text.fixed, **config}
+
+    def _constraint(self, restriction: str) -> Constraint:
+        return Constraint(
+            lambda config: bool(evaluate(restriction, _Named(config, self.names({})))),
+            f"not {restriction}",
+        )
+
+    def _first(self, problem: KernelProblem, device: Device) -> Config:
+        """Return the first configuration that can run on a device."""
+        refused: OclabError | None = None
+        for config in self.algorithms[0].space:
+            try:
+                check_plan(self._planned(problem, config, device), device)
+            except InvalidConfig as error:
+                refused = refused or error
+            else:
+                return config
+        reason = "the restrictions leave none" if refused is None else refused.sentence
+        raise InvalidConfig(f"no configuration of {self.name} can run on {device.name}: {reason}")
+
+    def _planned(self, problem: KernelProblem, config: Config, device: Device) -> Plan:
+        about, names = self._description, self.names(config)
+        template, params, options = about.text.launched(config)
+        signature = about.text.signature(config)
+        global_size = whole_numbers_of(about.global_size, names)
+        written = about.local_size or ", ".join(signature.group[: len(global_size)])
+        if not written:
+            raise InvalidProblem(
+                f"the kernel {about.kernel} has no reqd_work_group_size, so that the local size "
+                "must be given"
+            )
+        local_size = whole_numbers_of(written, names)
+        if len(local_size) != len(global_size) or len(local_size) > 3 or min(local_size) < 1:
+            raise InvalidConfig(
+                f"the global size {about.global_size} is {global_size} and the local size "
+                f"{written} is {local_size}: they must be positive, of one to three dimensions each"
+            )
+        if max(global_size) > MOST_ITEMS:
+            raise InvalidConfig(
+                f"the global size {about.global_size} is more than OpenCL can count"
+            )
+        arguments: dict[str, Passed] = {}
+        for argument in signature.arguments:
+            name = argument.name
+            if name in about.bound.values:
+                arguments[name] = about.bound.values[name]
+            elif name in about.bound.local:
+                count, itemsize = about.bound.local[name]
+                elements = whole_numbers_of(count, names)
+                if min(elements) < 1:
+                    raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
+                arguments[name] = LocalMemory(math.prod(elements) * itemsize)
+            else:
+                arguments[name] = name
+        pairs = zip(global_size, local_size, strict=True)
+        rounded = tuple(round_up(items, local) for items, local in pairs)
+        launch = Launch(
+            template, about.kernel, params, rounded, local_size, arguments, options=options
+        )
+        return Plan(about.bound.buffers, (launch,))
+
+    def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
+        if self._results is None:
+            self.make_reference(lambda phase: None)
+        assert self._results is not None
+        return self._results
+
+    def make_reference(self, say: Callable[[str], None]) -> None:
+        """Run the first configuration, where no right result is given."""
+        if self._results is None:
+            device = select_device(self._description.device)
+            config = self._first(self.problem(), device)
+            self._results = first_results(self, self._description.bound, config, device, say)
+
+    def compare(
+        self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
+    ) -> Difference:
+        """Compare every output; what lies between vectors of three numbers does not count."""
+        bound = self._description.bound
+        right = {name: bound.counted(name, array) for name, array in expected.items()}
+        given = {name: bound.counted(name, array) for name, array in actual.items()}
+        return super().compare(problem, inputs, right, given)
+
+
+class _Named(Mapping[str, Any]):
+    """The values that an expression may name: constants, then those of a configuration.
+
+    A value is looked up in the configuration only when it is asked for: while a search chooses
+    one parameter after the other, the configuration has only a part of them.
+    """
+
+    def __init__(self, config: Mapping[str, Any], constants: Mapping[str, Any]):
+        self._config, self._constants = config, constants
+
+    def __getitem__(self, name: str) -> Any:
+        return self._constants[name] if name in self._constants else self._config[name]
+
+    def __iter__(self) -> Any:
+        return iter((*self._constants, *self._config))
+
+    def __len__(self) -> int:
+        return len(self._constants) + len(self._config)
+
+
+def kernel_file(
+    text: KernelText,
+    arguments: Mapping[str, Any],
+    global_size: str,
+    *,
+    local_size: str | None = None,
+    restrictions: Sequence[str] = (),
+    outputs: Sequence[str] | None = None,
+    inout: Sequence[str] = (),
+    expected: Any = None,
+    tolerance: float | None = None,
+    device: str | int | Device | None = None,
+) -> KernelFile:
+    """Return the operation for a kernel in a file; parameters are those of `tune_kernel`.
+
+    Raises
+    ------
+    InvalidProblem
+        If the arguments are not those of the kernel.
+    OclabError
+        Of the kind that says what is wrong.
+    """
+    text.check_names()
+    signature = text.signature(text.first)
+    bound = bind_arguments(signature, arguments, outputs, inout)
+    if expected is not None:
+        expected = expected_for(expected, bound.written, bound.threes)
+    if tolerance is None:
+        kinds = [buffer.dtype for buffer in bound.written.values() if buffer.dtype.kind in "fc"]
+        tolerance = max((math.sqrt(np.finfo(kind).eps) for kind in kinds), default=0.0)
+    description = _Description(
+        text,
+        signature.kernel,
+        bound,
+        global_size,
+        local_size,
+        tuple(restrictions),
+        expected,
+        tolerance,
+        select_device(device).spec,
+    )
+    operation = KernelFile(description)
+    for restriction in restrictions:  # an error in one is reported now, and not as an empty space
+        evaluate(restriction, operation.names(text.first))
+    return operation

@@ -1,0 +1,162 @@
+"""A kernel in a file as text: what it renders to, includes and takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.space import Value
+from opencl_lab.core.template import declared, kernel_digest, render
+from opencl_lab.lab.tuning.signature import Signature, signature
+
+__all__ = ["KernelText"]
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
+
+FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``.
+
+    Parameters
+    ----------
+    path : Path
+        A name that ends in ``.mako`` is a template.
+    kernel : str or None
+        Name of the kernel; None if the file has one only.
+    params : mapping
+        Values of each parameter.
+    fixed : mapping
+        Parameters that do not vary.
+    options : tuple of str
+        Build options.
+    """
+
+    path: Path
+    kernel: str | None
+    params: Mapping[str, tuple[Value, ...]]
+    fixed: Mapping[str, Any]
+    options: tuple[str, ...] = ()
+
+    def check_names(self) -> None:
+        """Check that parameters have names and values.
+
+        Raises
+        ------
+        InvalidProblem
+            If one has not.
+        """
+        for name, choices in self.params.items():
+            if not choices:
+                raise InvalidProblem(f"the parameter {name} has no values")
+        for name in (*self.params, *self.fixed):
+            if not NAME.fullmatch(name):
+                raise InvalidProblem(
+                    f"{name!r} is no name of a parameter: take letters, digits and _"
+                )
+            if name in self.params and name in self.fixed:
+                raise InvalidProblem(f"the parameter {name} is fixed, and has values to try too")
+
+    def launched(self, config: Mapping[str, Value]) -> tuple[str, dict[str, Any], tuple[str, ...]]:
+        """Return template, its arguments and build options of a configuration.
+
+        Raises
+        ------
+        BuildError, InvalidProblem
+            If the template does not render, or its folder cannot be an option of a build.
+        """
+        given = {**self.fixed, **config}
+        include = self._include_options(config)
+        if self.path.suffix == ".mako":
+            return str(self.path), given, (*self.options, *include)
+        macros = tuple(
+            f"-D{name}={int(value) if isinstance(value, bool) else value}"
+            for name, value in given.items()
+        )
+        return str(self.path), {}, (*self.options, *include, *macros)
+
+    def signature(self, config: Mapping[str, Value]) -> Signature:
+        """Return what the kernel says of itself.
+
+        Raises
+        ------
+        BuildError, InvalidProblem
+            If the template does not render, or has no such kernel.
+        """
+        return signature(self._rendered(config), self.kernel, self.path.name)
+
+    def included(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return the paths of all files that ``#include`` brings in, as far as they are found."""
+        given = [Path(path.strip('"')) for path in FOLDER.findall(" ".join(self.options))]
+        folders = [*given, self.path.parent]
+        found: dict[Path, None] = {}
+        waiting = [(self.path.parent, self._rendered(config))]
+        while waiting:
+            folder, text = waiting.pop(0)
+            for name in INCLUDE.findall(text):
+                places = (place.resolve() / name for place in (folder, *folders))
+                path = next((place for place in places if place.is_file()), None)
+                if path is not None and path not in found:
+                    found[path] = None
+                    waiting.append((path.parent, _read(path)))
+        return tuple(map(str, found))
+
+    def _include_options(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+        """Return options that say where included files are, and what is in them.
+
+        Neither a session nor the cache of a driver looks into them: a macro that nobody
+        uses makes a program with other contents another program.
+        """
+        if not INCLUDE.search(self._rendered(config)):
+            return ()
+        folder = str(self.path.parent)
+        if re.search(r"\s", folder):
+            raise InvalidProblem(
+                f"{self.path.name} includes files from {folder!r}, and OpenCL takes no folder "
+                "with a space in its name: rename it"
+            )
+        included = self.included(config)
+        digest = (f"-DOCLAB_INCLUDED=0x{kernel_digest(included)}",) if included else ()
+        return (f"-I{folder}", *digest)
+
+    def _rendered(self, config: Mapping[str, Value]) -> str:
+        """Return the OpenCL C of a configuration, before the preprocessor."""
+        text = _read(self.path)
+        if self.path.suffix != ".mako":
+            return text
+        given = {**self.fixed, **config}
+        known, required = declared(str(self.path))
+        missing, unknown = sorted(required - set(given)), sorted(set(given) - known)
+        if unknown and not known:
+            raise InvalidProblem(
+                f"{self.path.name} declares no parameters; its first line must be "
+                f'<%page args="{", ".join(given)}"/>'
+            )
+        parts = [f"it needs no parameter {', '.join(unknown)}"] if unknown else []
+        parts += [f"it {'also ' * bool(parts)}needs {', '.join(missing)}"] if missing else []
+        if parts:
+            raise InvalidProblem(
+                f"{self.path.name}: {', and '.join(parts)}, by its line <%page args=...>"
+            )
+        return render(str(self.path), given).text
+
+    @property
+    def first(self) -> dict[str, Value]:
+        """The first value of each parameter."""
+        return {name: values[0] for name, values in self.params.items()}
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidProblem(f"cannot read {path}: {reason}") from error

@@ -1,0 +1,223 @@
+"""What tuning found, and how far it has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.prune import Pruning
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.timeline import Slice
+from opencl_lab.ops.solver import Problem
+
+__all__ = ["Stopped", "TuneResult", "TuningProgress", "failures", "share_of_peak", "share_of_space"]
+
+Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
+
+
+def failures(evaluations: Sequence[Evaluation]) -> dict[str, int]:
+    """Return how many evaluations failed, by their status."""
+    return dict(Counter(item.status for item in evaluations if item.status != "correct"))
+
+
+def share_of_peak(task: TuningTask, milliseconds: float) -> tuple[float | None, str]:
+    """Return a time's share of the device's roofline, and why it is above 1 if it is.
+
+    None if `oclab doctor` has not run.
+    """
+    dtype = getattr(task.problem, "dtype", None)
+    doing = task.algorithm.work(task.problem), dtype, milliseconds, stored_peaks(task.device)
+    return fraction_of_peak(*doing), above_peak(*doing)
+
+
+def share_of_space(evaluated: int, pruning: Pruning) -> float | None:
+    """Return how much of a space was evaluated; None where the estimate of its size is nothing."""
+    return min(1.0, evaluated / pruning.left) if pruning.left else None
+
+
+@dataclass(frozen=True)
+class TuningProgress:
+    """How far tuning has come.
+
+    Parameters
+    ----------
+    phase : str
+        ``search``, then ``finals``.
+    evaluated : int
+        Configurations evaluated, those of earlier runs included.
+    total : int or None
+        How many there will be; None if only time decides.
+    best : Evaluation or None
+    latest : Evaluation or None
+    failures : mapping
+        How many failed, by status.
+    seconds_left, time_limit : float or None
+        None without a time limit.
+    notes : tuple of str
+        What went wrong beside the configurations.
+    per_minute : float
+        Configurations that this run has evaluated, for each minute of its search.
+    built_ahead : int
+        How many of them other processes have compiled so far, or refused.
+    share : float or None
+        How much of the space was evaluated, from 0 to 1; estimated where the space is too large
+        to be counted. None if nobody knows.
+    """
+
+    phase: Literal["search", "finals"]
+    evaluated: int
+    total: int | None
+    best: Evaluation | None
+    latest: Evaluation | None
+    failures: Mapping[str, int]
+    seconds_left: float | None
+    time_limit: float | None = None
+    notes: tuple[str, ...] = ()
+    per_minute: float = 0.0
+    built_ahead: int = 0
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What tuning found.
+
+    Parameters
+    ----------
+    task : TuningTask
+        Operation, algorithm, problem and device.
+    best : Evaluation or None
+        The winner with the times of the finals: the fastest, or the built-in configuration where
+        none is faster beyond the noise. None if nothing was correct.
+    default : Evaluation or None
+        The built-in configuration; with the times of the finals if it got there.
+    finalists : tuple of Evaluation
+        Those that were measured again, taking turns; the fastest first.
+    stable : bool
+        Whether the same one won several rounds of the finals in a row.
+    evaluations : tuple of Evaluation
+        All of this run and of earlier ones, in the order in which they were made.
+    pruning : Pruning
+        The size of the space, and what was removed before compiling.
+    stopped : str
+        ``complete``, or what ended the search: ``budget``, ``time``, ``interrupted``.
+    seconds : float
+        How long it took.
+    resumed : int
+        How many of the evaluations were in the journal.
+    restarts : int
+        Workers lost to crashes and time limits.
+    journal : Path or None
+        None if it could not be written.
+    stored : bool
+        Whether the winner is in the tuning database.
+    notes : tuple of str
+        What went wrong beside the configurations.
+    built_ahead : int
+        Configurations that other processes have compiled, or refused.
+    phases : mapping
+        Seconds that each phase has taken, all configurations together: where the time went.
+    per_minute : float
+        Configurations that this run has evaluated, for each minute of its search.
+    timeline : tuple of Slice
+        The phases again, from the beginning of the run to its end.
+    """
+
+    task: TuningTask
+    best: Evaluation | None
+    default: Evaluation | None
+    finalists: tuple[Evaluation, ...]
+    stable: bool
+    evaluations: tuple[Evaluation, ...]
+    pruning: Pruning
+    stopped: Stopped
+    seconds: float
+    journal: Path | None
+    resumed: int = 0
+    restarts: int = 0
+    stored: bool = False
+    notes: tuple[str, ...] = field(default=())
+    built_ahead: int = 0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    per_minute: float = 0.0
+    timeline: tuple[Slice, ...] = ()
+
+    def __repr__(self) -> str:
+        best = self.best
+        winner = "no winner" if best is None else f"{best.time_ms:.4g} ms by {dict(best.config)}"
+        return f"<TuneResult: {self.task.problem.title}, {len(self.evaluations)} tried, {winner}>"
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that was tuned for."""
+        return self.task.problem
+
+    @property
+    def device(self) -> Any:
+        """The device that was tuned on."""
+        return self.task.device
+
+    @property
+    def share(self) -> float | None:
+        """How much of the space was evaluated, from 0 to 1; None if nobody knows."""
+        return share_of_space(len(self.evaluations), self.pruning)
+
+    @property
+    def removed(self) -> Mapping[str, int]:
+        """How many combinations each reason removed before compiling."""
+        return self.pruning.removed
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many evaluations failed, by status."""
+        return failures(self.evaluations)
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of the built-in configuration over that of the winner."""
+        if self.best is None or self.default is None or self.default.status != "correct":
+            return None
+        return self.default.time_ms / self.best.time_ms
+
+    @property
+    def gained(self) -> bool:
+        """Whether the winner is another than the built-in configuration, and so faster."""
+        return self.best is not None and (
+            self.default is None or self.best.config != self.default.config
+        )
+
+    @property
+    def share_of_peak(self) -> float | None:
+        """The winner's share of the device's roofline."""
+        if self.best is None:
+            return None
+        return share_of_peak(self.task, self.best.time_ms)[0]
+
+    def as_row(self, evaluation: Evaluation) -> dict[str, Any]:
+        """Return an evaluation as a row of the JSON document ``oclab/1``, by kernel times."""
+        times = Times.of(evaluation.times_ms) if evaluation.times_ms else None
+        peak, note = share_of_peak(self.task, times.median) if times else (None, "")
+        row = Measurement(
+            f"opencl:{self.task.algorithm_name}",
+            "opencl",
+            self.task.algorithm_name,
+            evaluation.status,
+            evaluation.reason,
+            config=evaluation.config,
+            workers=self.device.compute_units,
+            kernel_ms=times.median if times else None,
+            kernel_times=times,
+            total_ms=times,  # for the rates; nothing else than kernels was timed
+            build_ms=evaluation.build_ms or None,
+            work=self.problem.work,
+            peak=peak,
+            peak_note=note,
+        ).as_row()
+        return {**row, "total_ms": None, "kernel_spread_ms": row["total_ms"]}

@@ -1,0 +1,266 @@
+"""The tuner's side of the worker: time limits, crashes, and a new worker after each."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from statistics import median
+from typing import Any
+
+from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.space import Config
+from opencl_lab.lab.tuning.ahead import Ahead, builders_for
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.process import (
+    BUILD_FACTOR,
+    GENEROUS,
+    GRACE,
+    HOST_SECONDS,
+    LEAST_BUILD,
+    LONGEST_ALARM,
+    Died,
+    Process,
+    failure,
+    longest_phase,
+    no_reference,
+    opening,
+)
+from opencl_lab.lab.tuning.task import TuningTask
+
+__all__ = ["Sandbox"]
+
+LEAST_RUN, RUN_FACTOR = 2.0, 10.0
+
+
+class Sandbox:
+    """Evaluates configurations of a task in a process that may die of them.
+
+    A crash, a hang, an abort or the end of memory costs that one configuration:
+    the worker is killed with all it has started, and the next one takes over.
+
+    Parameters
+    ----------
+    task : TuningTask
+    timeout : float, optional
+        Seconds for each phase of a configuration. Without it the limits are
+        generous at first; then a build may take ten times as long as usual, and
+        runs ten times as long as those of the best so far.
+    builders : int, optional
+        Processes that build ahead; by default as many as there are cores for.
+    time_limit : float, optional
+        Seconds of the whole search, of which no phase may take more than a third.
+
+    Attributes
+    ----------
+    seconds : mapping
+        How long each phase has taken, all configurations together.
+    ahead : Ahead
+
+    Raises
+    ------
+    InvalidProblem
+        If the operation cannot be sent to another process.
+    """
+
+    def __init__(
+        self,
+        task: TuningTask,
+        timeout: float | None = None,
+        builders: int | None = None,
+        time_limit: float | None = None,
+    ):
+        self._longest = longest_phase(timeout, time_limit)
+        self._timeout = None if timeout is None else self._longest
+        self._message = opening(task)
+        self._first: Config | None = None
+        if task.operation.reference_is_first:  # the worker runs it before anything is asked
+            self._first = task.algorithm.default_config(task.problem, task.device)
+        self._worker: Process | None = None
+        self._builds: list[float] = []
+        self.restarts = 0
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        count = builders_for(task.device) if builders is None else builders
+        on_cpu = task.device.kind == "cpu"
+        self.ahead = Ahead(
+            self._message, count, alternate=on_cpu, timeout=self._timeout, longest=self._longest
+        )
+
+    def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
+        """Return which of these to evaluate now: one that is built, while others are built."""
+        with self._counted("waiting for programs"):
+            return self.ahead.choose(configs, seconds, whole)
+
+    def want(self, configs: Sequence[Config]) -> None:
+        """Begin to build these, and nothing else."""
+        self.ahead.want(configs)
+
+    def complete(self, config: Config) -> bool:
+        """Return whether all check cases can be tried with no wait for builders."""
+        return self.ahead.complete(config)
+
+    @property
+    def built_ahead(self) -> int:
+        """How many configurations were built before they were asked for."""
+        return self.ahead.built
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing is built ahead any more; empty if all is well."""
+        return self.ahead.trouble
+
+    def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
+        """Check and time a configuration; None if the tuner's own time ran out meanwhile.
+
+        If the first one gives the reference and hangs, it is that one which is returned.
+        """
+        refused = self.ahead.verdict(config)
+        if refused is not None:
+            return refused
+        evaluation = self._ask("evaluate", config, best_ms, seconds)
+        if evaluation is not None:
+            self.ahead.learn(evaluation)
+        return evaluation
+
+    def prove(self, config: Config, seconds: float) -> Evaluation | None:
+        """Evaluate a configuration with all check cases."""
+        return self._ask("prove", config, math.inf, seconds)
+
+    def again(self, config: Config, seconds: float) -> Evaluation | None:
+        """Time a configuration a few times more, and check it if this worker has not yet."""
+        return self._ask("again", config, math.inf, seconds)
+
+    def refused(self) -> list[Evaluation]:
+        """Return what builders have refused, or waited for in vain."""
+        return self.ahead.refused()
+
+    def close(self) -> None:
+        """End all processes, also in the middle of a run; they have nothing to save."""
+        self._end_worker()
+        self.ahead.close()
+
+    def _end_worker(self) -> None:
+        if self._worker is not None:
+            self._worker.kill()
+            self._worker = None
+
+    @contextmanager
+    def _counted(self, what: str) -> Iterator[None]:
+        """Count the seconds that something takes."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[what] += time.monotonic() - begin
+
+    def _ask(self, do: str, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
+        begin = time.monotonic()
+        try:
+            worker = self._ready()
+        except Died as death:
+            if self._first is None:
+                raise LaunchError(f"the tuner's worker could not start: {death}") from None
+            if death.status != "timeout":
+                raise no_reference(self._first, str(death)) from None
+            return self._failed(self._first, death, begin)
+        begin = time.monotonic()
+        request = {
+            "do": do,
+            "config": dict(config),
+            "best_ms": best_ms if math.isfinite(best_ms) else None,
+            "alarm": min(3 * (self._limit("building", best_ms) + HOST_SECONDS), LONGEST_ALARM),
+        }
+        worker.send(json.dumps(request).encode() + b"\n")
+        try:
+            message = self._follow(worker, "starting", best_ms, begin + seconds)
+        except Died as death:
+            return self._failed(config, death, begin)
+        except BaseException:
+            self._end_worker()  # an answer is under way that nobody will wait for
+            raise
+        if message is None:
+            self._end_worker()
+            return None
+        evaluation = Evaluation.from_dict(message["done"])
+        if evaluation.status == "correct" and evaluation.build_ms:
+            self._builds.append(evaluation.build_ms / 1e3)
+        elif evaluation.status == "correctness" and "outside" in evaluation.reason:
+            self._end_worker()  # nobody knows what else it has overwritten
+        return evaluation
+
+    def _failed(self, config: Config, death: Died, begin: float) -> Evaluation:
+        """End the worker, and return what became of the configuration that it died of."""
+        self._end_worker()
+        spent = (time.monotonic() - begin) * 1e3
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        status: Any = death.status
+        return Evaluation(config, status, str(death), build_ms=spent, timestamp=now)
+
+    def _follow(
+        self, worker: Process, phase: str, best_ms: float = math.inf, end: float = math.inf
+    ) -> dict[str, Any] | None:
+        """Follow a worker through its phases, each with its time limit; return what it has to say.
+
+        None where the tuner's own time ends first.
+        """
+        while True:
+            limit = self._limit(phase, best_ms)
+            deadline = time.monotonic() + limit
+            try:
+                with self._counted(phase):
+                    message = worker.receive(min(deadline, end + GRACE))
+            except EOFError:
+                reason = f"the process died: {worker.last_words()}, while {phase}"
+                raise Died("runtime", reason) from None
+            if message is None:
+                if time.monotonic() < deadline:
+                    return None
+                raise Died("timeout", f"no end within {limit:.3g} s, while {phase}")
+            phase = message.get("phase", "ready")
+            if phase == "ready":
+                return message
+
+    def _limit(self, phase: str, best_ms: float) -> float:
+        """Return how many seconds a phase may take."""
+        if phase in ("preparing", "checking"):
+            return HOST_SECONDS
+        if phase == "starting":
+            return GENEROUS
+        if self._timeout is not None:
+            return self._timeout
+        usual, run = GENEROUS, RUN_FACTOR * best_ms / 1e3
+        if math.isfinite(run):
+            if phase == "timing":  # of short runs many go into one, of long ones each is one
+                usual = max(LEAST_RUN, run)
+            elif self._builds:
+                usual = run + max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
+        return min(usual, self._longest)
+
+    def _ready(self) -> Process:
+        """Return a worker that waits for requests.
+
+        Raises
+        ------
+        Died
+            If it ends, or hangs, before it does.
+        OclabError
+            That it has reported.
+        """
+        if self._worker is not None and self._worker.process.poll() is None:
+            return self._worker
+        self._end_worker()  # if it has died since its last answer, no configuration is to blame
+        self._worker = worker = Process("trial", self._message)
+        self.restarts += 1
+        try:
+            message = self._follow(worker, "preparing")
+        except BaseException:
+            self._end_worker()
+            raise
+        if message is None or "failed" in message:
+            self._end_worker()
+            raise failure(message)
+        return worker

@@ -1,0 +1,155 @@
+"""One problem with its data on the device, on which configurations are built, run and checked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.plan import check_plan
+from opencl_lab.core.space import Config
+from opencl_lab.lab.measuring.fingerprint import Fingerprints
+from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.ops.solver import Problem
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.session import session_of
+
+__all__ = ["Stage", "Wrong"]
+
+
+class Wrong(Exception):
+    """A result that is not right."""
+
+
+class Stage:
+    """One problem with its data on the device and the right results.
+
+    Parameters
+    ----------
+    task : TuningTask
+    problem : Problem
+        The timed one, or one to check with.
+    config : Config
+        Any: the arrays that go in and out are the same for all.
+    queue : pyopencl.CommandQueue
+    """
+
+    def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
+        self.task, self.problem, self.queue = task, problem, queue
+        self.inputs: Arrays = {
+            name: np.ascontiguousarray(array)
+            for name, array in task.operation.generate(problem, task.seed, **task.data).items()
+        }
+        plan = task.algorithm.plan(problem, config, task.device)
+        self._in = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("in")}
+        self._out = {b.name: Guarded(queue, b.shape, b.dtype) for b in plan.with_role("out")}
+        self._held = {name: self.inputs[name] for name in self._out if name in self.inputs}
+        self._loaded: tuple[int, ...] = ()
+        self._right: set[tuple[int, ...]] = set()
+        self.load()
+
+    @cached_property
+    def expected(self) -> Arrays:
+        """The right results, computed once."""
+        return self.task.operation.expected(self.problem, self.inputs)
+
+    def load(self) -> None:
+        """Put the inputs on the device."""
+        self._loaded = ()
+        for name, guarded in self._in.items():
+            guarded.poison()
+            guarded.set(self.inputs[name])
+
+    def build(self, config: Config) -> Executable:
+        """Plan, check the limits and build, or return what was built before."""
+        task, session = self.task, session_of(self.queue)
+
+        def plan() -> Any:
+            planned = task.algorithm.plan(self.problem, config, task.device)
+            check_plan(planned, task.device)
+            return planned
+
+        return session.executable(("tuning", task.algorithm_name, self.problem, config), plan)
+
+    def run(self, executable: Executable) -> Execution:
+        """Run once and wait."""
+        arrays = {name: guarded.array for name, guarded in self._in.items()}
+        out = {name: guarded.array for name, guarded in self._out.items()}
+        execution = execute(executable, arrays, self.queue, out)
+        self.queue.finish()
+        return execution
+
+    def poison(self) -> None:
+        """Overwrite the outputs, so that results of an earlier run cannot pass; restore others."""
+        self._loaded = self._loaded or self._prints(self._in)
+        for guarded in self._out.values():
+            guarded.poison()
+        self.restore()
+        self.queue.finish()
+
+    def restore(self) -> None:
+        """Put back what those outputs held that a run reads as well."""
+        for name, array in self._held.items():
+            self._out[name].set(array)
+
+    def check(self, compared: bool = True) -> None:
+        """Compare the outputs of the last run; raise `Wrong` if anything is not as it should.
+
+        Inputs must be as they were, and nothing written outside the arrays. Outputs that are the
+        same, bit by bit, as some that were right are right: most configurations form their sums
+        in one of a few orders. Both show in fingerprints, without fetching anything.
+
+        Parameters
+        ----------
+        compared : bool
+            Whether the outputs are looked at, too.
+        """
+        where = f"on {_sizes(self.problem)}"
+        kept = self._prints(self._in) == self._loaded
+        prints = self._prints(self._out) if compared else ()
+        if kept and prints in self._right:
+            return
+        for name, guarded in self._out.items():
+            damage = guarded.damage()
+            if damage is not None:
+                raise Wrong(f"it writes outside the array {name!r} {where}: {damage}")
+        if not kept:
+            self._look_for_damage(where)
+        if compared:
+            self._compare(where)
+            self._right.add(prints)
+
+    def _prints(self, arrays: dict[str, Guarded]) -> tuple[int, ...]:
+        """Return the fingerprint of each array with its guards."""
+        return tuple(self._fingerprints.of(guarded.buffer) for guarded in arrays.values())
+
+    @cached_property
+    def _fingerprints(self) -> Fingerprints:
+        return Fingerprints(self.queue)
+
+    def _look_for_damage(self, where: str) -> None:
+        """Say which input was written to; inputs that were loaded anew have no fingerprints yet."""
+        for name, guarded in self._in.items():
+            if guarded.damage() is not None or not _same_bits(guarded.get(), self.inputs[name]):
+                raise Wrong(f"it writes to its input {name!r} {where}")
+        self._loaded = self._prints(self._in)
+
+    def _compare(self, where: str) -> None:
+        actual = {name: guarded.get() for name, guarded in self._out.items()}
+        difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
+        if not difference.ok:
+            raise Wrong(f"wrong result {where}: {difference}")
+
+
+def _same_bits(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Return whether two arrays of one shape and type are equal as bytes, NaN included."""
+    whole = one.reshape(-1).view(np.uint8), np.ascontiguousarray(other).reshape(-1).view(np.uint8)
+    return bool(np.array_equal(*whole))
+
+
+def _sizes(problem: Problem) -> str:
+    return ", ".join(f"{name}={getattr(problem, name)}" for name in problem.sizes)

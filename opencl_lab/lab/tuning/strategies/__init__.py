@@ -1,0 +1,52 @@
+"""How to search a space: one module a strategy, each with one function.
+
+A strategy is a generator. It yields the configuration that it wants to know
+next, or several, the most wanted first, and is sent the `Evaluation` of one of
+them: the first that is built, as the others are built ahead meanwhile. Asking
+twice costs nothing, as the tuner remembers. It knows neither budgets nor
+devices, and ends when it has no more questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from random import Random
+from typing import TypeAlias
+
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.space import Config
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.strategies.exhaustive import exhaustive
+from opencl_lab.lab.tuning.strategies.local_search import local_search
+from opencl_lab.lab.tuning.strategies.model import model
+from opencl_lab.lab.tuning.strategies.random import random_search
+
+__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy"]
+
+Strategy: TypeAlias = Callable[
+    [Points, Random], Generator[Config | Sequence[Config], Evaluation, None]
+]
+
+STRATEGIES: dict[str, Strategy] = {
+    "exhaustive": exhaustive,
+    "random": random_search,
+    "local-search": local_search,
+    "model": model,
+}
+
+DEFAULT_STRATEGY = "model"
+"""It finds the best with the fewest questions on recorded runs (tests/test_tuning_recorded.py)."""
+
+
+def get_strategy(name: str) -> Strategy:
+    """Return a strategy by name.
+
+    Raises
+    ------
+    InvalidConfig
+        If there is none of that name.
+    """
+    if name not in STRATEGIES:
+        raise InvalidConfig(f"there is no strategy {name!r}; there are: {', '.join(STRATEGIES)}")
+    return STRATEGIES[name]

@@ -1,0 +1,81 @@
+"""Configurations as points of a cube, so that a model can say which are near each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.space import Config, Value
+
+__all__ = ["Features"]
+
+
+class Features:
+    """A number from 0 to 1 for each parameter and trait that varies; for words one for each value.
+
+    Parameters
+    ----------
+    configs : sequence of Config
+        Those whose values shall span the cube.
+    traits : callable, optional
+        Further numbers of a configuration, as many for each.
+    """
+
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        traits: Callable[[Config], tuple[float, ...]] = lambda config: (),
+    ):
+        self._columns: list[tuple[str, Callable[[Value], float]]] = []
+        self._rows: dict[Config, list[float]] = {}
+        self._traits = traits
+        ranges = [(min(column), max(column)) for column in zip(*map(traits, configs), strict=True)]
+        self._ranges = [(place, *ends) for place, ends in enumerate(ranges) if ends[0] < ends[1]]
+        for name in configs[0] if configs else ():
+            values = list(dict.fromkeys(config[name] for config in configs))
+            if len(values) > 1:
+                self._columns += [(name, column) for column in _columns(values)]
+
+    @property
+    def count(self) -> int:
+        """How many numbers a configuration has."""
+        return len(self._columns) + len(self._ranges)
+
+    def of(self, configs: Sequence[Config]) -> np.ndarray[Any, Any]:
+        """Return a row for each configuration."""
+        rows = [self._rows.get(config) or self._row(config) for config in configs]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), self.count)
+
+    def _row(self, config: Config) -> list[float]:
+        row = [column(config[name]) for name, column in self._columns]
+        traits = self._traits(config) if self._ranges else ()
+        row += [(traits[place] - low) / (high - low) for place, low, high in self._ranges]
+        self._rows[config] = row
+        return row
+
+
+def _columns(values: list[Value]) -> list[Callable[[Value], float]]:
+    """Return what makes numbers of a parameter's values."""
+    if any(isinstance(value, str) for value in values):
+        return [partial(_is, known) for known in values]
+    if all(type(value) is int for value in values):
+        steps = [_step(int(value)) for value in values]
+        return [partial(_between, min(steps), max(steps))]
+    return [float]
+
+
+def _is(known: Value, value: Value) -> float:
+    return float(value == known)
+
+
+def _between(low: float, high: float, value: Value) -> float:
+    return (_step(int(value)) - low) / (high - low)
+
+
+def _step(value: int) -> float:
+    """Return a size on the scale of doublings, on which sizes matter."""
+    return math.copysign(math.log2(1 + abs(value)), value)

@@ -1,0 +1,70 @@
+"""What is tuned: plain data that tuner and worker share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import LaunchError
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.operation import Operation
+from opencl_lab.ops.solver import Algorithm, Problem
+
+__all__ = ["TuningTask"]
+
+
+@dataclass(frozen=True)
+class TuningTask:
+    """One algorithm on one problem on one device.
+
+    Parameters
+    ----------
+    operation : Operation
+    algorithm_name : str
+    problem : Problem
+    device : Device
+    seed : int
+        Seed of the data.
+    data : mapping
+        Options of the operation about the data.
+    """
+
+    operation: Operation[Any]
+    algorithm_name: str
+    problem: Problem
+    device: Device
+    seed: int = 0
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def algorithm(self) -> Algorithm[Any]:
+        """The algorithm itself."""
+        return self.operation.algorithm(self.algorithm_name)
+
+    @cached_property
+    def check_problems(self) -> tuple[Problem, ...]:
+        """The same problem with small sizes that no tile divides, and other options."""
+        changes = self.operation.check_changes(self.problem)
+        changed = (replace(self.problem, **change) for change in changes)
+        return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
+
+    def here(self) -> TuningTask:
+        """Return the task with the device as this process sees it.
+
+        Raises
+        ------
+        LaunchError
+            If that is another one.
+        """
+        device = select_device(self.device.spec)
+        if device.key != self.device.key:
+            raise LaunchError(f"device {self.device.spec} is {device.key} here")
+        return replace(self, device=device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A handle of OpenCL means nothing to another process.
+        state = {name: vars(self)[name] for name in self.__dataclass_fields__}
+        return {**state, "device": replace(self.device, handle=None), "data": dict(self.data)}

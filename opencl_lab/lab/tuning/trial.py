@@ -1,0 +1,209 @@
+"""One configuration after the other on the device: built, checked, timed. Runs in the worker."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from statistics import median
+
+from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.core.space import Config
+from opencl_lab.lab.measuring.doubt import doubt, unseen
+from opencl_lab.lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.lab.tuning.stage import Stage, Wrong
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.session import default_queue
+
+__all__ = ["NEAR", "Trial"]
+
+HOPELESS = 3.0  # a first run so much slower than the best needs no second one
+NEAR = 1.3
+"""What took so many times as long as the best cannot win any more."""
+LEAST_RUNS, MOST_RUNS = 3, 25
+LONG_MS = 1000.0
+ENOUGH_MS = 100.0
+FINAL_RUNS, FINAL_MS = 10, 50.0
+
+
+class Trial:
+    """Evaluates configurations of one task.
+
+    Parameters
+    ----------
+    task : TuningTask
+    say : callable
+        Called with the name of each phase before it begins; how long each may
+        take is for the listener to decide.
+    """
+
+    def __init__(self, task: TuningTask, say: Callable[[str], None]):
+        self._task = task = task.here()
+        device = task.device
+        self._say = say
+        queue = default_queue(device, profiling=True)
+        config = task.algorithm.default_config(task.problem, device)
+        task.operation.make_reference(say)
+        say("preparing")
+        self._check_case, *self._others = (
+            Stage(task, problem, config, queue) for problem in task.check_problems
+        )
+        self._timed = Stage(task, task.problem, config, queue)
+        for stage in (self._check_case, *self._others, self._timed):
+            stage.expected  # noqa: B018  (before anything is timed, and by no limit of time)
+            stage.poison()  # what it is checked with is built here
+        self._passed = {config}  # the built-in one is what all are compared with, right or not
+
+    def prove(self, config: Config) -> Evaluation:
+        """Evaluate a configuration with all check cases."""
+        return self.evaluate(config, math.inf, whole=True)
+
+    def evaluate(self, config: Config, best_ms: float, whole: bool = False) -> Evaluation:
+        """Build, check and time a configuration.
+
+        The first run that counts is enough for a configuration that takes more
+        than three times as long as the best so far; one that may still win is
+        checked again after it was timed; and with `whole` with the other check cases, too.
+        """
+        begin = time.perf_counter()
+        build_ms = check_ms = 0.0
+        times: tuple[float, ...] = ()
+
+        def failed(status: Status, error: object) -> Evaluation:
+            return Evaluation(config, status, str(error), (), build_ms, check_ms, _now())
+
+        try:
+            self._say("building")
+            small, large = self._check_case.build(config), self._timed.build(config)
+            # Drivers such as PoCL compile when a kernel is launched for the first time.
+            self._say("launching")
+            self._check_case.poison()
+            self._check_case.run(small)
+            build_ms = _since(begin)
+            hopeless = self._gate(large, best_ms)
+            check_ms = _since(begin) - build_ms
+            times = self._time(large, best_ms, hopeless)
+            if median(times) <= NEAR * best_ms:
+                self._say("checking")
+                self._timed.check()
+            if whole:
+                self._check_others(config)
+        except BuildError as error:
+            return failed("compile", f"{error.sentence}{error.first_error}")
+        except InvalidConfig as error:
+            return failed("constraints", error)
+        except Wrong as error:
+            for stage in (self._check_case, *self._others, self._timed):
+                stage.load()
+            return failed("correctness", error)
+        except MemoryError:
+            return failed("runtime", "the host ran out of memory")
+        except Exception as error:
+            return failed("runtime", str(error) or repr(error))
+        return Evaluation(config, "correct", "", times, build_ms, check_ms, _now())
+
+    def again(self, config: Config) -> Evaluation:
+        """Time a few runs more; what this process has not checked yet is checked first."""
+        if config not in self._passed:
+            return self.prove(config)
+        try:
+            executable = self._timed.build(config)
+            self._say("timing")
+            times = self._repeat(executable, [], FINAL_RUNS, FINAL_MS)
+            self._say("checking")
+            self._timed.check()
+        except Wrong as error:
+            self._timed.load()
+            return Evaluation(config, "correctness", str(error), timestamp=_now())
+        except Exception as error:
+            return Evaluation(config, "runtime", str(error) or repr(error), timestamp=_now())
+        return Evaluation(config, "correct", "", times, timestamp=_now())
+
+    def _gate(self, large: Executable, best_ms: float) -> bool:
+        """Check the check case, which has run, then the timed one; this warms it up too.
+
+        Return whether it is so slow that its results on the timed problem were not looked at.
+        """
+        self._say("checking")
+        self._check_case.check()
+        self._say("launching")
+        self._timed.poison()
+        hopeless = self._once(large)[0] > HOPELESS * best_ms
+        self._say("checking")
+        self._timed.check(compared=not hopeless)
+        return hopeless
+
+    def _check_others(self, config: Config) -> None:
+        """Check what the gate left out: the other check cases."""
+        for stage in self._others:
+            self._say("building")
+            self._checked_run(stage, stage.build(config))
+        self._passed.add(config)
+
+    def _checked_run(self, stage: Stage, executable: Executable) -> None:
+        self._say("launching")
+        stage.poison()
+        stage.run(executable)
+        self._say("checking")
+        stage.check()
+
+    def _time(self, executable: Executable, best_ms: float, hopeless: bool) -> tuple[float, ...]:
+        """Time as often as it may be worth: what is hopeless once, what is slow a few times."""
+        self._say("timing")
+        first = self._once(executable)
+        if first[0] > HOPELESS * best_ms:
+            return first[:1]
+        if hopeless:  # in its first run alone
+            self._say("checking")
+            self._timed.check()
+            self._say("timing")
+        return self._repeat(executable, [first], MOST_RUNS, ENOUGH_MS, NEAR * best_ms)
+
+    def _repeat(
+        self,
+        executable: Executable,
+        runs: list[tuple[float, float]],
+        most: int,
+        enough_ms: float,
+        slow_ms: float = math.inf,
+    ) -> tuple[float, ...]:
+        """Run until there is enough to take the median of; what is slow every time needs less."""
+        while len(runs) < LEAST_RUNS or (
+            sum(run[0] for run in runs) < enough_ms
+            and len(runs) < most
+            and min(run[0] for run in runs) <= slow_ms
+        ):
+            runs.append(self._once(executable))
+        # A single run may have waited for the host; all of them did not.
+        kernel, host = min(run[0] for run in runs), min(run[1] for run in runs)
+        _refuse(unseen(kernel, host, len(executable.plan.launches)))
+        return tuple(run[0] for run in runs)
+
+    def _once(self, executable: Executable) -> tuple[float, float]:
+        """Return the times of one run in milliseconds, by its events and by the host's clock."""
+        self._timed.restore()
+        begin = time.perf_counter()
+        execution = self._timed.run(executable)
+        host = _since(begin)
+        if host > LONG_MS:  # the next one gets a time limit of its own
+            self._say("timing")
+        if not self._task.device.capabilities.event_timing:
+            return host, host
+        kernel = execution.kernel_ms
+        _refuse(doubt(kernel, host_ms=host))
+        return kernel, host
+
+
+def _refuse(doubted: str | None) -> None:
+    if doubted is not None:
+        raise LaunchError(doubted)
+
+
+def _since(begin: float) -> float:
+    return (time.perf_counter() - begin) * 1e3
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,1 +1,0 @@
-"""The operations: a package each, which `opencl_lab.registry` lists."""

@@ -1,0 +1,1 @@
+"""The operations: a package each, which `opencl_lab.lab.registry` lists."""

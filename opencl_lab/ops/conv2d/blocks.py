@@ -1,0 +1,63 @@
+"""The overlapping blocks that a convolution by Fourier transforms cuts its results into."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.fft.passes.factors import next_smooth
+
+__all__ = ["Blocks"]
+
+MULTIPLE = 16
+"""Sides of blocks are multiples, whose transforms have whole vectors and few radices."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How the results are cut into blocks along both axes.
+
+    Parameters
+    ----------
+    count, step, length : tuple of int
+        Along y and x: blocks, results of a block, and its values with the overlap.
+    """
+
+    count: tuple[int, int]
+    step: tuple[int, int]
+    length: tuple[int, int]
+
+    @classmethod
+    def of(cls, problem: Conv2dProblem, block: int) -> Blocks:
+        """Return blocks of about `block` values along each axis, all of the same size.
+
+        They are longer where the filter is, and shorter where the image ends before.
+        """
+        axes = []
+        for out, taps in zip(problem.result_shape[1:3], problem.filter_shape, strict=True):
+            most = max(block, next_smooth(2 * taps, MULTIPLE))
+            count = max(1, ceil_divide(out, most - taps + 1))
+            step = ceil_divide(out, count)
+            axes.append((count, step, next_smooth(step + taps - 1, MULTIPLE)))
+        counts, steps, lengths = zip(*axes, strict=True)
+        return cls(counts, steps, lengths)
+
+    def pairs(self, problem: Conv2dProblem) -> int:
+        """Return how many pairs of blocks there are in all."""
+        return ceil_divide(self.total(problem), 2)
+
+    def total(self, problem: Conv2dProblem) -> int:
+        """Return how many blocks there are in all."""
+        return math.prod(self.count) * problem.batch * problem.channels
+
+    @property
+    def points(self) -> int:
+        """Complex numbers of a pair."""
+        return math.prod(self.length)
+
+    def flops(self, problem: Conv2dProblem) -> float:
+        """Return the arithmetic of all pairs: forth and back, and a product between."""
+        each = self.points * (2 * 5 * math.log2(self.points) + 6)
+        return each * (self.pairs(problem) + 0.5)  # the filter is transformed once

@@ -1,0 +1,213 @@
+"""The algorithm of a convolution by fast Fourier transforms, for large filters: fft."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.kernels import largest_power, positive
+from opencl_lab.core.plan import Launch, Plan, Work, ceil_divide
+from opencl_lab.core.space import Config, Parameter, SearchSpace
+from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.fft_costs import cost_of, direct_operations
+from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, BlockKernels
+from opencl_lab.ops.conv2d.launch import Convolution
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.conv2d.recheck import Recheck
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.forms import TEMPLATES, default_config, planner_of
+from opencl_lab.ops.fft.passes.layout import BatchedLayout
+
+__all__ = ["FftConvolution"]
+
+COMPLEX: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.complex64),
+    "float64": np.dtype(np.complex128),
+}
+ALL_SIDES = (64, 96, 128, 192, 256, 384, 512, 1024)
+SIDES = (128, 256, 512)
+"""Of blocks whose transforms fit a cache and hardly overlap for common filters."""
+MOST_ROUNDS = 1024
+"""Launches over some pairs after the other; each takes time to prepare at the first call."""
+
+
+class FftConvolution(Convolution):
+    """Overlapping blocks, two in one complex transform, times the transform of the filter."""
+
+    name = "fft"
+    templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *TEMPLATES)
+    space = SearchSpace(
+        (
+            Parameter("BLOCK", ALL_SIDES, "values along a side"),
+            Parameter("PAIRS", (1, 2, 4, 8, 16, 32, 64, 256), "pairs of blocks in a launch"),
+            Parameter("WG_SIZE", (1, 32, 64, 128, 256), "items that share a row of a block"),
+        ),
+        (positive("BLOCK"), positive("PAIRS"), positive("WG_SIZE")),
+    )
+
+    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
+        """Need sums in floating point, and room for a pair of blocks."""
+        if problem.sum_type.kind == "i":
+            return "integer weights are summed exactly, and transforms are not exact"
+        blocks = Blocks.of(problem, min(SIDES))
+        if blocks.total(problem) >= 2**31:
+            return f"{blocks.total(problem)} blocks are more than 2^31"
+        if 2 * blocks.points * problem.sum_type.itemsize > device.max_allocation // 2:
+            return "the device has no room for blocks that hold the filter twice"
+        return super().supports(problem, device)
+
+    def too_slow(self, problem: Conv2dProblem) -> str | None:
+        """Return None: it does not form the products one by one."""
+        return None
+
+    def work(self, problem: Conv2dProblem) -> Work:
+        """Return the arithmetic of the transforms, for the blocks that need the least."""
+        if 0 in problem.result_shape:
+            return problem.work
+        flops = min(Blocks.of(problem, side).flops(problem) for side in ALL_SIDES)
+        return Work(min(flops, problem.work.flops), problem.work.bytes)
+
+    def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
+        """Return the blocks of least cost, and as many at a time as a cache holds."""
+        limit = min(device.capabilities.max_work_group, device.max_work_items[0])
+        memory = min(cost_of(device).memory, device.max_allocation)
+        configs = []
+        for side in SIDES:
+            blocks = Blocks.of(problem, side)
+            each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
+            at_once = max(1, memory // each, ceil_divide(blocks.pairs(problem), MOST_ROUNDS))
+            group = 1 if device.kind == "cpu" else largest_power(64, limit)
+            configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
+        return min(configs, key=lambda config: self.operations(problem, config, device))
+
+    @staticmethod
+    def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
+        """Return how many operations of a direct convolution take as long, about."""
+        blocks = Blocks.of(problem, config.integer("BLOCK"))
+        return direct_operations(problem, blocks, config.integer("PAIRS"), device)
+
+    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
+        """Plan the transform of the filter, then that of some pairs of blocks after the other."""
+        buffers = self._buffers(problem)
+        if 0 in problem.result_shape:
+            return Plan(tuple(buffers), ())
+        blocks, wg_size = Blocks.of(problem, config.integer("BLOCK")), config.integer("WG_SIZE")
+        recheck = Recheck.of(problem, blocks, wg_size)
+        kernels = BlockKernels(problem, blocks, recheck, wg_size, device)
+        pairs = blocks.pairs(problem)
+        at_once = min(pairs, config.integer("PAIRS"))
+        if pairs > MOST_ROUNDS * at_once:
+            raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
+        builder = PlanBuilder(COMPLEX[problem.sum_type.name], buffers)
+        _Filtering.of(builder, kernels, at_once).add()
+        return builder.finish()
+
+
+@dataclass(frozen=True)
+class _Filtering:
+    """The launches of a plan, and the memory between them.
+
+    Parameters
+    ----------
+    builder : PlanBuilder
+    kernels : BlockKernels
+    at_once : int
+        Pairs of blocks that are transformed together.
+    pairs, spectrum : tuple of str
+        Memory of blocks and of the filter, and as much again for transforms on their way.
+    marks, pixel_peak, spectrum_peak : str
+        What the recheck of doubtful pixels needs.
+    """
+
+    builder: PlanBuilder
+    kernels: BlockKernels
+    at_once: int
+    pairs: tuple[str, str]
+    spectrum: tuple[str, str]
+    marks: str
+    pixel_peak: str
+    spectrum_peak: str
+
+    @classmethod
+    def of(cls, builder: PlanBuilder, kernels: BlockKernels, at_once: int) -> _Filtering:
+        """Return one with memory for so many pairs of blocks at a time."""
+        blocks, scratch = kernels.blocks, builder.scratch
+        bits = np.dtype(f"u{kernels.problem.sum_type.itemsize}")
+        size = at_once * blocks.points
+        return cls(
+            builder,
+            kernels,
+            at_once,
+            (scratch("pairs", size), scratch("pairs", size)),
+            (scratch("filter", blocks.points), scratch("filter", blocks.points)),
+            scratch("marks", kernels.recheck.marks, np.dtype(np.uint8)),
+            scratch("pixel_peak", at_once * blocks.length[0], bits),
+            scratch("spectrum_peak", blocks.length[0], bits),
+        )
+
+    def add(self) -> None:
+        """Add all launches: the filter, some pairs of blocks after the other, the recheck."""
+        self._add_filter()
+        pairs = self.kernels.blocks.pairs(self.kernels.problem)
+        known: dict[int, list[Launch]] = {}
+        for first in range(0, pairs, self.at_once):
+            self._add_pairs(first, min(self.at_once, pairs - first), known)
+        self._launch("sum_doubtful", self.kernels.recheck.tiles, marks=self.marks)
+
+    def _launch(self, kernel: str, groups: int, **own: str | int) -> None:
+        self.builder.launches.append(self.kernels.launch(kernel, groups, **own))
+
+    def _add_filter(self) -> None:
+        spectrum, peaks = self.spectrum[0], self.spectrum_peak
+        rows = self.kernels.blocks.length[0]
+        self._launch("load_filter", rows, block=spectrum)
+        self._forward(1, *self.spectrum)
+        self._launch("find_peaks", rows, spectrum=spectrum, spectrum_peak=peaks)
+
+    def _add_pairs(self, first: int, count: int, known: dict[int, list[Launch]]) -> None:
+        """Add the filtering of `count` pairs; what `known` has of so many differs in nothing."""
+        blocks, launches = self.kernels.blocks, self.builder.launches
+        pairs: dict[str, str | int] = {
+            "pairs": self.pairs[0],
+            "pixel_peak": self.pixel_peak,
+            "first_pair": first,
+        }
+        recheck = {"marks": self.marks, "spectrum_peak": self.spectrum_peak}
+        self._launch("load_blocks", count * blocks.length[0], **pairs)
+        if count in known:
+            launches += known[count]
+        else:
+            start = len(launches)
+            self._multiply(count)
+            known[count] = launches[start:]
+        self._launch("store_blocks", count * blocks.step[0], **pairs, **recheck)
+
+    def _multiply(self, count: int) -> None:
+        """Add transforms forth, products with the spectrum of the filter, and transforms back."""
+        near, far = self.pairs
+        groups = count * self.kernels.blocks.length[0]
+        self._forward(count, near, far)
+        self._launch("multiply_spectra", groups, pairs=near, spectrum=self.spectrum[0])
+        self._backward(count, near, far)
+
+    def _forward(self, pairs: int, near: str, far: str) -> None:
+        """Add transforms along the rows and then the columns of `near`, by way of `far`."""
+        rows, columns = self.kernels.blocks.length
+        self._transform(BatchedLayout.rows(columns, pairs * rows, near, far))
+        self._transform(BatchedLayout.columns(rows, pairs, columns, far, near))
+
+    def _backward(self, pairs: int, near: str, far: str) -> None:
+        """Add transforms along the columns and then the rows: back, as parts are exchanged."""
+        rows, columns = self.kernels.blocks.length
+        self._transform(BatchedLayout.columns(rows, pairs, columns, near, far))
+        self._transform(BatchedLayout.rows(columns, pairs * rows, far, near))
+
+    def _transform(self, layout: BatchedLayout) -> None:
+        """Add transforms as they are built in for this device, not as `dft` is tuned there."""
+        device = self.kernels.device
+        config = default_config(layout.n, self.builder.real, device)
+        planner_of(config, device).transform(self.builder, layout)

@@ -1,0 +1,120 @@
+"""Launches of a convolution by Fourier transforms, before, between and after the transforms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Argument, Launch
+from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.conv2d.recheck import Recheck
+
+__all__ = ["TEMPLATE", "BlockKernels"]
+
+TEMPLATE = "conv2d/fft.cl.mako"
+IMAGE = "height width"
+FILTER = "filter_height filter_width"
+BLOCK = "rows columns"
+GRID = "blocks_y blocks_x step_y step_x"
+ARGUMENTS = {
+    "load_filter": f"weights block {FILTER} {BLOCK} scale",
+    "find_peaks": "spectrum spectrum_peak columns size",
+    "load_blocks": f"image pairs pixel_peak {IMAGE} {BLOCK} {GRID} last_row last_column "
+    "offset_y offset_x blocks first_pair cval",
+    "multiply_spectra": f"pairs spectrum {BLOCK}",
+    "store_blocks": "pairs image weights result marks pixel_peak spectrum_peak "
+    f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks first_pair "
+    "cval share hidden",
+    "sum_doubtful": f"image weights result marks {IMAGE} {FILTER} {GRID} out_height out_width "
+    "offset_y offset_x blocks cval",
+}
+"""The arguments of each kernel, in order."""
+USERS = ("image", "weights", "result")
+"""Buffers that are called as the arguments are."""
+MAXIMA = {"load_blocks": 1, "find_peaks": 1, "store_blocks": 2}
+"""Numbers whose largest a work-group finds, in local memory."""
+
+
+@dataclass(frozen=True)
+class BlockKernels:
+    """Launches over blocks, with a work-group for each row; all from one program."""
+
+    problem: Conv2dProblem
+    blocks: Blocks
+    recheck: Recheck
+    wg_size: int
+    device: Device
+
+    def launch(self, kernel: str, groups: int, **own: str | int) -> Launch:
+        """Return a launch of so many work-groups.
+
+        Parameters
+        ----------
+        kernel : str
+        groups : int
+        **own : str or int
+            Names of the buffers between launches, and ``first_pair``.
+        """
+        values: dict[str, Argument] = {name: name for name in USERS} | self.numbers
+        for name, value in own.items():
+            values[name] = np.uint32(value) if isinstance(value, int) else value
+        word = self.problem.sum_type.itemsize
+        return Launch(
+            template=TEMPLATE,
+            kernel=kernel,
+            params=self.params,
+            global_size=(groups * self.wg_size,),
+            local_size=(self.wg_size,),
+            arguments={name: values[name] for name in ARGUMENTS[kernel].split()},
+            local_bytes=MAXIMA.get(kernel, 0) * self.wg_size * word,
+        )
+
+    @cached_property
+    def params(self) -> dict[str, Any]:
+        """The template's arguments."""
+        return {
+            "PIXELS": Pixels.of(self.problem, Pass.whole(self.problem), False, self.device),
+            "CHANNELS": self.problem.channels,
+            "WG_SIZE": self.wg_size,
+            "LANES": self.recheck.lanes,
+            "ROWS": self.recheck.rows,
+        }
+
+    @cached_property
+    def numbers(self) -> dict[str, Argument]:
+        """All numbers that kernels take, by their names."""
+        problem, blocks, real = self.problem, self.blocks, self.problem.sum_type.type
+        integers = {
+            "height": problem.height,
+            "width": problem.width,
+            "filter_height": problem.filter_height,
+            "filter_width": problem.filter_width,
+            "out_height": problem.out_height,
+            "out_width": problem.out_width,
+            "last_row": problem.out_height + problem.filter_height - 2,
+            "last_column": problem.out_width + problem.filter_width - 2,
+            **_along("offset", problem.offset),
+            **_along("blocks", blocks.count),
+            **_along("step", blocks.step),
+            "rows": blocks.length[0],
+            "columns": blocks.length[1],
+        }
+        return {name: np.int32(value) for name, value in integers.items()} | {
+            "blocks": np.uint32(blocks.total(problem)),
+            "scale": real(1 / blocks.points),
+            "size": real(blocks.points),
+            "share": real(self.recheck.share),
+            "hidden": real(self.recheck.hidden),
+            "cval": value_outside(problem),
+        }
+
+
+def _along(name: str, values: tuple[int, int]) -> dict[str, int]:
+    """Return values along both axes by their names."""
+    return {f"{name}_y": values[0], f"{name}_x": values[1]}

@@ -1,0 +1,174 @@
+"""Filters: named ones, and how a filter is split into two vectors."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+
+__all__ = ["FILTERS", "MAGNITUDE", "SIGNED", "named_filter", "split"]
+
+Weights: TypeAlias = np.ndarray[Any, Any]
+
+MAGNITUDE = "sobel-magnitude"
+"""Names two filters: how steep an image is, from its derivatives along x and along y."""
+FILTERS = (
+    *("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", MAGNITUDE),
+    *("laplacian", "unsharp"),
+)
+SIGNED = ("sobel", "sobel-y", MAGNITUDE, "laplacian")
+"""Filters whose results are differences, of either sign."""
+MOST_KEPT = 1 << 16
+"""Bytes of a filter whose column and row are remembered."""
+ROUNDINGS = 8  # by which a weight may miss the outer product of two vectors
+RADIUS = 3.0  # of a Gaussian in standard deviations, where no size is given
+
+
+def _delta(size: int) -> Weights:
+    weights = np.zeros((size, size))
+    weights[size // 2, size // 2] = 1
+    return weights
+
+
+def _distances(size: int) -> Weights:
+    return np.asarray(np.arange(size) - (size - 1) / 2)
+
+
+def _gaussian(size: int, sigma: float) -> Weights:
+    line = np.exp(-((_distances(size) / sigma) ** 2) / 2)
+    return np.outer(line, line) / float(line.sum()) ** 2
+
+
+def _binomial(size: int) -> Weights:
+    return np.array([math.comb(size - 1, k) for k in range(size)], np.float64)
+
+
+def _sobel(size: int) -> Weights:
+    """Return the smoothed derivative along x: larger where it gets brighter to the right."""
+    return np.outer(_binomial(size), np.convolve(_binomial(size - 2), [-1.0, 0.0, 1.0]))
+
+
+def _laplacian(size: int, sigma: float | None) -> Weights:
+    """Return the five-point stencil, or the Laplacian of a Gaussian with a sum of zero."""
+    if size == 3 and sigma is None:
+        return np.array([[0.0, 1, 0], [1, -4, 1], [0, 1, 0]])
+    spread = _default_sigma(size) if sigma is None else sigma
+    squares = _distances(size)[:, None] ** 2 + _distances(size) ** 2
+    weights = (squares / spread**2 - 2) * _gaussian(size, spread) / spread**2
+    result: Weights = weights - weights.mean()
+    return result
+
+
+def _emboss(size: int) -> Weights:
+    """Return light from the upper left: [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]] and larger ones."""
+    slope = _distances(size)[:, None] + _distances(size)
+    slope *= 4 / slope[slope > 0].sum()
+    return slope + _delta(size)
+
+
+def _default_sigma(size: int) -> float:
+    return 0.3 * ((size - 1) / 2 - 1) + 0.8
+
+
+def named_filter(name: str, size: int | None = None, sigma: float | None = None) -> Weights:
+    """Return the weights of a named filter.
+
+    Parameters
+    ----------
+    name : str
+        One of `FILTERS`.
+    size : int, optional
+        Rows and columns; default: 3, or what `sigma` calls for.
+    sigma : float, optional
+        Standard deviation of the Gaussian in ``gaussian``, ``unsharp``, ``laplacian`` and
+        ``sharpen``; default: by the size, as OpenCV chooses it.
+
+    Returns
+    -------
+    numpy.ndarray, shape (size, size), float64
+        For correlation. ``sobel`` differentiates along x, ``sobel-y`` along y. Of
+        ``sobel-magnitude`` these are the weights along x.
+
+    Raises
+    ------
+    InvalidProblem
+        For an unknown name, or a size or sigma that makes no such filter.
+    """
+    if name not in FILTERS:
+        raise InvalidProblem(f"there is no filter {name!r}; there are: {', '.join(FILTERS)}")
+    if sigma is not None and not (math.isfinite(sigma) and sigma > 0):
+        raise InvalidProblem(f"sigma must be positive, not {sigma}")
+    smooth = name in ("gaussian", "unsharp", "laplacian", "sharpen")
+    if sigma is not None and not smooth:
+        raise InvalidProblem(f"the filter {name} has no sigma; leave it out")
+    if size is None:
+        size = 3 if sigma is None else 2 * math.ceil(RADIUS * sigma) + 1
+    if size < 1:
+        raise InvalidProblem(f"a filter has at least one weight, ksize is {size}")
+    if name not in ("box", "gaussian") and (size < 3 or size % 2 == 0):
+        raise InvalidProblem(f"the filter {name} needs an odd ksize of at least 3, not {size}")
+    if name == "box":
+        return np.full((size, size), 1 / size**2)
+    if name == "gaussian":
+        return _gaussian(size, sigma or _default_sigma(max(size, 3)))
+    if name == "unsharp":
+        return 2 * _delta(size) - _gaussian(size, sigma or _default_sigma(size))
+    if name == "sharpen":
+        return _delta(size) - _laplacian(size, sigma)
+    if name == "laplacian":
+        return _laplacian(size, sigma)
+    if name == "emboss":
+        return _emboss(size)
+    return np.ascontiguousarray(_sobel(size).T) if name == "sobel-y" else _sobel(size)
+
+
+def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | None:
+    """Return a column and a row whose outer product is `weights`, or None if there are none.
+
+    Each weight is compared for itself, so that a small one is not lost beside large ones, and
+    the sums with the column and the row keep the error bound of those with the weights.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray, shape (rows, columns)
+    dtype : numpy.dtype
+        Floating point type of the sums; a difference of a few of its roundings is none.
+
+    Returns
+    -------
+    column, row : numpy.ndarray of `dtype`
+        The row of the largest weight, and its column divided by it: sums along the rows are
+        those of a row of the filter itself, and overflow no sooner. If that weight is above 1,
+        about its square root moves from the row to the column, so that both stay in range.
+    """
+    whole = np.ascontiguousarray(weights, np.float64)
+    split = _kept_split if whole.nbytes <= MOST_KEPT else _split
+    return split(whole.tobytes(), whole.shape, dtype)
+
+
+def _split(
+    data: bytes, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> tuple[Weights, Weights] | None:
+    weights = np.frombuffer(data).reshape(shape)
+    sizes = np.abs(weights)
+    if not sizes.size or not np.isfinite(sizes).all():
+        return None
+    at_row, at_column = divmod(int(sizes.argmax()), shape[1])
+    largest = weights[at_row, at_column]
+    power = max(0, np.frexp(largest)[1] // 2)
+    with np.errstate(all="ignore"):
+        column = np.ldexp(weights[:, at_column] / (largest or 1.0), power).astype(dtype)
+        row = np.ldexp(weights[at_row], -power).astype(dtype)
+        rest = np.abs(weights - np.outer(column.astype(np.float64), row.astype(np.float64)))
+    if not (rest <= ROUNDINGS * float(np.finfo(dtype).eps) * sizes).all():
+        return None
+    for line in (column, row):
+        line.flags.writeable = False
+    return column, row
+
+
+_kept_split = lru_cache(maxsize=64)(_split)

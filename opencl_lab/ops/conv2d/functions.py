@@ -1,0 +1,166 @@
+"""The public function of the convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.conv2d.arguments import bind, result_shape
+from opencl_lab.ops.conv2d.problem import Boundary, Mode
+from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    assign,
+    direct_target,
+    is_device_array,
+    queue_for,
+    reshaped,
+    to_device,
+)
+from opencl_lab.runtime.recording import note_constants
+from opencl_lab.runtime.replay import replayed
+
+__all__ = ["conv2d"]
+
+
+@replayed("weights")
+def conv2d(
+    image: Any,
+    weights: Any,
+    *,
+    mode: Mode = "same",
+    boundary: Boundary = "constant",
+    cval: float = 0.0,
+    flip: bool = False,
+    channels_last: bool | None = None,
+    saturate: bool = True,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Correlate images with a filter, as `scipy.ndimage.correlate` does.
+
+    Parameters
+    ----------
+    image : array_like or pyopencl.array.Array, shape (..., height, width)
+        uint8, int16, uint16, float16, float32 or float64; leading dimensions are a
+        batch, any strides. With `channels_last` the shape is (..., height, width,
+        channels), as of most files, and each channel is filtered alone.
+    weights : array_like or pyopencl.array.Array, shape (rows, columns)
+        Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
+        column and a row, one-dimensional NumPy arrays whose outer product is the filter.
+        Such filters are also recognised when given whole, and are faster. With an image
+        on the device they may be on the host; on the device they must have the type in
+        which sums are made.
+    mode : str
+        ``"same"``: the result is as large as the image, the centre of the filter is
+        weight ``size // 2``, as in `scipy.ndimage`. ``"valid"``, ``"full"``: where filter
+        and image overlap wholly, or at all, as in `scipy.signal.correlate2d`.
+    boundary : str
+        What lies beyond the edges: ``"constant"`` (`cval`), ``"nearest"``,
+        ``"reflect"`` (d c b a | a b c d), ``"mirror"`` (d c b | a b c d) or ``"wrap"``.
+    cval : float
+    flip : bool
+        Turn the filter by 180 degrees: convolution, as `scipy.ndimage.convolve` and
+        `scipy.signal.convolve2d`.
+    channels_last : bool, optional
+        Whether the last dimension is that of channels. By default it is not, but an image that
+        looks so, with 3 or 4 values there and more than 4 rows and columns before them, is refused.
+    saturate : bool
+        Integer results stop at the limits of their type, as OpenCV's. If not they wrap around as
+        those of SciPy do: they are the sums modulo 2^8 or 2^16, zero for an infinity or NaN.
+    algorithm : str
+        ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be `image`. Shape and dtype of the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to filter a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        Of the kind and dtype of `image`. A device array is enqueued on the queue of
+        `image` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For an unsupported dtype, too few dimensions, channels of which `channels_last` says
+        nothing, masked arrays, an empty filter, an unknown mode or boundary, a wrong `out`, or
+        arrays that do not fit into the device's memory.
+    InvalidConfig
+        For an unknown algorithm or a configuration that the device cannot run.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+
+    Notes
+    -----
+    Sums are made in float64 for float64 images and in float32 for all others, but
+    integer images with weights of an integer dtype are summed exactly, in integers. Sums become
+    integers by rounding to the nearest (SciPy cuts the fraction off); float16 images are
+    rounded once, at the end.
+
+    The error of a result is at most that of a direct sum in any order: for n weights, about n times
+    half the machine epsilon times the sum of the magnitudes of its own products. This holds for
+    all algorithms. Filters are taken for a column times a row (``separable``) only where each
+    single weight is their product but for a few roundings. Large filters go by Fourier transforms
+    (the algorithm ``fft``) where that takes fewer operations. Their rounding is relative to the
+    largest pixels of a block of usually up to 512 x 512, so that results which would suffer, in
+    the dark beside a bright place, are summed directly. Where these are most of the image, as of
+    a dark sky with stars, ``algorithm="register"`` is up to twice as fast; pixels that are zero
+    cost little. Infinities and NaN stay under the filter.
+
+    A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
+    `scipy.ndimage` leaves out the weights that are zero.
+    """
+    given = as_array(image)
+    queue = queue_for(given, queue, device)
+    if is_device_array(weights):
+        if not is_device_array(given):
+            raise InvalidProblem(
+                "weights are on the device and the image is not; use weights.get()"
+            )
+        queue_for(weights, queue)
+    problem, inputs = bind(
+        given,
+        weights,
+        mode=mode,
+        boundary=boundary,
+        cval=cval,
+        flip=flip,
+        channels_last=channels_last,
+        saturate=saturate,
+        queue=queue,
+    )
+    if is_device_array(given):
+        inputs = {
+            name: array if is_device_array(array) else to_device(array, queue)
+            for name, array in inputs.items()
+        }
+    if not is_device_array(weights):
+        note_constants(array for name, array in inputs.items() if name != "image")
+    shape = result_shape(problem, given.shape, channels_last)
+    target = direct_target(out, shape, problem.dtype, (given, *inputs.values()))
+    run = CONV2D_SOLVER.run(
+        problem,
+        inputs,
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"result": reshaped(target, problem.result_shape, queue)},
+    )
+    result = reshaped(run.outputs["result"], shape, queue)
+    if out is None:
+        return result
+    if target is None:
+        assign(out, result, queue)
+    return out

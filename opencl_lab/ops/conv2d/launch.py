@@ -1,0 +1,110 @@
+"""What the algorithms of a convolution share: one launch of one kernel over images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import lacks_barriers, lacks_type
+from opencl_lab.core.plan import Argument, Buffer, Launch, round_up
+from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.solver import Algorithm
+
+__all__ = ["Convolution"]
+
+MANY_PRODUCTS = 1 << 37
+"""Products one by one, above which a CPU takes from many seconds to minutes."""
+GRID_LIMIT = 65_535
+"""Images in one launch: some GPUs count no more work-groups in the third dimension."""
+
+
+class Convolution(Algorithm[Conv2dProblem]):
+    """What the algorithms share."""
+
+    kernel: ClassVar[str]
+    synchronises: ClassVar[bool] = False
+
+    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
+        """Need double precision for float64, and barriers where items share tiles."""
+        reason = lacks_type(device, problem.sum_type)
+        return reason or (lacks_barriers(device) if self.synchronises else None)
+
+    def too_slow(self, problem: Conv2dProblem) -> str | None:
+        """Return why few would wait for it: the products of a large filter one by one."""
+        many = problem.products > MANY_PRODUCTS
+        return f"its {problem.products:.1e} products take long" if many else None
+
+    @staticmethod
+    def _buffers(problem: Conv2dProblem) -> list[Buffer]:
+        return [
+            Buffer("image", "in", problem.image_shape, problem.dtype),
+            Buffer("weights", "in", problem.filter_shape, problem.sum_type),
+            Buffer("result", "out", problem.result_shape, problem.dtype),
+        ]
+
+    def _launches(
+        self,
+        problem: Conv2dProblem,
+        one: Pass,
+        params: Mapping[str, Any],
+        *,
+        tile: tuple[int, int],
+        group: tuple[int, int],
+        arguments: Mapping[str, Argument],
+        constant_weights: bool,
+        device: Device,
+        local_bytes: int = 0,
+    ) -> list[Launch]:
+        """Return the launches of one pass.
+
+        Parameters
+        ----------
+        params, arguments : mapping
+            Those of the kernel alone, beside PIXELS and the arguments that all have.
+        tile, group : tuple of int
+            Rows, and values of a row, that a work-group computes; its items likewise.
+        """
+        values = one.out_size[1] * problem.channels
+        pixels = Pixels.of(problem, one, constant_weights, device)
+        outside = value_outside(problem)
+        return [
+            Launch(
+                template=self.templates[0],
+                kernel=self.kernel,
+                params={**params, "PIXELS": pixels},
+                global_size=(
+                    round_up(values, tile[1]) // tile[1] * group[1],
+                    round_up(one.out_size[0], tile[0]) // tile[0] * group[0],
+                    min(GRID_LIMIT, problem.batch - first),
+                ),
+                local_size=(group[1], group[0], 1),
+                arguments={
+                    "image": one.source,
+                    "weights": one.weights,
+                    "result": one.target,
+                    "height": np.int32(one.size[0]),
+                    "width": np.int32(one.size[1]),
+                    **arguments,
+                    "out_height": np.int32(one.out_size[0]),
+                    "out_width": np.int32(one.out_size[1]),
+                    "offset_y": np.int32(one.offset[0]),
+                    "offset_x": np.int32(one.offset[1]),
+                    **self._taps(one),
+                    "first_image": np.uint64(first),
+                    "cval": outside,
+                },
+                local_bytes=local_bytes,
+            )
+            for first in range(0, problem.batch, GRID_LIMIT)
+        ]
+
+    def _taps(self, one: Pass) -> dict[str, Argument]:
+        """Return the filter's size as arguments, for kernels that are built for any size."""
+        return {
+            "filter_height": np.int32(one.taps[0]),
+            "filter_width": np.int32(one.taps[1]),
+        }

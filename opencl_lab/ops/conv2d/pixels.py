@@ -1,0 +1,104 @@
+"""What kernels are told of images: their types and sizes, and how they go on beyond the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+
+__all__ = ["Pass", "Pixels", "value_outside"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One pass of a kernel over images: from which buffer to which, and its geometry.
+
+    Parameters
+    ----------
+    source, weights, target : str
+        Names of buffers.
+    source_type, target_type : numpy.dtype
+    size, out_size, offset, taps : tuple of int
+        Rows and columns of the images, of the results, of the first window, of the filter.
+    """
+
+    source: str
+    weights: str
+    target: str
+    source_type: np.dtype[Any]
+    target_type: np.dtype[Any]
+    size: tuple[int, int]
+    out_size: tuple[int, int]
+    offset: tuple[int, int]
+    taps: tuple[int, int]
+
+    @classmethod
+    def whole(cls, problem: Conv2dProblem) -> Pass:
+        """Return the pass that solves a problem at once."""
+        return cls(
+            "image",
+            "weights",
+            "result",
+            problem.dtype,
+            problem.dtype,
+            (problem.height, problem.width),
+            (problem.out_height, problem.out_width),
+            problem.offset,
+            problem.filter_shape,
+        )
+
+    def reaches_far(self, boundary: str) -> bool:
+        """Return whether windows reach farther beyond an edge than the image continues once."""
+        for size, out, offset, taps in zip(
+            self.size, self.out_size, self.offset, self.taps, strict=True
+        ):
+            reach = max(-offset, out + taps - 1 + offset - size)
+            if reach > size - (boundary == "mirror"):
+                return boundary not in ("constant", "nearest")
+        return False
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What ``pixels.mako`` renders for a pass; its header says what the fields mean."""
+
+    element_t: str
+    result_t: str
+    sum_t: str
+    boundary: str
+    far: bool
+    saturate: bool
+    flip: bool
+    constant_weights: bool
+
+    @classmethod
+    def of(
+        cls, problem: Conv2dProblem, one: Pass, constant_weights: bool, device: Device
+    ) -> Pixels:
+        """Return those of a pass; its weights lie in constant memory if asked for and they fit."""
+        sum_type = problem.sum_type
+        weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
+        wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
+        boundary, _ = problem.extension
+        return cls(
+            element_t=c_type(one.source_type),
+            result_t=c_type(one.target_type),
+            sum_t="uint" if wraps else c_type(sum_type),
+            boundary=boundary,
+            far=one.reaches_far(boundary),
+            saturate=problem.saturate and one.target_type.kind in "iu",
+            flip=problem.flip,
+            constant_weights=constant_weights and weights_bytes <= device.constant_memory,
+        )
+
+
+def value_outside(problem: Conv2dProblem) -> np.generic:
+    """Return the value beyond the edges, for the boundary ``constant``."""
+    with np.errstate(over="ignore"):  # beyond the type's range it is infinite there
+        value: np.generic = problem.sum_type.type(problem.extension[1])
+    return value

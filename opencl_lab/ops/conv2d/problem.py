@@ -1,0 +1,242 @@
+"""The problem of a 2D convolution: its geometry, its types, and what they cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Work
+from opencl_lab.ops.solver import Problem
+
+__all__ = [
+    "BOUNDARIES",
+    "IMAGE_TYPES",
+    "MODES",
+    "Boundary",
+    "Conv2dProblem",
+    "Mode",
+    "accumulator_for",
+]
+
+IMAGE_TYPES = ("uint8", "int16", "uint16", "float16", "float32", "float64")
+Mode: TypeAlias = Literal["same", "valid", "full"]
+Boundary: TypeAlias = Literal["constant", "nearest", "reflect", "mirror", "wrap"]
+MODES = get_args(Mode)
+BOUNDARIES = get_args(Boundary)
+FLOAT32 = np.dtype("float32")
+SIDE_LIMIT = 2**30
+"""Sides are shorter, so that coordinates of the extended image are 32-bit integers."""
+
+
+def accumulator_for(dtype: np.dtype[Any], exact: bool = False) -> np.dtype[Any]:
+    """Return the type in which products of a pixel and a weight are summed.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Type of the image.
+    exact : bool
+        Whether the weights are integers, so that integer images need no rounding.
+    """
+    if dtype == np.float64:
+        return dtype
+    return np.dtype(np.int32) if exact and dtype.kind in "iu" else FLOAT32
+
+
+def _fits(value: float, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype)
+    return float(value).is_integer() and limits.min <= value <= limits.max
+
+
+@dataclass(frozen=True)
+class Conv2dProblem(Problem):
+    """Correlate images with one filter.
+
+    The result at (y, x) is the sum over the filter of ``weights[j, i]`` times the pixel
+    at ``(y + j, x + i)`` plus `offset`, where the image is continued beyond its edges as
+    `boundary` says.
+
+    Parameters
+    ----------
+    height, width : int
+        Of each image, in pixels.
+    filter_height, filter_width : int
+    dtype : numpy.dtype
+        Type of images and results: uint8, int16, uint16, float16, float32 or float64.
+    batch : int
+        Images, one after the other in memory.
+    channels : int
+        Values of a pixel, which lie together in memory; each channel is filtered alone.
+    mode : str
+        ``same``: as large as the image, as `scipy.ndimage.correlate` (with `flip`:
+        `scipy.ndimage.convolve`); ``valid`` and ``full``: as `scipy.signal.correlate2d`
+        (`convolve2d`), so that ``valid`` exchanges image and filter where the filter is
+        the larger one.
+    boundary : str
+        What lies beyond the edges, by the names of `scipy.ndimage`.
+    cval : float
+        The value there for ``constant``.
+    flip : bool
+        Turn the filter by 180 degrees first: true convolution.
+    saturate : bool
+        Integer results stop at the limits of their type instead of wrapping around.
+    accumulator : numpy.dtype, optional
+        Type of weights and sums; default: `accumulator_for` the image.
+    separable : bool
+        Whether the filter is the outer product of two vectors, which are inputs then.
+    """
+
+    sizes = ("height", "width", "batch")
+    layout = ("filter_height", "filter_width", "dtype", "accumulator", "channels")
+
+    height: int
+    width: int
+    filter_height: int
+    filter_width: int
+    dtype: np.dtype[Any] = FLOAT32
+    batch: int = 1
+    channels: int = 1
+    mode: str = "same"
+    boundary: str = "constant"
+    cval: float = 0.0
+    flip: bool = False
+    saturate: bool = False
+    accumulator: np.dtype[Any] | None = None
+    separable: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype.name not in IMAGE_TYPES or not self.dtype.isnative:
+            raise InvalidProblem(
+                f"cannot filter images of dtype {self.dtype}; supported: {', '.join(IMAGE_TYPES)}"
+            )
+        for name, known in (("mode", MODES), ("boundary", BOUNDARIES)):
+            if getattr(self, name) not in known:
+                raise InvalidProblem(
+                    f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        self._check_sizes(*self.sizes, "channels")
+        if min(self.filter_height, self.filter_width) < 1:
+            raise InvalidProblem(
+                f"the filter needs weights, it is {self.filter_height} x {self.filter_width}"
+            )
+        sides = (self.height, self.width * self.channels, self.filter_height, self.filter_width)
+        if max(sides) >= SIDE_LIMIT:
+            raise InvalidProblem(f"a side of {max(sides)} elements is too long: 2^30 are too many")
+        if self.filter_height * self.filter_width >= 2**31:
+            raise InvalidProblem("a filter of 2^31 weights is too large")
+        if self.accumulator is None:
+            object.__setattr__(self, "accumulator", accumulator_for(self.dtype))
+        if self.sum_type.kind == "i" and not _fits(self.cval, self.sum_type):
+            raise InvalidProblem(f"cval {self.cval} is no {self.sum_type}, in which sums are made")
+        if math.isnan(self.cval):  # one NaN for all, so that equal problems are equal
+            object.__setattr__(self, "cval", math.nan)
+        self._check_mode()
+
+    def _check_mode(self) -> None:
+        if self.mode == "valid" and not self.exchanged:
+            outgrown = self.filter_height > self.height or self.filter_width > self.width
+            if outgrown:
+                raise InvalidProblem(
+                    f"the filter, {self.filter_height} x {self.filter_width}, is larger than the "
+                    f"image, {self.height} x {self.width}, in one direction only: there is no "
+                    "'valid' part; use mode='same' or 'full'"
+                )
+        if self.mode == "full" and not self.height * self.width and self.boundary != "constant":
+            raise InvalidProblem(
+                f"an image without pixels cannot be continued by {self.boundary!r}; "
+                "use boundary='constant'"
+            )
+
+    @property
+    def sum_type(self) -> np.dtype[Any]:
+        """Type of weights and sums."""
+        assert self.accumulator is not None  # set when it was made
+        return self.accumulator
+
+    @property
+    def exchanged(self) -> bool:
+        """Whether the result is that of an image moved over a filter which is larger."""
+        larger = self.filter_height >= self.height and self.filter_width >= self.width
+        return (
+            self.mode == "valid"
+            and larger
+            and (self.filter_height > self.height or self.filter_width > self.width)
+        )
+
+    @property
+    def extension(self) -> tuple[str, float]:
+        """The boundary and its value as kernels need them: zero around an exchanged image."""
+        return ("constant", 0.0) if self.exchanged else (self.boundary, self.cval)
+
+    def _along(self, size: int, taps: int) -> tuple[int, int]:
+        """Return the length of the result along an axis, and where its first window begins."""
+        if self.mode == "same":
+            return size, -((taps - 1) // 2) if self.flip else -(taps // 2)
+        if self.mode == "full":
+            return size + taps - 1, 1 - taps
+        return (taps - size + 1, size - taps) if self.exchanged else (size - taps + 1, 0)
+
+    @property
+    def out_height(self) -> int:
+        """Rows of a result."""
+        return self._along(self.height, self.filter_height)[0]
+
+    @property
+    def out_width(self) -> int:
+        """Pixels in a row of a result."""
+        return self._along(self.width, self.filter_width)[0]
+
+    @property
+    def offset(self) -> tuple[int, int]:
+        """Row and column at which the window of the first result begins; not positive."""
+        return (
+            self._along(self.height, self.filter_height)[1],
+            self._along(self.width, self.filter_width)[1],
+        )
+
+    @property
+    def image_shape(self) -> tuple[int, int, int, int]:
+        """Batch, rows, columns, channels of the images."""
+        return self.batch, self.height, self.width, self.channels
+
+    @property
+    def result_shape(self) -> tuple[int, int, int, int]:
+        """Batch, rows, columns, channels of the results."""
+        return self.batch, self.out_height, self.out_width, self.channels
+
+    @property
+    def filter_shape(self) -> tuple[int, int]:
+        """Rows and columns of the filter."""
+        return self.filter_height, self.filter_width
+
+    @property
+    def products(self) -> int:
+        """Products of a pixel and a weight in the sums as they are defined."""
+        return math.prod(self.result_shape) * self.filter_height * self.filter_width
+
+    @property
+    def title(self) -> str:
+        """The sizes of images and filter, the type of the pixels, and options that are given."""
+        images = f"{self.height:,} x {self.width:,} {self.dtype} pixels"
+        images += f" of {self.channels} channels" if self.channels != 1 else ""
+        images = images if self.batch == 1 else f"{self.batch:,} images of {images}"
+        parts = [f"{images} by {self.filter_height:,} x {self.filter_width:,} weights"]
+        parts += [f"mode {self.mode}"] * (self.mode != "same")
+        if self.boundary != "constant":
+            parts.append(f"boundary {self.boundary}")
+        elif self.cval:
+            parts.append(f"cval {self.cval:g}")
+        return ", ".join(parts + ["flipped"] * self.flip + ["saturating"] * self.saturate)
+
+    @property
+    def work(self) -> Work:
+        """A multiplication and an addition a weight; one read and one write of a pixel."""
+        results = math.prod(self.result_shape)
+        taps = self.filter_height * self.filter_width
+        each = self.filter_height + self.filter_width if self.separable else taps
+        moved = (math.prod(self.image_shape) + results) * self.dtype.itemsize
+        return Work(flops=2.0 * results * each, bytes=float(moved + taps * self.sum_type.itemsize))

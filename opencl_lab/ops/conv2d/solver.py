@@ -1,0 +1,51 @@
+"""What filters images, and which algorithm is the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import ClassVar
+
+from opencl_lab.core.device import Device
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.solver import AUTO, Homes, Solver
+
+__all__ = ["CONV2D_SOLVER", "Conv2dSolver"]
+
+MANY_TAPS = 49
+"""Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
+
+
+class Conv2dSolver(Solver[Conv2dProblem]):
+    """Correlation and convolution of images with one filter."""
+
+    name = "conv2d"
+    homes: ClassVar[Homes] = {
+        "separable": "opencl_lab.ops.conv2d.register:Separable",
+        "register": "opencl_lab.ops.conv2d.register:Register",
+        "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
+        "naive": "opencl_lab.ops.conv2d.direct:Naive",
+        "fft": "opencl_lab.ops.conv2d.fft:FftConvolution",
+    }
+
+    def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return the algorithms by the size of the filter."""
+        if problem.filter_height * problem.filter_width < MANY_TAPS:
+            return ("register",)  # two passes over memory would not save enough
+        return ("fft", *self.homes) if _fft_pays(problem, device) else self.homes
+
+
+CONV2D_SOLVER = Conv2dSolver()
+
+
+@lru_cache(maxsize=256)  # on the way of every call with a large filter
+def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
+    """Return whether transforms are probably faster than direct sums."""
+    from opencl_lab.ops.conv2d.fft import FftConvolution
+
+    fft = CONV2D_SOLVER.algorithm("fft")
+    assert isinstance(fft, FftConvolution)
+    if 0 in problem.result_shape or fft.supports(problem, device) is not None:
+        return False
+    config = fft.default_config(problem, device)
+    return fft.operations(problem, config, device) < problem.work.flops

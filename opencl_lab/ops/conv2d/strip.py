@@ -1,0 +1,137 @@
+"""The strip of the result that an item of ``conv2d_register`` has in its registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from opencl_lab.core.space import Config
+from opencl_lab.ops.conv2d.pixels import Pass
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+
+__all__ = ["Strip"]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The geometry of an item and its work-group, by which ``register.cl.mako`` is rendered.
+
+    Parameters
+    ----------
+    taps : tuple of int
+        Rows and columns of the filter.
+    channels : int
+        Values of a pixel.
+    wg_x, wg_y : int
+        Items of a work-group along a row and across rows.
+    vector_width, vectors, rows : int
+        Values of a vector, vectors beside each other, and rows of results of an item.
+    several : bool
+        Whether an item computes several blocks, one after the other.
+    unroll : int
+        Taps of a row that are written out.
+    window : bool
+        Whether the values under a vector stay in registers for all taps.
+    align : int
+        Values that are read and written at once in a window; 1 where rows are not aligned.
+    shift : int
+        Where in a piece of `align` values the window of the first result begins.
+    piece : int
+        Values that one call converts.
+    """
+
+    taps: tuple[int, int]
+    channels: int
+    wg_x: int
+    wg_y: int
+    vector_width: int
+    vectors: int
+    rows: int
+    several: bool
+    unroll: int
+    window: bool
+    align: int
+    shift: int
+    piece: int
+
+    @classmethod
+    def of(cls, problem: Conv2dProblem, one: Pass, config: Config) -> Strip:
+        """Return the strips of a pass in a configuration."""
+        number = config.integer
+        steps = number("STEPS_X"), number("STEPS_Y")
+        width, align = number("VECTOR_WIDTH"), _aligned(problem, one, config)
+        return cls(
+            taps=one.taps,
+            channels=problem.channels,
+            wg_x=number("WG_X"),
+            wg_y=number("WG_Y"),
+            vector_width=width,
+            vectors=number("VECTORS"),
+            rows=number("ROWS"),
+            # Of any number, so that images of all sizes share a program.
+            several=not config["WINDOW"] or steps != (1, 1),
+            unroll=number("UNROLL"),
+            window=bool(config["WINDOW"]),
+            align=align,
+            shift=one.offset[1] * problem.channels % align,
+            # PoCL 3.0 takes no vectors of 64 bytes in calls.
+            piece=min(width, 4 if problem.sum_type.itemsize == 8 else 8),
+        )
+
+    @property
+    def apart(self) -> int:
+        """Values from one vector of an item to the next: items' vectors alternate."""
+        return self.wg_x * self.vector_width
+
+    @property
+    def width(self) -> int:
+        """Values of a row from the first to the last of an item."""
+        return (self.vectors - 1) * self.apart + self.vector_width
+
+    @property
+    def written_out(self) -> int:
+        """Taps of a row that are added before the next values are collected."""
+        return min(self.taps[1], self.unroll)
+
+    @property
+    def strips(self) -> int:
+        """Parts of a row that an item collects at an edge; vectors beside each other share one."""
+        return 1 if self.wg_x == 1 else self.vectors
+
+    @property
+    def collected(self) -> int:
+        """Values of such a part."""
+        beside = self.vectors // self.strips
+        return beside * self.vector_width + (self.written_out - 1) * self.channels
+
+    def pairs(self, r: int) -> list[tuple[int, int]]:
+        """Return the rows of results that row `r` of the image belongs to, and of the filter."""
+        return [(o, r - o) for o in range(self.rows) if 0 <= r - o < self.taps[0]]
+
+    @property
+    def loops(self) -> bool:
+        """Whether rows of the image that belong to all rows of results go in a loop."""
+        return self.taps[0] >= self.rows and self.taps[0] > 3
+
+    @property
+    def first_rows(self) -> range:
+        """Rows of the image before these, or all, which are written out."""
+        return range(self.rows - 1 if self.loops else self.taps[0] + self.rows - 1)
+
+    @property
+    def last_rows(self) -> range:
+        """Rows of the image after these."""
+        return range(self.taps[0], self.taps[0] + self.rows - 1) if self.loops else range(0)
+
+
+def _aligned(problem: Conv2dProblem, one: Pass, config: Config) -> int:
+    """Return to how many elements rows can be aligned, if buffers are; 1: to none."""
+    types = {one.source_type, one.target_type}
+    if np.dtype(np.float16) in types:  # there are no vectors of half precision
+        return 1
+    align = min(4, max(1, 16 // max(dtype.itemsize for dtype in types)))
+    rows = (one.size[1] * problem.channels, one.out_size[1] * problem.channels)
+    whole = all(length % align == 0 for length in (*rows, config.integer("VECTOR_WIDTH")))
+    written_out = one.taps[1] <= config.integer("UNROLL")
+    return align if config["WINDOW"] and whole and written_out else 1

@@ -1,0 +1,203 @@
+"""Cosine and sine transforms along one axis, by Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Plan
+from opencl_lab.core.space import Config
+from opencl_lab.core.wording import counted
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.ops.fft.fast import FftAlgorithm
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
+from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
+from opencl_lab.ops.fft.problem import DftProblem, scale_of
+from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.ops.fft.transform import axis_of, finish, whole
+from opencl_lab.runtime.arrays import AnyArray, empty
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["CosineKind", "cosine_axis"]
+
+TEMPLATE = "dft/cosine.cl.mako"
+FFT = FftAlgorithm()
+INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
+"""Which type undoes which, but for a factor."""
+
+
+@dataclass(frozen=True)
+class CosineKind:
+    """Which cosine or sine transform it is, in the words of `scipy.fft`.
+
+    Parameters
+    ----------
+    type : int
+        1, 2, 3 or 4.
+    norm : str, optional
+        ``backward``, ``ortho`` or ``forward``.
+    orthogonalize : bool, optional
+        Default: whether the norm is ``ortho``.
+    sine, inverse : bool
+    """
+
+    type: int
+    norm: str | None
+    orthogonalize: bool | None
+    sine: bool
+    inverse: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", whole(self.type, "type"))
+        if self.type not in INVERSES:
+            raise InvalidProblem(f"type must be 1, 2, 3 or 4, not {self.type}")
+
+    @property
+    def ortho(self) -> bool:
+        """Whether the matrix is made orthogonal but for a factor."""
+        chosen = self.orthogonalize
+        return self.norm == "ortho" if chosen is None else bool(chosen)
+
+    def factor(self, n: int) -> float:
+        """Return the factor of transforms of `n` samples.
+
+        Raises
+        ------
+        InvalidProblem
+            For too few samples, or an unknown norm.
+        """
+        least = 2 if self.type == 1 and not self.sine else 1
+        if n < least:
+            raise InvalidProblem(
+                f"a {'sine' if self.sine else 'cosine'} transform of type {self.type} needs at "
+                f"least {counted(least, 'sample')}, not {n}"
+            )
+        more = 0 if self.type > 1 else 1 if self.sine else -1
+        return scale_of(2 * (n + more), self.norm, self.inverse)
+
+
+@dataclass(frozen=True)
+class _Cosine:
+    """Cosine or sine transforms of rows.
+
+    Parameters
+    ----------
+    type : int
+        1, 2, 3 or 4.
+    sine : bool
+    n, rows : int
+        Numbers of a row, and how many rows; not 0.
+    dtype : numpy.dtype
+        Complex type whose parts have the type of the numbers.
+    factor : float
+        Of the results.
+    ortho : bool
+        Whether the ends are weighed so that the matrix is orthogonal but for a factor.
+    """
+
+    type: int
+    sine: bool
+    n: int
+    rows: int
+    dtype: np.dtype[Any]
+    factor: float
+    ortho: bool
+
+    @property
+    def padded(self) -> bool:
+        """Whether it is the odd frequencies of a row of twice the length."""
+        return self.type == 4 and self.n % 2 == 1
+
+    @property
+    def fourier(self) -> DftProblem:
+        """The transforms that they go by."""
+        n, dtype, rows, factor = self.n, self.dtype, self.rows, self.factor
+        if self.type == 1:
+            n = 2 * (n + 1 if self.sine else n - 1)
+        elif self.type == 2 or self.padded:
+            n, factor = n * (2 if self.padded else 1), 2 * factor
+        elif self.type == 4:
+            return DftProblem(n // 2, dtype, rows, scale=2 * factor)
+        kind = "c2r" if self.type == 3 else "r2c"
+        return DftProblem(n, dtype, rows, scale=factor, kind=kind)
+
+    def plan(self, config: Config, device: Device) -> Plan:
+        """Plan what is done before, the Fourier transforms, and what is done after."""
+        n, rows, fourier = self.n, self.rows, self.fourier
+        real = fourier.real
+        builder = PlanBuilder(self.dtype)
+        builder.add("signal", "in", (rows, n), real)
+        builder.add("result", "out", (rows, n), real)
+        sources, targets = (shape[1] for shape, _ in (fourier.signal, fourier.spectrum))
+        numbers = builder.scratch("numbers", sources * rows, fourier.signal[1])
+        spectrum = builder.scratch("numbers", targets * rows, fourier.spectrum[1])
+        # Results of type 1 are part of a spectrum, and those by odd frequencies are in pairs.
+        points = n if self.type == 1 else (n + 1) // 2 if self.padded else targets
+        roots: Arguments = {}
+        if self.type > 1:
+            first, step, order = (0, 1, 4 * n) if self.type < 4 else (1, 8, 16 * n)
+            if self.padded:
+                first, step, order = 1, 2, 8 * n
+            count = sources if self.type == 3 else points
+            made = (count, step, order, self.dtype, first)
+            roots = {
+                "twiddles": builder.table("twiddles", count, self.dtype, strided_twiddles, *made)
+            }
+        early = self.type == 3 or fourier.kind == "c2c"
+        late = self.type in (2, 4)
+        root = math.sqrt(2) if self.ortho else 1.0
+
+        def kernel(name: str, points: int, ends: Arguments, turned: bool, weight: float) -> None:
+            arguments: Arguments = {
+                **ends, **(roots if turned else {}), "n": n, "points": points,
+                "weight": real.type(weight),
+            }  # fmt: skip
+            over_rows(
+                builder, device, (TEMPLATE, name), points, rows, arguments,
+                TYPE=self.type, SINE=self.sine, PADDED=self.padded,
+            )  # fmt: skip
+
+        kernel("before", sources, {"signal": "signal", "numbers": numbers}, early, root)
+        FFT.add(builder, fourier, numbers, spectrum, config, device)
+        kernel("after", points, {"numbers": spectrum, "result": "result"}, late, 1 / root)
+        return builder.finish()
+
+
+def cosine_axis(
+    array: AnyArray,
+    real: np.dtype[Any],
+    n: int | None,
+    axis: int,
+    kind: CosineKind,
+    queue: Any,
+    out: AnyArray | None = None,
+) -> AnyArray:
+    """Transform real numbers in float32 or float64, `real`, along one axis, to length `n`."""
+    axis = axis_of(array, axis)
+    n = array.shape[axis] if n is None else whole(n, "n")
+    factor = kind.factor(n)
+    rows = Rows.of(array, axis, queue, length=n, dtype=real)
+    if not rows.data.size:
+        return finish(empty(rows.data, rows.shape, real, queue), out, queue)
+    dtype = np.result_type(real, np.complex64)
+    type = INVERSES[kind.type] if kind.inverse else kind.type
+    problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
+    queue = default_queue(select_device()) if queue is None else queue
+    session = session_of(queue)
+    fourier = problem.fourier
+    config = DFT_SOLVER.choose(fourier, session.device, FFT.name).configure(fourier, session.device)
+    executable = session.executable(
+        ("cosine", problem, config), lambda: problem.plan(config, session.device)
+    )
+    target = rows.target(out, real)
+    given = {} if target is None else {"result": target}
+    result = execute(executable, {"signal": rows.data}, queue, given).outputs["result"]
+    return rows.restore(result, out, queue)

@@ -1,0 +1,87 @@
+"""The algorithm `fft`: fast transforms of every length."""
+
+from __future__ import annotations
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import lacks_type
+from opencl_lab.core.plan import Plan
+from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.fft.passes.bluestein import any_length
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.forms import (
+    LOCAL_MEMORY_PARAMETERS,
+    SPACE,
+    TEMPLATES,
+    VECTOR_PARAMETERS,
+    default_config,
+    planner_of,
+)
+from opencl_lab.ops.fft.passes.fusion import can_fuse
+from opencl_lab.ops.fft.passes.layout import BatchedLayout
+from opencl_lab.ops.fft.passes.real_transforms import c2r, r2c
+from opencl_lab.ops.fft.problem import DftProblem, builder_of
+from opencl_lab.ops.solver import Algorithm
+
+__all__ = ["FftAlgorithm"]
+
+
+class FftAlgorithm(Algorithm[DftProblem]):
+    """Stockham passes of small radices; four steps for long and Bluestein for other lengths."""
+
+    name = "fft"
+    templates = TEMPLATES
+    space = SPACE
+
+    def supports(self, problem: DftProblem, device: Device) -> str | None:
+        """Need double precision for complex128."""
+        return lacks_type(device, problem.dtype)
+
+    def default_config(self, problem: DftProblem, device: Device) -> Config:
+        """Return vectors for CPUs, groups with local memory for others."""
+        packed = problem.kind != "c2c" and problem.n % 2 == 0  # pairs are one complex number
+        return default_config(problem.n // 2 if packed else problem.n, problem.real, device)
+
+    def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
+        """Return the parameters of the form that suits the device, where they matter."""
+        default = self.default_config(problem, device)
+        vector = default["FORM"] == "vector"
+        idle = {"FORM", "LOCAL_LIMIT", *(LOCAL_MEMORY_PARAMETERS if vector else VECTOR_PARAMETERS)}
+        if not vector:
+            launches = self.plan(problem, default, device).launches
+            steps = [step for launch in launches for step in launch.params.get("STEPS", ())]
+            alone = not any(step.step_twiddle_bits for step in steps)
+            idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
+            idle |= set() if len(steps) == 2 and can_fuse(device) and not alone else {"FUSED"}
+            idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
+        elif problem.inner > 1:
+            idle.add("SPLIT")
+        return self.space.narrowed({name: default[name] for name in idle})
+
+    def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
+        """Plan the launches of a transform, and of what is made ready for it."""
+        builder = builder_of(problem)
+        if problem.n * problem.count:
+            self.add(builder, problem, "signal", "spectrum", config, device)
+        return builder.finish()
+
+    def add(
+        self,
+        builder: PlanBuilder,
+        problem: DftProblem,
+        source: str,
+        target: str,
+        config: Config,
+        device: Device,
+    ) -> None:
+        """Add the launches of a transform, which is not empty, from one buffer to another."""
+        planner = planner_of(config, device)
+        n, batch, inner = problem.n, problem.batch, problem.inner
+        if problem.kind != "c2c":
+            real = r2c if problem.kind == "r2c" else c2r
+            real(planner, builder, n, batch, source, target, problem.scale)
+            return
+        if inner == 1:
+            layout = BatchedLayout.rows(n, batch, source, target)
+        else:
+            layout = BatchedLayout.columns(n, batch, inner, source, target)
+        any_length(planner, builder, layout, problem.inverse, problem.scale)

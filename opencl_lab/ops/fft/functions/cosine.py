@@ -1,0 +1,303 @@
+"""Discrete cosine and sine transforms of types 1 to 4, with the signatures of `scipy.fft`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.fft.cosine import CosineKind, cosine_axis
+from opencl_lab.ops.fft.passes.builder import real_dtype
+from opencl_lab.ops.fft.problem import Norm
+from opencl_lab.ops.fft.transform import (
+    axes_and_lengths,
+    axis_of,
+    complex_type,
+    converted,
+    finish,
+    prepared,
+)
+from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, empty
+from opencl_lab.runtime.replay import replayed
+
+__all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
+
+Axes = int | Sequence[int] | None
+
+
+@replayed()
+def dct(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Return the discrete cosine transform along one axis; see `scipy.fft.dct`.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+        Any shape, any strides. It is not changed. The real and the imaginary parts of complex
+        numbers are transformed alike.
+    type : {1, 2, 3, 4}
+        Type 1 needs two samples.
+    n : int, optional
+        Length of the axis: longer ones are cut, shorter ones get zeros.
+    axis : int
+    norm : {"backward", "ortho", "forward"}, optional
+    overwrite_x, workers
+        Permission to use the memory of `x`, and how many threads: no use to a device.
+    orthogonalize : bool, optional
+        Whether the matrix of the transform is made orthogonal but for a factor; by default
+        that of ``norm="ortho"`` is. Heeded for complex numbers, too.
+    out : array, optional
+        Receives the result; of its shape and dtype.
+    queue : pyopencl.CommandQueue, optional
+        Where to transform a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        float32 for float16 and float32, else float64; complex64 or complex128 for complex
+        numbers. A device array is enqueued on the queue of `x` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For values that are no numbers, no such type, too few samples, an axis out of bounds, an
+        unknown norm, or a wrong `out`.
+    InvalidConfig
+        For double precision on a device without it.
+
+    Notes
+    -----
+    By Fourier transforms: of as many real numbers for types 2 and 3 (J. Makhoul, "A fast cosine
+    transform in one and two dimensions", 1980), of twice as many real ones for type 1, of
+    half as many complex ones for type 4 of even length, and as many of odd length.
+    """
+    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=False)
+    return _one(x, n, axis, kind, out, queue, device)
+
+
+@replayed()
+def idct(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Undo `dct` of the same type; see `scipy.fft.idct`. Parameters are those of `dct`."""
+    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=True)
+    return _one(x, n, axis, kind, out, queue, device)
+
+
+@replayed()
+def dst(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Return the discrete sine transform along one axis; see `scipy.fft.dst`.
+
+    Parameters are those of `dct`; type 1 takes a single sample, too.
+    """
+    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=False)
+    return _one(x, n, axis, kind, out, queue, device)
+
+
+@replayed()
+def idst(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Undo `dst` of the same type; see `scipy.fft.idst`. Parameters are those of `dst`."""
+    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=True)
+    return _one(x, n, axis, kind, out, queue, device)
+
+
+@replayed()
+def dctn(
+    x: Any,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Return the discrete cosine transform along several axes; see `scipy.fft.dctn`.
+
+    Parameters
+    ----------
+    x, type, norm, overwrite_x, workers, orthogonalize, out, queue, device
+        As for `dct`.
+    s : int or sequence of int, optional
+        Length of each axis, -1 for its own; the default is that of all.
+    axes : int or sequence of int, optional
+        Default: the last ``len(s)``, or all.
+    """
+    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=False)
+    return _several(x, s, axes, kind, out, queue, device)
+
+
+@replayed()
+def idctn(
+    x: Any,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Undo `dctn` of the same type; see `scipy.fft.idctn`. Parameters are those of `dctn`."""
+    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=True)
+    return _several(x, s, axes, kind, out, queue, device)
+
+
+@replayed()
+def dstn(
+    x: Any,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Return the discrete sine transform along several axes; see `scipy.fft.dstn`.
+
+    Parameters are those of `dctn`.
+    """
+    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=False)
+    return _several(x, s, axes, kind, out, queue, device)
+
+
+@replayed()
+def idstn(
+    x: Any,
+    type: int = 2,
+    s: Axes = None,
+    axes: Axes = None,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Undo `dstn` of the same type; see `scipy.fft.idstn`. Parameters are those of `dstn`."""
+    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=True)
+    return _several(x, s, axes, kind, out, queue, device)
+
+
+def _one(
+    x: Any,
+    n: int | None,
+    axis: int,
+    kind: CosineKind,
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
+) -> AnyArray:
+    array, queue = prepared(x, queue, device)
+    return _along(array, [(axis_of(array, axis), n)], kind, out, queue)
+
+
+def _several(
+    x: Any,
+    s: Axes,
+    axes: Axes,
+    kind: CosineKind,
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
+) -> AnyArray:
+    array, queue = prepared(x, queue, device)
+    s, axes = ((v,) if isinstance(v, (int, np.integer)) else v for v in (s, axes))
+    order, lengths = axes_and_lengths(array, s, axes)
+    return _along(array, list(zip(order, lengths, strict=True)), kind, out, queue)
+
+
+def _along(
+    array: AnyArray,
+    axes: list[tuple[int, int | None]],
+    kind: CosineKind,
+    out: AnyArray | None,
+    queue: Any,
+) -> AnyArray:
+    """Transform along axes, counted from the front and each with its length, the last one first."""
+    dtype = complex_type(array)
+    real, wide = real_dtype(dtype), array.dtype.kind == "c"
+    if not axes:
+        return finish(copied(array, queue, dtype=dtype if wide else real), out, queue)
+    if wide:  # pairs of real numbers, along one axis more
+        array = contiguous(converted(array, dtype), queue)
+        array = _viewed(array, real, (*array.shape, 2), queue)
+    outs = [None] * (len(axes) - 1) + [None if wide else out]  # for the last transform
+    for (axis, length), target in zip(reversed(axes), outs, strict=True):
+        array = cosine_axis(array, real, length, axis, kind, queue, target)
+    if not wide:
+        return array
+    return finish(_viewed(array, dtype, array.shape[:-1], queue), out, queue)
+
+
+def _viewed(array: AnyArray, dtype: np.dtype[Any], shape: tuple[int, ...], queue: Any) -> AnyArray:
+    """Return the memory of a contiguous array as numbers of another type."""
+    return array.view(dtype).reshape(shape) if array.size else empty(array, shape, dtype, queue)

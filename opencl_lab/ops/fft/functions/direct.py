@@ -1,0 +1,108 @@
+"""The public function of the direct transform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.fft.problem import DftProblem, Norm, complex_dtype, scale_of
+from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT
+from opencl_lab.ops.fft.transform import (
+    axis_of,
+    complex_type,
+    prepared,
+    real_type,
+    whole_spectrum,
+)
+from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.rows import Rows
+
+__all__ = ["dft"]
+
+
+@replayed()
+def dft(
+    x: Any,
+    *,
+    inverse: bool = False,
+    norm: Norm = "backward",
+    axis: int = -1,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Transform by the definition, a sum of n products for each of n frequencies.
+
+    ``X[k] = sum over j of x[j] exp(-2 pi i j k / n)``, in O(n^2); `opencl_lab.fft`
+    has the fast transforms. Powers of the root are reduced modulo n exactly, so that
+    single precision loses nothing at large n.
+
+    Real signals are summed as such, for the frequencies up to n / 2, which the others mirror.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+        Any shape, any strides, real or complex. It is not changed. float16 goes to the
+        device as it is stored, and device arrays of other types are converted there.
+    inverse : bool
+        Transform back: the sign of the exponent is positive.
+    norm : str, optional
+        As in `numpy.fft`: ``"backward"`` scales the inverse by 1/n, ``"forward"``
+        the other direction, ``"ortho"`` both by its square root.
+    axis : int
+        Axis to transform along.
+    algorithm : str
+        ``"auto"``, the fastest that follows the definition (`direct-tiled`, for many short rows
+        `direct-gemm`), or the name of an algorithm of the operation ``dft``. To `compare`, to
+        `tune` and to the command line, ``"auto"`` is the fastest of all, mostly `fft`.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be `x` itself. Same shape and dtype as the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to transform a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        complex64 for float16, float32 and complex64, else complex128, for integers too; of the
+        shape of `x`. A device array is enqueued on the queue of `x` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For values that are no numbers, an axis out of bounds, an unknown norm, a
+        wrong `out`, or an array that does not fit into the device's memory.
+    InvalidConfig
+        For an unknown algorithm, a configuration that the device cannot run, or
+        double precision on a device without it.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+    """
+    array, queue = prepared(x, queue, device)
+    real = array.dtype.kind != "c"
+    dtype = real_type(array) if real else complex_type(array)
+    rows = Rows.of(array, axis_of(array, axis), queue, dtype=dtype)
+    n = rows.length
+    target = rows.target(out, complex_dtype(dtype))
+    forward = real or not inverse  # of a real signal, the inverse is the conjugate
+    problem = DftProblem.of(n, dtype, rows.count, not forward, scale_of(n, norm, inverse))
+    shape, _ = problem.signal
+    run = DFT_SOLVER.run(
+        problem,
+        {"signal": rows.data.reshape(shape) if rows.data.size else rows.data},
+        algorithm=DIRECT if algorithm == "auto" else algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None or real else {"spectrum": target.reshape(shape)},
+    )
+    result = run.outputs["spectrum"].reshape(rows.count, problem.bins)
+    if real:
+        result = whole_spectrum(result, n, inverse, target, queue)
+    return rows.restore(result, out, queue)

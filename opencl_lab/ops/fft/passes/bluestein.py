@@ -1,0 +1,85 @@
+"""Transforms of every length: those with large prime factors become convolutions.
+
+With the chirp w[j] = exp(-pi i j^2 / n), j k = (j^2 + k^2 - (k - j)^2) / 2 turns the transform of
+n points x into
+
+    X[k] = w[k] * sum over j of (x[j] w[j]) * conj(w)[k - j],
+
+a convolution, done by two transforms of a smooth length m >= 2n - 1 and a product between them.
+Of n = 1,009 points, a prime, m = 2,048: `convolution_length` takes the least length of factors
+2, 3 and 5 that is a multiple of 64.
+
+Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
+transform", 1970.
+"""
+
+from __future__ import annotations
+
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
+from opencl_lab.ops.fft.passes.layout import BatchedLayout
+from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
+from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum
+
+__all__ = ["BLUESTEIN", "any_length"]
+
+BLUESTEIN = "fourier/bluestein.cl.mako"
+
+
+def any_length(
+    planner: Planner,
+    builder: PlanBuilder,
+    layout: BatchedLayout,
+    inverse: bool = False,
+    scale: float = 1.0,
+    halved: bool = False,
+) -> None:
+    """Add transforms of any length; the parameters are those of `Planner.transform`.
+
+    A smooth length is the planner's. For every other one it may have a convolution in one launch;
+    else there are launches before, between and after two of its transforms.
+    """
+    if is_smooth(layout.n):
+        planner.transform(builder, layout, inverse, scale, halved)
+        return
+    m = convolution_length(layout.n)
+    if not planner.convolution(builder, layout, m, inverse, scale, halved):
+        _by_convolution(planner, builder, layout, m, inverse, scale, halved)
+
+
+def _by_convolution(
+    planner: Planner,
+    builder: PlanBuilder,
+    layout: BatchedLayout,
+    m: int,
+    inverse: bool,
+    scale: float,
+    halved: bool,
+) -> None:
+    """Add five launches: ``chirp_in``, transform, ``chirp_multiply``, transform, ``chirp_out``."""
+    n, count, device = layout.n, layout.count, planner.device
+    rows, other = builder.scratch("rows", m * count), builder.scratch("rows", m * count)
+    wave = builder.table("chirp", n, builder.dtype, chirp, n, inverse, builder.dtype)
+    spectrum = builder.table(
+        "chirp_spectrum", m, builder.dtype, chirp_spectrum, n, m, inverse, builder.dtype
+    )
+    sizes: Arguments = {"chirp": wave, "n": n, "m": m, "lanes": layout.lanes}
+    over_rows(
+        builder, device, (BLUESTEIN, "chirp_in"), m, count,
+        {"source": layout.source, "rows": rows, **sizes, **layout.source_strides._asdict()},
+    )  # fmt: skip
+    planner.transform(builder, BatchedLayout.rows(m, count, rows, other), halved=halved)
+    over_rows(
+        builder, device, (BLUESTEIN, "chirp_multiply"), m, count,
+        {"rows": other, "chirp_spectrum": spectrum, "m": m},
+    )  # fmt: skip
+    # The inverse, by the same program, as ``chirp_multiply`` and ``chirp_out`` swap the parts.
+    planner.transform(builder, BatchedLayout.rows(m, count, other, rows))
+    over_rows(
+        builder, device, (BLUESTEIN, "chirp_out"), n, count,
+        {
+            "rows": rows, "target": layout.target, **sizes, **layout.target_strides._asdict(),
+            "scale": builder.real.type(scale),
+        },
+    )  # fmt: skip

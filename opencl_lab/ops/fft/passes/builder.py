@@ -1,0 +1,137 @@
+"""A plan under construction: buffers, tables and launches, one after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from opencl_lab.core.kernels import index_type, real_type
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, Role, Table
+
+__all__ = ["PlanBuilder", "PlannedStep", "arguments_of", "real_dtype"]
+
+StepT = TypeVar("StepT")
+
+
+def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of the real and the imaginary part of a complex type."""
+    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+
+
+@dataclass
+class PlanBuilder:
+    """Buffers and launches of a plan that grows.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        complex64 or complex128: of the transforms.
+    buffers : list of Buffer
+    launches : list of Launch
+    """
+
+    dtype: np.dtype[Any]
+    buffers: list[Buffer] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
+
+    @property
+    def real(self) -> np.dtype[Any]:
+        """Type of a real number."""
+        return real_dtype(self.dtype)
+
+    @property
+    def real_t(self) -> str:
+        """OpenCL C type of a real number."""
+        return real_type(self.dtype)
+
+    def buffer(self, name: str) -> Buffer:
+        """Return the buffer of a name."""
+        return next(buffer for buffer in self.buffers if buffer.name == name)
+
+    def add(
+        self, name: str, role: Role, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None
+    ) -> str:
+        """Add memory of the user, of complex numbers unless told otherwise; return its name."""
+        self.buffers.append(Buffer(name, role, shape, dtype or self.dtype))
+        return name
+
+    def scratch(self, name: str, elements: int, dtype: np.dtype[Any] | None = None) -> str:
+        """Add scratch memory, of complex numbers unless told otherwise; return its name."""
+        return self.add(self._unique(name), "scratch", (elements,), dtype)
+
+    def zeros(self, name: str, elements: int) -> str:
+        """Add words that are zero at each launch, which leaves them so; return their name."""
+        return self.add(self._unique(name), "zeros", (elements,), np.dtype(np.uint32))
+
+    def table(
+        self,
+        name: str,
+        elements: int,
+        dtype: np.dtype[Any],
+        function: Callable[..., np.ndarray[Any, Any]],
+        *arguments: Hashable,
+    ) -> str:
+        """Add a table of the host, unless it is there; return its name."""
+        table = Table(function, arguments)
+        for known in self.buffers:
+            if known.table == table:
+                return known.name
+        self.buffers.append(Buffer(self._unique(name), "table", (elements,), dtype, table))
+        return self.buffers[-1].name
+
+    def _unique(self, name: str) -> str:
+        return f"{name}_{len(self.buffers)}"
+
+    def is_unaligned(self, name: str) -> bool:
+        """Return whether a buffer of real numbers serves as one of complex numbers.
+
+        A user's array of reals is aligned to one of them and not to two.
+        """
+        return self.buffer(name).dtype.kind != "c"
+
+    def elements(self, name: str) -> int:
+        """Return how many elements a buffer has."""
+        return math.prod(self.buffer(name).shape)
+
+    def index(self, *elements: int) -> Any:
+        """Return the type that counts so many elements."""
+        return index_type(max(elements))
+
+    def finish(self) -> Plan:
+        """Return the plan."""
+        return Plan(tuple(self.buffers), tuple(self.launches))
+
+
+@dataclass(frozen=True)
+class PlannedStep(Generic[StepT]):
+    """One step of a launch: what its template emits, and what the kernel is given for it.
+
+    Parameters
+    ----------
+    step : VectorStep or LocalStep
+        What the template emits.
+    tasks : int
+        In how many parts it is done: tasks that single items do, or work-groups.
+    index : type
+        NumPy type that counts the elements of the arrays.
+    arguments : dict
+        Of the kernel by name, without the number of the step.
+    """
+
+    step: StepT
+    tasks: int
+    index: Any
+    arguments: dict[str, Argument]
+
+
+def arguments_of(steps: Sequence[PlannedStep[Any]]) -> dict[str, Argument]:
+    """Return the arguments of a launch of some steps, whose names end with 0, 1, ..: the step."""
+    return {
+        f"{name}_{number}": argument
+        for number, step in enumerate(steps)
+        for name, argument in step.arguments.items()
+    }

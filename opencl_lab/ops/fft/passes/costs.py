@@ -1,0 +1,187 @@
+"""What transforms are likely to cost on a CPU: how a plan is chosen before any is run.
+
+An estimate counts what a launch does with each point, in nanoseconds of one compute unit whose
+vectors have 32 bytes::
+
+    a point of one step  =   for each pass:  arithmetic of its butterflies      FLOP
+                                           + reading and writing, from the
+                                             cache that holds a task's arrays   MOVE * LEVELS
+                           + rows that are transposed on the way in or out      TRANSPOSE
+                           + columns of a matrix, in or out                     STRIDED
+                           + a second step's twiddle factors                    STEP_TWIDDLE
+
+The time is that of the unit with the most tasks; lanes without a transform cost as much as others.
+The coefficients are fits to a few measured transforms on two cores; they need to order
+plans, not to foretell times. The tuning database overrides the choice (``SPLIT``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.fft.passes.factors import pairs_of, radices_of
+
+__all__ = ["LAUNCH", "CostModel", "StepCost", "best_split", "worth_fetching"]
+
+LAUNCH = 12_000.0
+"""Nanoseconds of a launch before and after its units work."""
+MEETING = 2_000.0
+"""Nanoseconds in which the units of a fused launch go on to its second step."""
+FLOP = 0.013
+"""Nanoseconds of one operation of a butterfly on one point, in single precision."""
+MOVE = 0.10
+"""Reading and writing a point in a pass, in the level-1 cache."""
+LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
+"""Pairs: for a task's arrays of up to so many bytes, a move costs so many times `MOVE`. For larger
+ones it is `FAR` times."""
+FAR = 6.0
+CACHED = 2 << 20
+"""Bytes of what a launch reads and writes that a unit may find in its caches."""
+STEP_TWIDDLE = 0.3
+"""Multiplying a point by the twiddle factor between two steps, in the passes of the second."""
+TRANSPOSE = 0.45
+"""Turning rows into columns in registers, on the way in or out."""
+STRIDED = 0.1
+"""Reading or writing columns of a matrix instead of rows."""
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """What the cost of a step depends on.
+
+    Parameters
+    ----------
+    n : int
+        Points of a transform.
+    count : int
+        Transforms.
+    radices : tuple of int
+        Of the passes.
+    over_points : bool
+        Whether lanes are points of one transform, and not several transforms.
+    block : int
+        Vectors side by side.
+    step_twiddles : bool
+        Whether the passes also multiply by the twiddle factors between the steps.
+    transposed, strided : int
+        How many of input and output (0 to 2) are rows that are transposed into vectors over the
+        batch, and how many are columns of a matrix.
+    """
+
+    n: int
+    count: int
+    radices: tuple[int, ...]
+    over_points: bool = False
+    block: int = 1
+    step_twiddles: bool = False
+    transposed: int = 0
+    strided: int = 0
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """What costs depend on besides the transforms: configuration and device.
+
+    Parameters
+    ----------
+    width : int
+        Lanes of a vector.
+    block : int
+        Vectors of columns side by side.
+    max_radix : int
+        Largest composite radix.
+    word : int
+        Bytes of a real number.
+    units : int
+        Compute units.
+    fused : bool
+        Whether one launch does both steps of a transform.
+    """
+
+    width: int
+    block: int
+    max_radix: int
+    word: int
+    units: int
+    fused: bool
+
+    def nanoseconds(self, step: StepCost) -> float:
+        """Return the estimated time of a launch of one step."""
+        lanes = 1 if step.over_points else self.width
+        tasks = ceil_divide(step.count, lanes)
+        points = step.n * lanes * ceil_divide(tasks, self.units)
+        held = 2 * step.n * lanes * (step.block + 1) * self.word  # the arrays of a task
+        move = MOVE * next((factor for limit, factor in LEVELS if held <= limit), FAR)
+        each = sum(FLOP * _operations(radix) + move for radix in step.radices)
+        each += (
+            STEP_TWIDDLE * step.step_twiddles + TRANSPOSE * step.transposed + STRIDED * step.strided
+        )
+        return LAUNCH + points * each * self.word / 4
+
+    def two_steps(self, n1: int, n2: int, count: int) -> float:
+        """Return the estimated time of both steps of `count` transforms of length n1 * n2."""
+        first = StepCost(
+            n1, n2 * count, radices_of(n1, self.max_radix), block=self.block,
+            transposed=1, strided=1,
+        )  # fmt: skip
+        second = StepCost(
+            n2, n1 * count, radices_of(n2, self.max_radix), block=self.block,
+            step_twiddles=True, strided=2,
+        )  # fmt: skip
+        cost = self.nanoseconds(first) + self.nanoseconds(second)
+        return cost - (LAUNCH - MEETING) * self.fused
+
+
+def worth_fetching(
+    moved: int, held: int, columns: bool, units: int
+) -> Literal["none", "source", "both"]:
+    """Return what the items of a launch had better fetch ahead: none, source or both.
+
+    A processor foresees one long run of addresses, and a task has many short ones. Nothing is
+    gained where the caches hold all that a launch moves. Columns that are written lie far
+    apart: they fight for the same lines of a cache, unless the arrays of a task are small.
+
+    Parameters
+    ----------
+    moved, held : int
+        Bytes that are read and written by a step, and of the arrays of a task.
+    columns : bool
+        Whether columns of a matrix are written.
+    units : int
+        Compute units that share the work.
+    """
+    if moved <= CACHED * units:
+        return "none"
+    return "source" if columns and held > LEVELS[0][0] else "both"
+
+
+def _operations(radix: int) -> float:
+    """Return additions and multiplications for each point of a butterfly and its twiddles."""
+    # fmt: off
+    alone = {
+        1: 0, 2: 2, 3: 5, 4: 4, 5: 8, 6: 8, 7: 12, 8: 7, 9: 11, 10: 11, 11: 20, 12: 10, 13: 24,
+        14: 15, 15: 14, 16: 11, 20: 13, 21: 18, 25: 17, 27: 17, 32: 14,
+    }
+    # fmt: on
+    return alone[radix] + 4.0
+
+
+@lru_cache(maxsize=4096)
+def best_split(
+    model: CostModel, n: int, count: int, longest: int
+) -> tuple[float, tuple[int, int] | None]:
+    """Return the estimate of the best transform in two steps, and the lengths of these.
+
+    Without a split whose steps are no longer than `longest`, the estimate is infinite and the
+    second value None.
+    """
+    best: tuple[float, tuple[int, int] | None] = (float("inf"), None)
+    # The second step reads and writes columns: it gets the shorter ones.
+    for n2, n1 in pairs_of(n):
+        if max(n1, n2) <= longest:
+            cost = model.two_steps(n1, n2, count)
+            best = min(best, (cost, (n1, n2)), key=lambda found: found[0])
+    return best

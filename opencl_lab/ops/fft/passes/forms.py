@@ -1,0 +1,118 @@
+"""The two forms of the FFT, the tuning parameters of both, and what is built in for a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import not_negative, one_of, positive, vector_width
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.core.widening import WIDEN
+from opencl_lab.ops.fft.passes.bluestein import BLUESTEIN
+from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMPLATE
+from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
+from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.real_transforms import REAL
+from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
+from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
+from opencl_lab.ops.fft.passes.vector import VectorPlanner
+
+__all__ = [
+    "LOCAL_MEMORY_PARAMETERS",
+    "SPACE",
+    "TEMPLATES",
+    "VECTOR_PARAMETERS",
+    "default_config",
+    "planner_of",
+]
+
+TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
+"""All that a plan of either form may render."""
+PLANNERS: dict[str, type[Planner]] = {"vector": VectorPlanner, "local-memory": LocalMemoryPlanner}
+FORMS = tuple(PLANNERS)
+WHETHER = ("auto", "never", "always")
+EXCHANGES = ("auto", "interleaved", "split", "two-phase")
+VECTOR_PARAMETERS = ("VECTOR_WIDTH", "BLOCK", "ITEMS_PER_UNIT", "SPLIT")
+LOCAL_MEMORY_PARAMETERS = (
+    "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD",
+    "EXCHANGE", "FEW_TWIDDLES", "FUSED",
+)  # fmt: skip
+"""The parameters that one form alone has."""
+
+
+SPACE = SearchSpace(
+    (
+        Parameter("FORM", FORMS, "vectors of single items, or groups with local memory"),
+        Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "lanes of a vector, where items use vectors"),
+        Parameter("BLOCK", (1, 2, 4, 8), "vectors side by side, where they hold several columns"),
+        Parameter("MAX_RADIX", (4, 8, 16, 32), "largest composite radix"),
+        Parameter("ITEMS_PER_UNIT", (1, 4, 8, 16), "items for each compute unit"),
+        Parameter("SPLIT", WHETHER, "rows in two steps; auto: by costs"),
+        Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
+        Parameter("POINTS", (4, 8, 16, 32), "points of an item, at least; more for a large radix"),
+        Parameter("TRANSFORMS", (0, 8, 16, 32), "columns of a group that reads them; 0: by costs"),
+        Parameter(
+            "LAST_TRANSFORMS", (0, 4, 8, 16), "columns of a group that reads rows; 0: by costs"
+        ),
+        Parameter("LOCAL_LIMIT", (1024, 4096, 16384), "most points of a group's transform"),
+        Parameter("LOCAL_PAD", (0, 32), "elements between gaps in local memory; 0: by the layout"),
+        Parameter("EXCHANGE", EXCHANGES, "how points go through local memory; auto: by the length"),
+        Parameter("FEW_TWIDDLES", (False, True), "load few twiddles and multiply the others"),
+        Parameter("FUSED", WHETHER, "two steps of rows in one launch; auto: by estimate"),
+    ),
+    (
+        one_of("FORM", FORMS),
+        one_of("EXCHANGE", EXCHANGES),
+        one_of("SPLIT", WHETHER),
+        one_of("FUSED", WHETHER),
+        vector_width("VECTOR_WIDTH", (2, 4, 8, 16)),
+        Constraint(
+            lambda c: 4 <= c.integer("MAX_RADIX") <= 32, "MAX_RADIX must be between 4 and 32"
+        ),
+        *map(positive, ("BLOCK", "ITEMS_PER_UNIT", "WG_SIZE", "POINTS")),
+        Constraint(
+            lambda c: c.integer("LOCAL_LIMIT") >= 16,
+            "LOCAL_LIMIT must be at least 16, more than the largest prime radix",
+        ),
+        *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
+    ),
+)
+"""The tuning parameters of both forms; a planner reads those of its own and MAX_RADIX."""
+
+
+def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
+    """Return vectors for CPUs, groups with local memory for others.
+
+    Parameters
+    ----------
+    n : int
+        Length of the complex transforms; half of that of real rows that are packed.
+    real : numpy.dtype
+        float32 or float64: the type of real and imaginary parts.
+    device : Device
+    """
+    cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
+    return Config(
+        FORM="vector" if cpu else "local-memory",
+        WG_SIZE=64,
+        POINTS=4,
+        TRANSFORMS=0,
+        LAST_TRANSFORMS=0,
+        LOCAL_LIMIT=16384,
+        LOCAL_PAD=0,
+        EXCHANGE="auto",
+        FEW_TWIDDLES=True,
+        FUSED="auto",
+        VECTOR_WIDTH=32 // real.itemsize,
+        BLOCK=4,
+        MAX_RADIX=8 if cpu else 16 if n <= 4096 else 32,
+        ITEMS_PER_UNIT=8,
+        SPLIT="auto",
+    )
+
+
+def planner_of(config: Config, device: Device) -> Planner:
+    """Return the planner of a configuration's form."""
+    return PLANNERS[str(config["FORM"])](config, device)

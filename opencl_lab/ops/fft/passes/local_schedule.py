@@ -1,0 +1,245 @@
+"""How a work-group does the passes of its transforms: which item has what, and where it lies.
+
+A group does `transforms` transforms of n points. `items` items share each of them: in a pass of
+n / R butterflies, item j has butterflies j, j + items, j + 2 items and so on, one a round, and
+keeps their points in registers. Between two passes all points go through local memory, where
+transforms lie one after the other, or side by side where the result is columns. An element is left
+out after every `gap`, so that what lies a power of two apart is not all in one bank:
+
+    point      0 1 2 3 4 5 6 7     8 9 ..         gap = 8
+    element    0 1 2 3 4 5 6 7 (8) 9 10 ..
+
+`GroupSchedule` says all that, and `LocalStep` adds what else the kernel of a step is made of: the
+template ``local_step.mako`` computes none of it again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
+
+__all__ = ["GroupSchedule", "LocalStep", "Place", "gap_of", "items_of"]
+
+BANKS = 32
+"""Banks of local memory: so many real numbers are read at once."""
+
+
+class Place(NamedTuple):
+    """Where a point lies in local memory, as seen from another one, the first.
+
+    It is ``padded(first + rest) + offset``, where ``padded`` adds the gaps before a place.
+    """
+
+    rest: int
+    offset: int
+
+
+def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
+    """Return the items of one transform.
+
+    Each has about `points` points, but at least a whole butterfly of the largest radix: 1,024
+    points of radices 32, 32 have 32 items, though `points` is 4.
+    """
+    most = n // max(radices)
+    return max(1, min(most, ceil_divide(n, points)))
+
+
+def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) -> int:
+    """Return after how many elements of local memory one is left out, or 0 for no gaps.
+
+    The items that load a row write the results of the first pass `radix` positions apart, each
+    position being `transforms` elements long where columns are stored. The gap is the power of two
+    in that distance, or the number of banks if that is larger: then neighbours are in different
+    banks. Other numbers would cost a division. Where columns are loaded and stored, neighbouring
+    items have neighbouring elements, and no gap is needed.
+    """
+    if load == store == "columns":
+        return 0
+    distance = radix * transforms if store == "columns" else radix
+    power = distance & -distance
+    banks = BANKS // 2 if exchange == "interleaved" else BANKS
+    return max(banks, power) if power > 2 else 0
+
+
+@dataclass(frozen=True)
+class GroupSchedule:
+    """The passes of a group.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Of each transform.
+    transforms, items : int
+        Transforms of a group, and items of a transform.
+    load, store : str
+        How items read and write global memory: with "rows" neighbouring items have neighbouring
+        positions of a transform; with "columns", the same position of neighbouring transforms.
+    exchange : str
+        How points go through local memory: as complex numbers ("interleaved"); as real and
+        imaginary parts in two arrays ("split"); or first all real and then all imaginary parts in
+        one array, which takes half the memory ("two-phase").
+    gap : int
+        Elements of local memory between two that are left out, 0 for none.
+    """
+
+    schedule: Schedule
+    transforms: int
+    items: int
+    load: str
+    store: str
+    exchange: str
+    gap: int
+
+    @property
+    def n(self) -> int:
+        """Points of a transform."""
+        return self.schedule.n
+
+    @property
+    def passes(self) -> tuple[Pass, ...]:
+        """The passes, in order."""
+        return self.schedule.passes
+
+    @property
+    def work_group(self) -> int:
+        """Items of the group."""
+        return self.transforms * self.items
+
+    def rounds(self, each: Pass) -> int:
+        """Return how many butterflies of a pass an item has at most."""
+        return ceil_divide(each.butterflies, self.items)
+
+    def fills_rounds(self, each: Pass) -> bool:
+        """Return whether every item has a butterfly in every round of a pass."""
+        return each.butterflies % self.items == 0
+
+    def order(self, each: Pass) -> str:
+        """Return how items are numbered in a pass: along "rows", or across "columns".
+
+        The first pass is numbered as it loads, all others as they store; a single pass that stores
+        columns, as it stores.
+        """
+        alone = len(self.passes) == 1
+        return self.store if each.index or (alone and self.store == "columns") else self.load
+
+    @property
+    def opposite_rounds(self) -> int:
+        """How many pairs of opposite frequencies, k and n - k, an item has at most."""
+        return ceil_divide(self.n // 2 + 1, self.items)
+
+    @property
+    def padded(self) -> int:
+        """Elements of local memory for all points, gaps included."""
+        size = self.n * self.transforms
+        return size + (size // self.gap if self.gap else 0)
+
+    @property
+    def local_reals(self) -> int:
+        """Real numbers of local memory: none where there is one pass."""
+        if len(self.passes) == 1:
+            return 0
+        return self.padded * (1 if self.exchange == "two-phase" else 2)
+
+    @property
+    def phases(self) -> tuple[tuple[str, ...], ...]:
+        """The parts of numbers that go through local memory at a time, in order."""
+        return (("re",), ("im",)) if self.exchange == "two-phase" else (("re", "im"),)
+
+    @property
+    def neighbours(self) -> int:
+        """Elements of local memory between neighbouring positions of a transform, but for gaps."""
+        return self.transforms if self.store == "columns" else 1
+
+    def places(self, count: int, step: int) -> tuple[Place, ...]:
+        """Return where `count` points lie that are `step` positions apart.
+
+        A place is known from that of a point a multiple of the gap before it, or, if all of them
+        lie between the same two gaps, from that of the first.
+        """
+        offsets = [i * step * self.neighbours for i in range(count)]
+        if not self.gap:
+            return tuple(Place(0, offset) for offset in offsets)
+        together = self.gap % (count * step * self.neighbours) == 0
+        rests = [0 if together else offset % self.gap for offset in offsets]
+        return tuple(
+            Place(rest, offset - rest + (offset - rest) // self.gap)
+            for rest, offset in zip(rests, offsets, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class LocalStep:
+    """One step of a transform as the template emits it, as part of a launch.
+
+    Parameters
+    ----------
+    group : GroupSchedule
+    load_fragment : str
+        Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the
+        form of a real transform that reads in its own way.
+    store_fragment : str
+        Of ``local_stores.mako``, alike.
+    tables, numbers : tuple of str
+        Names of the tables and the indices that the kernel takes.
+    constants : tuple
+        Names and values of those that are known as it is compiled, instead.
+    convolved : int
+        0, or the length of transforms that are done as convolutions.
+    halved, scaled : bool
+        Whether numbers are halved as they are read, and scaled as they are written.
+    step_twiddle_bits : int
+        Binary logarithm of the length of the finer of the two tables of twiddle factors between
+        the steps of a transform, or 0 where there are none at the end.
+    few_twiddles : bool
+        Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; all others are
+        products of these.
+    single_batch : bool
+        Whether all transforms are neighbours, so that a group finds its own without a division.
+    partial_group : bool
+        Whether the last group has fewer transforms.
+    tiles : int
+        Groups of a whole transform in this step, if two steps share the launch; else 0.
+    """
+
+    group: GroupSchedule
+    load_fragment: str
+    store_fragment: str
+    tables: tuple[str, ...]
+    numbers: tuple[str, ...]
+    constants: tuple[tuple[str, int], ...]
+    convolved: int
+    halved: bool
+    scaled: bool
+    step_twiddle_bits: int
+    few_twiddles: bool
+    single_batch: bool
+    partial_group: bool
+    tiles: int = 0
+
+    @property
+    def loaded(self) -> int:
+        """Positions that are read, 0 for all."""
+        return self.convolved
+
+    @property
+    def length(self) -> int:
+        """Points of the transforms, which are fewer than those of a convolution."""
+        return self.convolved or self.group.n
+
+    @property
+    def stored(self) -> int:
+        """Positions that are written, 0 for all: the others of a real signal mirror them."""
+        return self.length // 2 + 1 if self.load_fragment == "r2c-full" else self.convolved
+
+    @property
+    def packs_spectrum(self) -> bool:
+        """Whether opposite frequencies meet at the end, to become those of a packed signal."""
+        return self.store_fragment == "r2c-packed"
+
+    def twiddle_spacing(self, radix: int) -> int:
+        """Return how far apart twiddles of a butterfly are that are no products of two others."""
+        return max(2, round(math.sqrt(radix))) if self.few_twiddles and radix >= 4 else 1

@@ -1,0 +1,182 @@
+"""Transforms of real signals to their first n // 2 + 1 frequencies, and back: r2c and c2r.
+
+A planner may have them in one launch (`Planner.real`). Else they are complex transforms with a
+launch before or after:
+
+* Even n: two neighbours are packed as one complex number. The spectrum is made from the transform
+  of these n / 2 numbers, or back (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
+* Odd n: two rows are the real and the imaginary parts of one complex row of n numbers. So that the
+  rounding errors of a large row do not drown a small one, each is scaled first.
+
+Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
+programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.fft.passes.bluestein import any_length
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.layout import BatchedLayout
+from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.rows import Arguments, over_rows, scales_of, widened
+from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
+
+__all__ = ["REAL", "c2r", "r2c"]
+
+REAL = "fourier/real.cl.mako"
+
+
+def r2c(
+    planner: Planner,
+    builder: PlanBuilder,
+    n: int,
+    batch: int,
+    source: str,
+    target: str,
+    scale: float = 1.0,
+) -> None:
+    """Add the transforms of real rows to their first n // 2 + 1 frequencies.
+
+    Parameters
+    ----------
+    planner : Planner
+    builder : PlanBuilder
+    n, batch : int
+        Real numbers of a row, and how many rows.
+    source, target : str
+        Names of the buffers; the source may be float16, which is converted first.
+    scale : float
+        Factor of the results.
+    """
+    source = widened(builder, planner.device, source)
+    rows = _RealRows(planner, builder, n, batch)
+    if n % 2 == 0:
+        rows.packed_r2c(source, target, scale)
+    else:
+        rows.paired_r2c(source, target, scale)
+
+
+def c2r(
+    planner: Planner,
+    builder: PlanBuilder,
+    n: int,
+    batch: int,
+    source: str,
+    target: str,
+    scale: float = 1.0,
+) -> None:
+    """Add the transforms of the first n // 2 + 1 frequencies of real rows to these rows.
+
+    The parameters are those of `r2c`. The imaginary part of frequency 0 is taken for 0.
+    """
+    rows = _RealRows(planner, builder, n, batch)
+    if n % 2 == 0:
+        rows.packed_c2r(source, target, scale)
+    else:
+        rows.paired_c2r(source, target, scale)
+
+
+@dataclass(frozen=True)
+class _RealRows:
+    """Transforms of `batch` rows of `n` real numbers, in launches around complex ones."""
+
+    planner: Planner
+    builder: PlanBuilder
+    n: int
+    batch: int
+
+    def packed_r2c(self, source: str, target: str, scale: float) -> None:
+        """Transform neighbours packed as complex numbers; then make the spectrum from that."""
+        h, batch, builder = self.n // 2, self.batch, self.builder
+        layout = BatchedLayout.rows(h, batch, source, target, (h, h + 1))
+        if self.planner.real(builder, layout, "r2c-packed", scale):
+            return
+        half = builder.scratch("half_rows", h * batch)
+        packed = BatchedLayout.rows(h, batch, source, half)
+        any_length(self.planner, builder, packed, False, scale, halved=True)
+        self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
+
+    def packed_c2r(self, source: str, target: str, scale: float) -> None:
+        """Make the spectrum of the packed numbers; then transform it back."""
+        h, batch, builder = self.n // 2, self.batch, self.builder
+        layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
+        if self.planner.real(builder, layout, "c2r-packed", scale):
+            return
+        half = builder.scratch("half_rows", h * batch)
+        self._halves("c2r_packed", {"spectrum": source, "half_rows": half})
+        packed = BatchedLayout.rows(h, batch, half, target)
+        any_length(self.planner, builder, packed, True, scale)
+
+    def _halves(self, kernel: str, buffers: Arguments) -> None:
+        """Add a launch with an item for each two opposite frequencies, k and h - k."""
+        h, builder, dtype = self.n // 2, self.builder, self.builder.dtype
+        points = h // 2 + 1
+        twiddles = builder.table(
+            "twiddles", points, dtype, strided_twiddles, points, 1, self.n, dtype
+        )
+        arguments: Arguments = {**buffers, "twiddles": twiddles, "h": h}
+        self._launch(kernel, points, self.batch, arguments, alone=True)
+
+    def paired_r2c(self, source: str, target: str, scale: float) -> None:
+        """Transform rows in pairs; then take their spectra apart."""
+        n, batch, builder = self.n, self.batch, self.builder
+        layout = BatchedLayout.rows(n, batch, source, target, (n, self.bins))
+        if self.planner.real(builder, layout, "r2c-full", scale):
+            return
+        rows, other = self._two_rows()
+        scales = self._scales(source, n, 1)
+        self._pairs("pair_pack", n, {"signal": source, "rows": rows}, scales)
+        self._complex(rows, other, False, scale)
+        self._pairs("pair_split", self.bins, {"rows": other, "spectrum": target}, scales)
+
+    def paired_c2r(self, source: str, target: str, scale: float) -> None:
+        """Join spectra in pairs; then transform them back."""
+        n, batch, builder = self.n, self.batch, self.builder
+        layout = BatchedLayout.rows(n, batch, source, target, (self.bins, n))
+        if self.planner.real(builder, layout, "c2r-full", scale):
+            return
+        rows, other = self._two_rows()
+        # The imaginary part of frequency 0 is taken for 0.
+        scales = self._scales(source, n + 1, 2)
+        self._pairs("pair_join", self.bins, {"spectrum": source, "rows": rows}, scales)
+        self._complex(rows, other, True, scale)
+        self._pairs("pair_unpack", n, {"rows": other, "signal": target}, scales)
+
+    @property
+    def bins(self) -> int:
+        """Frequencies of a row."""
+        return self.n // 2 + 1
+
+    @property
+    def pairs(self) -> int:
+        """Complex rows; of the last pair, the second row may be missing."""
+        return ceil_divide(self.batch, 2)
+
+    def _two_rows(self) -> tuple[str, str]:
+        size = self.n * self.pairs
+        return self.builder.scratch("rows", size), self.builder.scratch("rows", size)
+
+    def _scales(self, source: str, count: int, first: int) -> Arguments:
+        """Return the argument that holds the scales of rows that share a transform, if any do."""
+        if self.batch == 1:
+            return {}
+        scales = scales_of(self.builder, self.planner, source, count, first, self.batch)
+        return {"scales": scales}
+
+    def _complex(self, rows: str, other: str, inverse: bool, scale: float) -> None:
+        layout = BatchedLayout.rows(self.n, self.pairs, rows, other)
+        any_length(self.planner, self.builder, layout, inverse, scale)
+
+    def _pairs(self, kernel: str, points: int, buffers: Arguments, scales: Arguments) -> None:
+        """Add a launch with an item for each point of each pair of rows."""
+        arguments = {**buffers, **scales, "n": self.n, "count": self.batch}
+        self._launch(kernel, points, self.pairs, arguments, alone=self.batch == 1)
+
+    def _launch(
+        self, kernel: str, points: int, rows: int, arguments: Arguments, alone: bool
+    ) -> None:
+        device = self.planner.device
+        over_rows(self.builder, device, (REAL, kernel), points, rows, arguments, ALONE=alone)

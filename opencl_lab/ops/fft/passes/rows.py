@@ -1,0 +1,223 @@
+"""Launches over the rows of arrays, an item for each point: what surrounds the transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type
+from opencl_lab.core.plan import Argument, Launch, Plan, ceil_divide, round_up
+from opencl_lab.core.widening import widening
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.layout import BatchedLayout
+from opencl_lab.ops.fft.passes.planner import Planner
+
+__all__ = [
+    "ROWS",
+    "SCALES",
+    "Arguments",
+    "columns_as_rows",
+    "mirror",
+    "over_rows",
+    "pointwise_product",
+    "scales_of",
+    "widened",
+]
+
+MIRROR = "fourier/mirror.cl.mako"
+PRODUCT = "fourier/pointwise.cl.mako"
+ROWS = "fourier/rows.cl.mako"
+SCALES = "fourier/scales.cl.mako"
+WG_SIZES = (256, 128, 64)
+"""Items of a group: the most that leave no more than a fifth of all items without a point."""
+VECTOR_BYTES = 32
+GROUPS_PER_UNIT = 8
+LEAST_PART = 4096
+"""Numbers of a row that are worth a group of their own."""
+
+Arguments: TypeAlias = Mapping[str, Argument | int]
+
+
+def over_rows(
+    builder: PlanBuilder,
+    device: Device,
+    kernel: tuple[str, str],
+    points: int,
+    rows: int,
+    arguments: Arguments,
+    wg_size: int | None = None,
+    local_bytes: int = 0,
+    **params: int | str,
+) -> None:
+    """Add a launch with an item for each point of each row.
+
+    Parameters
+    ----------
+    builder : PlanBuilder
+    device : Device
+    kernel : tuple of str
+        The template and the name of the kernel in it, which covers rows as ``grid.mako`` says.
+    points, rows : int
+        Items of a row, and how many rows.
+    arguments : mapping
+        Of the kernel; plain numbers become indices.
+    wg_size : int, optional
+        Items of a group.
+    local_bytes : int
+        Local memory of a group.
+    **params
+        Of the template, besides REAL_T, INDEX_T and WG_SIZE.
+    """
+    index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
+    wg_size = _fit(wg_size or _wg_size(points), device)
+    template, name = kernel
+    builder.launches.append(
+        Launch(
+            template=template,
+            kernel=name,
+            params={
+                "REAL_T": builder.real_t,
+                "INDEX_T": c_type(index),
+                "WG_SIZE": wg_size,
+                **params,
+            },
+            # All in the first dimension: others are short on some devices.
+            global_size=(round_up(points, wg_size) * rows,),
+            local_size=(wg_size,),
+            arguments={
+                name: index(value) if isinstance(value, int) else value
+                for name, value in arguments.items()
+            },
+            local_bytes=local_bytes,
+        )
+    )
+
+
+def _wg_size(points: int) -> int:
+    """Return the items of a group: many, as a device starts only about one group per clock."""
+    return next(
+        (size for size in WG_SIZES if 5 * points >= 4 * round_up(points, size)), WG_SIZES[-1]
+    )
+
+
+def _fit(wg_size: int, device: Device) -> int:
+    return min(wg_size, device.capabilities.max_work_group, device.max_work_items[0])
+
+
+def columns_as_rows(
+    planner: Planner,
+    builder: PlanBuilder,
+    layout: BatchedLayout,
+    inverse: bool,
+    scale: float,
+    halved: bool,
+) -> None:
+    """Add transforms of contiguous columns by way of rows in scratch memory."""
+    n, count, device = layout.n, layout.count, planner.device
+    rows, other = (builder.scratch("rows", n * count) for _ in range(2))
+    sizes = {"n": n, "lanes": layout.lanes}
+    gathered: Arguments = {"source": layout.source, "rows": rows, **sizes}
+    over_rows(builder, device, (ROWS, "rows_in"), n, count, gathered)
+    planner.transform(builder, BatchedLayout.rows(n, count, rows, other), inverse, scale, halved)
+    scattered: Arguments = {"rows": other, "target": layout.target, **sizes}
+    over_rows(builder, device, (ROWS, "rows_out"), n, count, scattered)
+
+
+def widened(builder: PlanBuilder, device: Device, source: str) -> str:
+    """Return the name of a buffer's numbers, which are converted first if they are float16."""
+    if builder.buffer(source).dtype != np.float16:
+        return source
+    count = builder.elements(source)
+    wide = builder.scratch("wide", count, builder.real)
+    if count:
+        wg_size = _fit(_wg_size(count), device)
+        builder.launches.append(widening(source, wide, count, wg_size))
+    return wide
+
+
+def scales_of(
+    builder: PlanBuilder, planner: Planner, source: str, count: int, first: int, batch: int
+) -> str:
+    """Add the scales of rows, as ``scales.cl.mako`` defines them; return their name.
+
+    Parameters
+    ----------
+    builder : PlanBuilder
+    planner : Planner
+        Of the transforms. If it is cooperative, a group weighs a part of a row, else an item.
+    source : str
+        Rows of `count` real numbers. Number 0 counts, and those from `first` on.
+    count, first, batch : int
+        Numbers of a row, and how many rows.
+    """
+    device = planner.device
+    # No more items than numbers, but for few of them.
+    most = 1 << min(8, max(5, count.bit_length() - 1))
+    wg_size = _fit(most, device) if planner.cooperative else 1
+    groups = GROUPS_PER_UNIT * device.compute_units
+    parts = max(1, min(ceil_divide(groups, batch), count // LEAST_PART))
+    if parts > 1:
+        largest = builder.scratch("largest", batch * parts, builder.real)
+        _weigh(builder, device, wg_size, (source, largest), count, parts, first, batch)
+        source, count, first = largest, parts, 1
+    scales = builder.scratch("scales", batch, builder.real)
+    _weigh(builder, device, wg_size, (source, scales), count, 1, first, batch)
+    return scales
+
+
+def _weigh(
+    builder: PlanBuilder,
+    device: Device,
+    wg_size: int,
+    ends: tuple[str, str],
+    count: int,
+    parts: int,
+    first: int,
+    batch: int,
+) -> None:
+    """Add a launch that finds the largest of each of the `parts` of rows, or their scales."""
+    word, alone = builder.real.itemsize, wg_size == 1
+    arguments: Arguments = {
+        "numbers": ends[0], "results": ends[1], "count": count, "parts": parts, "from": first,
+    }  # fmt: skip
+    over_rows(
+        builder, device, (SCALES, "weigh"), wg_size * parts, batch, arguments,
+        wg_size=wg_size, local_bytes=0 if alone else wg_size * word,
+        VECTOR_WIDTH=VECTOR_BYTES // word if alone else 1,
+    )  # fmt: skip
+
+
+def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
+    """Return the plan that makes the whole spectra of real signals from their first halves.
+
+    Parameters
+    ----------
+    n, rows : int
+        The first n // 2 + 1 frequencies of each row are ``half_rows``; all n are ``whole``.
+    dtype : numpy.dtype
+        complex64 or complex128.
+    conjugate : bool
+        Whether to take the complex conjugate of everything.
+    device : Device
+    """
+    builder = PlanBuilder(dtype)
+    builder.add("half_rows", "in", (rows, n // 2 + 1))
+    builder.add("whole", "out", (rows, n))
+    arguments: Arguments = {"half_rows": "half_rows", "whole": "whole", "n": n}
+    over_rows(builder, device, (MIRROR, "mirror"), n, rows, arguments, CONJUGATE=conjugate)
+    return builder.finish()
+
+
+def pointwise_product(count: int, dtype: np.dtype[Any], device: Device) -> Plan:
+    """Return the plan that multiplies ``first`` by ``second``, each of `count` complex numbers."""
+    builder = PlanBuilder(dtype)
+    builder.add("first", "in", (count,))
+    builder.add("second", "in", (count,))
+    builder.add("product", "out", (count,))
+    arguments: Arguments = {name: name for name in ("first", "second", "product")}
+    kernel = PRODUCT, "multiply"
+    over_rows(builder, device, kernel, count, 1, {**arguments, "count": count})
+    return builder.finish()

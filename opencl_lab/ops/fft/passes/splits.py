@@ -1,0 +1,314 @@
+"""How long transforms are split for work-groups, and how many of them a group does at a time.
+
+Both follow from an estimate of what a launch costs. The unit is the time of reading and writing all
+data once at full speed. A launch costs more where the columns that a group reads or writes are less
+than whole sectors of memory, where a group holds so many points that few groups are at work, and
+where there are few groups in all. The coefficients are read off about 3,600 measured launches on an
+NVIDIA H200; they need to order plans, not to foretell times. The tuning database overrides how many
+columns a group does (``TRANSFORMS``, ``LAST_TRANSFORMS``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import ceil_divide, round_up
+from opencl_lab.core.space import Config
+from opencl_lab.ops.fft.passes.factors import radices_of
+from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, gap_of, items_of
+from opencl_lab.ops.fft.passes.schedule import Schedule
+
+__all__ = [
+    "Limits",
+    "StepShape",
+    "columns_of",
+    "lengths_of",
+    "middle_rows",
+    "paired_columns",
+    "worth_fusing",
+]
+
+SECTOR = 32
+"""Bytes that memory moves at least."""
+LINE = 128
+"""Bytes that it moves best."""
+CROWD = 4096
+"""Points of a group, in single precision, from which on it leaves little room for other groups."""
+LAUNCH_BYTES = 8 << 20
+"""What a launch costs to begin and end, as the bytes that could be moved in that time."""
+CANDIDATES = 16
+"""Lengths that are tried for each step but the last, those nearest to equal ones."""
+TWO_PHASE = 8192
+"""Bytes of the real parts of a whole transform, above which the exchange is "two-phase" by default:
+in most steps of long transforms that was the faster way on an H200."""
+NEAR = 1e-5
+"""Costs that differ by less may be equal."""
+MOST_COLUMNS = 32
+MOST_STEPS = 7
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a device and a configuration say of a group.
+
+    Parameters
+    ----------
+    word : int
+        Bytes of a real number.
+    max_radix, points, longest : int
+        Largest composite radix, fewest points of an item, and most points of a transform.
+    exchange : str
+        How points go through local memory: see `GroupSchedule`.
+    gap : int
+        Elements between gaps in local memory, 0 for `gap_of` to choose.
+    transforms, last_transforms : int
+        Neighbouring columns of a group, where it reads them and where it only writes them; 0 to
+        choose by cost.
+    local_memory, items, units : int
+        Bytes, items of a group and compute units of the device.
+    """
+
+    word: int
+    max_radix: int
+    points: int
+    longest: int
+    exchange: str
+    gap: int
+    transforms: int
+    last_transforms: int
+    local_memory: int
+    items: int
+    units: int
+
+    @classmethod
+    def of(cls, n: int, word: int, config: Config, device: Device) -> Limits:
+        """Return the limits of a configuration on a device, for transforms of length `n`."""
+        exchange = str(config["EXCHANGE"])
+        if exchange == "auto":
+            exchange = "two-phase" if n * word > TWO_PHASE else "split"
+        return cls(
+            word,
+            config.integer("MAX_RADIX"),
+            config.integer("POINTS"),
+            config.integer("LOCAL_LIMIT"),
+            exchange,
+            config.integer("LOCAL_PAD"),
+            config.integer("TRANSFORMS"),
+            config.integer("LAST_TRANSFORMS"),
+            device.capabilities.local_memory,
+            min(device.capabilities.max_work_group, device.max_work_items[0]),
+            device.compute_units,
+        )
+
+    def radices(self, n: int) -> tuple[int, ...]:
+        """Return the radices of the passes of `n` points."""
+        return radices_of(n, self.max_radix)
+
+    def items_of(self, n: int) -> int:
+        """Return the items of one transform."""
+        return items_of(n, self.radices(n), self.points)
+
+    def group(self, n: int, transforms: int, load: str, store: str) -> GroupSchedule:
+        """Return the schedule of a group."""
+        radices = self.radices(n)
+        gap = gap_of(radices[0], transforms, load, store, self.exchange)
+        if self.gap and not load == store == "columns":
+            gap = self.gap
+        items = items_of(n, radices, self.points)
+        return GroupSchedule(
+            Schedule.of(radices), transforms, items, load, store, self.exchange, gap
+        )
+
+    def fits(self, n: int, transforms: int, load: str = "rows", store: str = "rows") -> bool:
+        """Return whether a group can do so many transforms."""
+        if n > self.longest:
+            return False
+        group = self.group(n, transforms, load, store)
+        held = group.local_reals * self.word
+        return group.work_group <= self.items and held <= self.local_memory
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """One step, which writes columns: what its cost depends on.
+
+    Parameters
+    ----------
+    n : int
+        Points of a transform.
+    lanes : int
+        Neighbouring transforms, and `times` how often there are so many.
+    reads_columns : bool
+        Whether columns are read, too, as in all steps but the last of long rows.
+    pitch : int
+        A number of elements that divides the distance between positions of a column.
+    """
+
+    n: int
+    lanes: int
+    times: int
+    reads_columns: bool
+    pitch: int
+
+
+def middle_rows(
+    n: int, inner: int, lengths: tuple[int, ...], word: int
+) -> tuple[tuple[int, int], ...]:
+    """Return the rows of an array between two steps, and their distance: whole sectors."""
+    done, rows = 1, []
+    for length in lengths[:-1]:
+        done *= length
+        rows.append((done, round_up(n // done * inner, SECTOR // (2 * word))))
+    return tuple(rows)
+
+
+def columns_of(shape: StepShape, limits: Limits) -> int:
+    """Return how many neighbouring columns a group does."""
+    return _cheapest(shape, limits)[1]
+
+
+def paired_columns(
+    first: StepShape, second: StepShape, limits: Limits
+) -> tuple[float, tuple[int, int]]:
+    """Return the cost of two steps whose groups have equally many items, and columns per group.
+
+    The cost is infinite where there are no such groups.
+    """
+    items = limits.items_of(first.n), limits.items_of(second.n)
+    pairs = [
+        (cost + other_cost, (columns, others))
+        for cost, columns in _choices(first, limits)
+        for other_cost, others in _choices(second, limits)
+        if columns * items[0] == others * items[1]
+    ]
+    return min(pairs, default=(math.inf, (1, 1)))
+
+
+def worth_fusing(
+    first: StepShape, second: StepShape, columns: tuple[int, int], limits: Limits
+) -> bool:
+    """Return whether two steps in one launch are likely to be faster than in two.
+
+    On an NVIDIA H200 they were, by 2 to 8 %, where three things hold: items of both steps have
+    equally many points, the exchange is not two-phase, and columns are whole lines of memory.
+    Elsewhere one of the steps lost more, by too many registers or too narrow columns, than the
+    cache gave.
+    """
+    each = first.n // limits.items_of(first.n), second.n // limits.items_of(second.n)
+    lines = min(columns) * 2 * limits.word >= LINE
+    return limits.exchange != "two-phase" and each[0] == each[1] and lines
+
+
+@lru_cache(maxsize=4096)
+def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
+    """Return the cost of a step, and the columns per group that make it the cheapest."""
+    return min(_choices(shape, limits), default=(math.inf, 1))
+
+
+def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
+    """Return costs of a step with the numbers of columns that a group can do."""
+    wanted = limits.transforms if shape.reads_columns else limits.last_transforms
+    most = min(wanted or MOST_COLUMNS, shape.lanes)
+    load = "columns" if shape.reads_columns else "rows"
+    able = [most]
+    while able[-1] > 1:
+        able.append(able[-1] // 2)
+    able = [columns for columns in able if limits.fits(shape.n, columns, load, "columns")]
+    return [(_cost(shape, columns, limits), columns) for columns in able[: 1 if wanted else None]]
+
+
+def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
+    short = SECTOR / (2 * limits.word * columns)
+    if shape.reads_columns:
+        scattered = 1 + 0.3 * short**2
+    else:
+        scattered = 1 + 0.05 * short if short <= 1 else 1.5 * short
+    aligned = shape.pitch * 2 * limits.word % SECTOR == 0
+    crossing = 1.0 if aligned else 1 + 0.75 * short
+    groups = ceil_divide(shape.lanes, columns) * shape.times
+    idle = math.sqrt(max(1.0, limits.units / groups))
+    return scattered * crossing * idle * _crowded(shape.n, columns, limits)
+
+
+def _crowded(n: int, transforms: int, limits: Limits) -> float:
+    held = n * transforms * limits.word / 4 / CROWD
+    exchanges = len(limits.radices(n)) - 1
+    return 1 + 0.08 * exchanges**2 * max(0.0, math.log2(held))
+
+
+@lru_cache(maxsize=4096)
+def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
+    """Return the lengths of the steps of a transform, one if a group can do it, or None.
+
+    Of batch x n x inner elements the middle axis is transformed. If there are two lengths or more,
+    each step but the last transforms columns and leaves them columns; the last one reads rows where
+    `inner` is 1.
+    """
+    launch = LAUNCH_BYTES / (4 * limits.word * n * batch * inner)
+    best: tuple[float, tuple[int, ...] | None] = (math.inf, None)
+    fewest = 0
+    for count in range(1, MOST_STEPS + 1):
+        for lengths in _factorings(n, count, limits.longest):
+            cost, left = launch * count, count
+            for step in _costs(n, batch, inner, lengths, limits):
+                cost, left = cost + step, left - 1
+                if cost + left > best[0] + NEAR:  # those that are left cost 1 each at least
+                    cost = math.inf
+                    break
+            # Of equals, the one with the shortest columns first: those are furthest apart.
+            best = min(
+                best, (cost, lengths), key=lambda found: (round(found[0], 6), found[1] or ())
+            )
+        if best[1] is not None:
+            fewest = fewest or count
+            if count > fewest:  # more steps cost more
+                break
+    return best[1]
+
+
+def _costs(
+    n: int, batch: int, inner: int, lengths: tuple[int, ...], limits: Limits
+) -> Iterator[float]:
+    if lengths == (n,) and inner == 1:
+        yield _crowded(n, 1, limits) if limits.fits(n, 1) else math.inf
+        return
+    done = 1
+    for length, (rows, padded) in zip(
+        lengths[:-1], middle_rows(n, inner, lengths, limits.word), strict=True
+    ):
+        rest = n // rows * inner
+        shape = StepShape(length, rest, batch * done, True, math.gcd(rest, padded))
+        yield _cheapest(shape, limits)[0]
+        done = rows
+    last = lengths[-1]
+    if inner > 1:
+        shape = StepShape(last, inner, batch * done, True, inner)
+    else:
+        shape = StepShape(last, lengths[0], batch * done // lengths[0], False, done)
+    yield _cheapest(shape, limits)[0]
+
+
+def _factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
+    """Yield factors, in every order, that are near equal and not too long."""
+    if count == 1:
+        yield (n,)
+        return
+    ideal = math.log(n) / count
+    fitting = (d for d in _divisors(n) if 1 < d <= min(longest, n // 2))
+    near = sorted(fitting, key=lambda d: abs(math.log(d) - ideal))
+    for first in near[:CANDIDATES]:
+        for rest in _factorings(n // first, count - 1, longest):
+            yield (first, *rest)
+
+
+@lru_cache(maxsize=4096)
+def _divisors(n: int) -> tuple[int, ...]:
+    """Return the divisors of a smooth `n`."""
+    found = {1}
+    for prime in radices_of(n, 1):
+        found |= {prime * d for d in found}
+    return tuple(found)

@@ -1,0 +1,226 @@
+"""The steps of a transform that is too long for one group: four-step transforms and longer ones.
+
+A transform of n = n1 * n2 points is arranged as a matrix with rows of n2. Point j = j1 * n2 + j2
+becomes frequency k = k1 + n1 * k2, for
+
+    X[k] = sum over j2 of  w_n^(j2 k1) w_n2^(j2 k2) * sum over j1 of  w_n1^(j1 k1) x[j1 n2 + j2]
+
+so that the first step transforms columns, of length n1, and multiplies them by the *step twiddles*
+w_n^(j2 k1), and the second one transforms rows, of length n2, and writes them as columns.
+Between them, y lies in scratch memory:
+
+    x [j1][j2]  --first step: columns to columns-->  y [k1][j2]
+    y [k1][j2]  --second step: rows to columns---->  X [k2][k1]   the spectrum
+
+(Bailey counts four: the multiplication and the transposition are steps of their own there.) With
+three lengths or more the matrix becomes a box: each step but the last transforms one digit j of the
+position to a digit k of the frequency in its place, and the last one writes the digits of the
+frequency in reverse order. `passes.splits` chooses the lengths: on an H200, 2^20 points
+have two steps of 1,024, and 2^24 points three of 128, 256 and 512.
+
+Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of Supercomputing 4,
+1990.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
+from opencl_lab.ops.fft.passes.planner import RealForm
+from opencl_lab.ops.fft.passes.splits import StepShape, middle_rows
+
+__all__ = ["Convolved", "Grid", "Step", "StepTwiddles", "steps_of"]
+
+
+class StepTwiddles(NamedTuple):
+    """The factors between two steps: point p of lane c is multiplied by w_order^(p * (c // lanes)).
+
+    `lanes` neighbours have the same factor: the same column of as many interleaved signals.
+    """
+
+    order: int
+    lanes: int
+
+
+class Convolved(NamedTuple):
+    """The length and the direction of transforms that are done as convolutions."""
+
+    n: int
+    inverse: bool
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The slowest axis of a launch: how often its layout is repeated, how far apart, from where."""
+
+    count: int = 1
+    source_stride: int = 0
+    target_stride: int = 0
+    source_offset: int = 0
+    target_offset: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a transform: where it reads and writes, and what else it does.
+
+    Parameters
+    ----------
+    layout : BatchedLayout
+    grid : Grid
+        How often there are the transforms of the layout.
+    scale : float
+        Factor of the results.
+    twiddles : StepTwiddles, optional
+        What the results are multiplied by, if another step follows.
+    convolved : Convolved, optional
+        What is transformed by convolutions of the layout's length.
+    real : RealForm, optional
+        Which side is real, if any.
+    halved : bool
+        Whether numbers are halved as they are read.
+    """
+
+    layout: BatchedLayout
+    grid: Grid = Grid()
+    scale: float = 1.0
+    twiddles: StepTwiddles | None = None
+    convolved: Convolved | None = None
+    real: RealForm | None = None
+    halved: bool = False
+
+    @property
+    def times(self) -> int:
+        """How many sets of neighbouring lanes there are."""
+        return self.layout.outer * self.grid.count
+
+    @property
+    def orders(self) -> tuple[str, str]:
+        """How items read and write, as `load` and `store` of a `GroupSchedule` say."""
+        layout = self.layout
+        read, written = (
+            "columns" if strides.lane == 1 and layout.lanes > 1 else "rows"
+            for strides in (layout.source_strides, layout.target_strides)
+        )
+        return read, written
+
+    @property
+    def shape(self) -> StepShape | None:
+        """What the cost of columns depends on, or None for rows."""
+        load, store = self.orders
+        if load == store == "rows":
+            return None
+        layout = self.layout
+        read = layout.source_strides.position if load == store else 0
+        pitch = math.gcd(layout.target_strides.position, read)
+        return StepShape(layout.n, layout.lanes, self.times, load == "columns", pitch)
+
+
+class _Array(NamedTuple):
+    """An array between two steps: a row for each value of the frequency digits `done` so far.
+
+    Rows are `pitch` elements apart, and transforms `size`.
+    """
+
+    name: str
+    done: int
+    pitch: int
+    size: int
+
+
+class _Axis(NamedTuple):
+    """An axis of the last step: its length, and the distances of its digits in and out."""
+
+    length: int
+    source: int
+    target: int
+
+
+def steps_of(
+    layout: BatchedLayout,
+    lengths: tuple[int, ...],
+    middles: list[str],
+    scale: float,
+    word: int,
+    halved: bool,
+) -> list[Step]:
+    """Return the steps of transforms along the middle axis of an array.
+
+    Parameters
+    ----------
+    layout : BatchedLayout
+        Of contiguous arrays, outer x n x lanes.
+    lengths : tuple of int
+        Of the steps, two or more; their product is n.
+    middles : list of str
+        One buffer, or two that alternate, for what lies between the steps, in rows of whole
+        sectors.
+    scale : float
+        Factor of the results.
+    word : int
+        Bytes of a real number.
+    halved : bool
+        Whether numbers are halved as they are read.
+    """
+    n, inner = layout.n, layout.lanes
+    array = _Array(layout.source, 1, n * inner, n * inner)
+    steps: list[Step] = []
+    middle = middle_rows(n, inner, lengths, word)
+    for place, (length, (rows, pitch)) in enumerate(zip(lengths[:-1], middle, strict=True)):
+        target = _Array(middles[place % 2], rows, pitch, rows * pitch)
+        first = halved and not place
+        steps.append(_columns(layout, length, array, target, first))
+        array = target
+    return steps + list(_last(layout, lengths, array, scale))
+
+
+def _columns(
+    layout: BatchedLayout, length: int, array: _Array, target: _Array, halved: bool
+) -> Step:
+    """Return a step that transforms the first digit of the rest of the position in its place."""
+    n, inner = layout.n, layout.lanes
+    rest = n // target.done * inner
+    columns = BatchedLayout(
+        length, array.done, rest, array.name, target.name,
+        Strides(array.pitch, rest, 1), Strides(length * target.pitch, target.pitch, 1),
+    )  # fmt: skip
+    grid = Grid(layout.outer, array.size, target.size)
+    return Step(columns, grid, twiddles=StepTwiddles(n // array.done, inner), halved=halved)
+
+
+def _last(
+    layout: BatchedLayout, lengths: tuple[int, ...], array: _Array, scale: float
+) -> Iterator[Step]:
+    """Yield the last step, which reverses the digits of the frequency: often one launch.
+
+    A launch has axes for the lanes and two more; launches in a loop go through all others.
+    """
+    inner, done = layout.lanes, array.done
+    axes = [_Axis(layout.outer, array.size, layout.n * inner)]
+    before = 1
+    for length in lengths[:-1]:
+        before *= length
+        axes.append(_Axis(length, array.pitch * (done // before), inner * (before // length)))
+    # Neighbouring lanes are neighbours in the result: those of the user, or else k1.
+    lanes = axes.pop(1) if inner == 1 else _Axis(inner, 1, 1)
+    # The loop of launches has the axes of fewest steps.
+    axes.sort(reverse=True)
+    outer, repeated, *looped = axes if len(axes) > 1 else [*axes, _Axis(1, 0, 0)]
+    rows = BatchedLayout(
+        lengths[-1], outer.length, lanes.length, array.name, layout.target,
+        Strides(outer.source, inner, lanes.source),
+        Strides(outer.target, done * inner, lanes.target),
+    )  # fmt: skip
+    for digits in itertools.product(*(range(axis.length) for axis in looped)):
+        moved = list(zip(digits, looped, strict=True))
+        grid = Grid(
+            *repeated,
+            sum(digit * axis.source for digit, axis in moved),
+            sum(digit * axis.target for digit, axis in moved),
+        )
+        yield Step(rows, grid, scale)

@@ -1,0 +1,92 @@
+"""Tables of roots of unity for kernels, computed in float64 and rounded once.
+
+The twiddle factors of an FFT are powers of w_n = exp(-2 pi i / n): between the passes of a
+transform (`schedule`) and between its steps (`steps`). A chirp has powers of w_2n that grow with
+the square of the position (`bluestein`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.ops.fft.passes.schedule import Schedule
+
+__all__ = [
+    "chirp",
+    "chirp_spectrum",
+    "local_twiddles",
+    "root_table",
+    "roots_of_unity",
+    "rounded",
+    "strided_twiddles",
+]
+
+
+def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
+    """Return ``exp(-2 pi i power / n)`` of integer powers, in complex128.
+
+    Powers are reduced exactly, by integers, to an eighth of the circle, so that the
+    error is that of the sine of a small angle: half a unit of the last digit or so.
+    """
+    quarter, rest = np.divmod(4 * (np.asarray(powers, dtype=np.int64) % n), n)
+    mirrored = 2 * rest > n
+    angle = (np.pi / 2) * (np.where(mirrored, n - rest, rest) / n)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    x, y = np.where(mirrored, sine, cosine), np.where(mirrored, cosine, sine)
+    result = np.empty(x.shape, np.complex128)
+    result.real = np.choose(quarter, (x, -y, -x, y))
+    result.imag = -np.choose(quarter, (y, x, -y, -x))
+    return result
+
+
+def rounded(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return complex numbers in `dtype`, rounded once."""
+    return np.ascontiguousarray(values.astype(dtype))
+
+
+def root_table(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the n roots of unity in the order of their powers."""
+    roots = roots_of_unity(np.arange(n), n)
+    return rounded(roots.conj() if inverse else roots, dtype)
+
+
+def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the twiddle factors of Stockham passes for groups of items.
+
+    For each pass but the first, each i from 1 to R - 1 and each k below S, the product of
+    the radices before: w_(S R)^(i k). They begin at the `twiddle_offset` of the pass.
+    """
+    parts = [np.empty(0, np.complex128)]
+    for each in Schedule.of(radices).passes[1:]:
+        powers = np.outer(np.arange(1, each.radix), np.arange(each.stride))
+        parts.append(roots_of_unity(powers, each.stride * each.radix).reshape(-1))
+    return rounded(np.concatenate(parts), dtype)
+
+
+def strided_twiddles(
+    count: int, step: int, n: int, dtype: np.dtype[Any], first: int = 0
+) -> np.ndarray[Any, Any]:
+    """Return w_n^(first + step e) for e < count."""
+    return rounded(roots_of_unity(first + step * np.arange(count), n), dtype)
+
+
+def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return exp(-+ pi i j^2 / n) for j < n."""
+    wave = _chirp(n)
+    return rounded(wave.conj() if inverse else wave, dtype)
+
+
+def chirp_spectrum(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return the transform, of length m and divided by m, of the conjugate chirp around 0."""
+    wave = _chirp(n) if inverse else _chirp(n).conj()
+    around = np.zeros(m, np.complex128)
+    around[:n] = wave
+    around[m - n + 1 :] = wave[:0:-1]
+    return rounded(np.fft.fft(around) / m, dtype)
+
+
+def _chirp(n: int) -> np.ndarray[Any, Any]:
+    j = np.arange(n, dtype=np.int64)
+    return roots_of_unity(j * j, 2 * n)

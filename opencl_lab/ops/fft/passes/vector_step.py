@@ -1,0 +1,334 @@
+"""The geometry of transforms by explicit vectors, computed once: templates only emit it.
+
+An item does one *task* at a time: a *block* of neighbouring transforms, or a single one, in arrays
+that stay in the caches of its processor. Vectors have `width` lanes, used in one of two ways.
+
+Vectors over the *batch* hold the same position of `width` transforms. No lane needs another one, so
+that a pass is the scalar one, written with vectors::
+
+                    position 0     1      2          n-1
+    transform 0             +---+  +---+  +---+      +---+
+    transform 1             | v |  | v |  | v |  ..  | v |      vectors of 4 lanes,
+    transform 2             | 0 |  | 1 |  | 2 |      |n-1|      each with real and
+    transform 3             +---+  +---+  +---+      +---+      imaginary parts apart
+
+Vectors over the *points* hold `width` neighbouring positions of one transform, which serves rows
+whose radices allow it: one row is work enough. In the first pass the results of a butterfly are
+neighbours, so that those of `width` butterflies are transposed in registers; from then on
+neighbours are whole vectors::
+
+                    position 0 1 2 3   4 5 6 7      .. n-1
+    transform 0             +-------+ +-------+   +-------+
+                            |   0   | |   1   | ..| n/4-1 |
+                            +-------+ +-------+   +-------+
+
+Source: of both, P. N. Swarztrauber, "FFT algorithms for vector computers", Parallel Computing,
+1984; of short vectors within a transform also F. Franchetti, M. Püschel, "Short vector code
+generation for the discrete Fourier transform", IPDPS 2003.
+
+**Blocks.** The transforms of a batch are neighbours in memory where they are columns of a matrix.
+`block` vectors side by side make longer runs of neighbours, which are loaded and stored together;
+in between, each vector goes through its passes alone, in an array of its own::
+
+    user's columns      | vector 0 | vector 1 | vector 2 |      one run of memory in each row
+                             |          |          |            first pass: all vectors together
+    arrays                  [1]        [2]        [3]
+                           passes     passes     passes         one vector after the other
+                             |          |          |            last pass: all together
+    user's columns      | vector 0 | vector 1 | vector 2 |
+
+**Arrays.** A pass cannot write where others of its butterflies still read: passes go to and fro
+between two arrays, 0 and 1. The last pass may write what it reads (its butterflies read and write
+the same positions), and the user's memory counts as a third array::
+
+    columns in, columns out        user -> 0 -> 1 -> 0 -> user        four passes
+    rows in, rows out              user => 0 -> 1 -> 1 => user        two passes
+                                        (=> rows become vectors over the batch, and back)
+
+Each vector of a block has an array 0 (`array` vectors long, after `padding` that keeps equal
+places of two of them out of the same lines of a cache). They share one array 1, unless the last
+pass, over the whole block, is to find them in arrays 1. Then they are *chained*: each takes array 0
+of the vector before it as its array 1, as that vector has gone on to its own array 1 by then::
+
+    work     | free | vector 0 | vector 1 | vector 2 |
+    array 0 of              0          1          2
+    array 1 of   0          1          2                    if chained; else 0 to 2 share "free"
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
+
+__all__ = ["Fetch", "Side", "Tail", "VectorPass", "VectorStep", "Vectors"]
+
+CACHE_LINE = 64
+PADDING = 9
+"""Positions between the arrays of a block, which would fight for the same lines of the caches
+where their lengths are powers of two."""
+
+Fetch: TypeAlias = Literal["none", "source", "both"]
+Side: TypeAlias = Literal["columns", "rows"]
+"""The lanes of a vector are neighbours in memory ("columns" of a matrix), or one apiece of several
+"rows", which are transposed in registers."""
+Tail: TypeAlias = Literal["none", "overlapping", "partial"]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """How the points of some transforms lie in vectors.
+
+    Parameters
+    ----------
+    over : str
+        What the lanes of a vector are: transforms of the "batch", or "points" of one transform.
+    width : int
+        Lanes of a vector.
+    block : int
+        Vectors side by side in a task; 1 over the points.
+    tail : str
+        What happens where blocks do not divide the batch: the last one begins earlier
+        ("overlapping") and stores only what the one before it does not; where there are fewer
+        transforms than lanes, the only vector is "partial"; otherwise "none".
+    active_lanes : int
+        Lanes of a vector that have a transform: fewer than all where it is partial.
+    """
+
+    over: Literal["batch", "points"]
+    width: int
+    block: int
+    tail: Tail
+    active_lanes: int
+
+    @classmethod
+    def over_points(cls, width: int) -> Vectors:
+        """Return vectors of neighbouring points: one transform is a task."""
+        return cls("points", width, 1, "none", width)
+
+    @classmethod
+    def over_batch(cls, lanes: int, width: int, block: int = 1) -> Vectors:
+        """Return vectors of neighbouring transforms, of which there are `lanes`."""
+        if lanes % (width * block) == 0:
+            return cls("batch", width, block, "none", width)
+        partial = lanes <= width
+        tail: Tail = "partial" if partial else "overlapping"
+        return cls("batch", width, block, tail, lanes if partial else width)
+
+    @property
+    def positions(self) -> int:
+        """Positions of one transform in a vector."""
+        return self.width if self.over == "points" else 1
+
+    @property
+    def transforms(self) -> int:
+        """Transforms of a task, if it is a full one."""
+        return 1 if self.over == "points" else self.width * self.block
+
+    @property
+    def padding(self) -> int:
+        """Positions between two arrays."""
+        return 0 if self.over == "points" else PADDING
+
+    def array(self, n: int) -> int:
+        """Return how many vectors an array for length `n` has: of real and of imaginary parts."""
+        return 2 * (n // self.positions + self.padding)
+
+    def blocks(self, lanes: int) -> int:
+        """Return how many tasks so many neighbouring transforms are."""
+        return ceil_divide(lanes, self.transforms)
+
+    def first_lanes(self, lanes: int) -> list[int]:
+        """Return where blocks begin: the last one earlier where it would not be full."""
+        last = max(lanes - self.transforms, 0)
+        return [min(first, last) for first in range(0, lanes, self.transforms)]
+
+
+@dataclass(frozen=True)
+class VectorPass(Pass):
+    """One pass of a step: what it reads and writes, counted in vectors.
+
+    Parameters
+    ----------
+    index, radix, stride, butterflies, twiddle_offset : int
+        As of any `Pass`.
+    reads, writes : int or None
+        The array, 0 or 1; None is the user's.
+    spacing : int
+        Vectors between two inputs of a butterfly.
+    run : int
+        Vectors between two outputs of a butterfly, which are as many butterflies with twiddle
+        factors of their own: the stride, in vectors.
+    runs : int
+        How many such runs there are, all with the same factors.
+    step_twiddle_offset : int
+        Where the factors of this pass begin among the step twiddles of a vector, in vectors.
+    fetches : tuple of str
+        What is fetched ahead in this pass: "source" (of the next task) or "target" (of this one).
+    """
+
+    reads: int | None
+    writes: int | None
+    spacing: int
+    run: int
+    runs: int
+    step_twiddle_offset: int
+    fetches: tuple[Literal["source", "target"], ...]
+
+    @property
+    def whole_block(self) -> bool:
+        """Whether it does all vectors of a block together: it reads or writes the user's memory."""
+        return self.reads is None or self.writes is None
+
+
+@dataclass(frozen=True)
+class VectorStep:
+    """Transforms of one length, as one function of a kernel: what templates know of them.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        The passes. Over the points, the first radix is a multiple of the width, and at least
+        as many points as lanes are left for the others.
+    vectors : Vectors
+    word : int
+        Bytes of a real number.
+    load, store : str
+        How vectors lie in the user's memory: as "columns" or "rows". Over the points they are
+        neighbours in it, as in columns.
+    fetch : str
+        What passes fetch ahead into the cache: "none", the "source" of the next task, or "both"
+        that and the target of their own.
+    step_twiddles : bool
+        Whether this is the second step of a four-step transform: column p, of as many as the layout
+        has `lanes`, is transformed at frequencies k + p / lanes, for which each pass multiplies by
+        a factor that differs by column, too.
+    halved : bool
+        Whether what is read is halved first.
+    scaled : bool
+        Whether results are multiplied by a factor.
+    """
+
+    schedule: Schedule
+    vectors: Vectors
+    word: int
+    load: Side
+    store: Side
+    fetch: Fetch = "none"
+    step_twiddles: bool = False
+    halved: bool = False
+    scaled: bool = False
+
+    @property
+    def n(self) -> int:
+        """Points of a transform."""
+        return self.schedule.n
+
+    @property
+    def array(self) -> int:
+        """Vectors of an array."""
+        return self.vectors.array(self.n)
+
+    @property
+    def room(self) -> int:
+        """Vectors of the arrays of an item: one for each vector of a block, and one more."""
+        return self.array * (self.vectors.block + 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays of an item."""
+        return self.room * self.vectors.width * self.word
+
+    @property
+    def fetch_lines(self) -> int:
+        """Lines of a cache that a vector of complex numbers takes in the user's memory."""
+        return max(2 * self.vectors.width * self.word // CACHE_LINE, 1)
+
+    @property
+    def step_twiddle_count(self) -> int:
+        """Vectors of step twiddles that belong to each vector of transforms."""
+        return 2 * sum(each.radix - 1 for each in self.schedule.passes)
+
+    @property
+    def load_fragment(self) -> str:
+        """Name of the fragment that loads one vector, or rows: see ``vector_loads.mako``."""
+        return self._fragment(self.load, store=False)
+
+    @property
+    def store_fragment(self) -> str:
+        """Name of the fragment that stores one vector, or rows: see ``vector_stores.mako``."""
+        return self._fragment(self.store, store=True)
+
+    def _fragment(self, side: Side, store: bool) -> str:
+        if side == "rows":
+            whole = self.n >= self.vectors.width and self.vectors.tail != "partial"
+            return "rows" if whole else "short_rows"
+        overlapping = self.vectors.tail == "overlapping" and store
+        partial = self.vectors.tail == "partial"
+        return f"{'partial_' if partial else 'overlapping_' if overlapping else ''}vector"
+
+    @cached_property
+    def passes(self) -> tuple[VectorPass, ...]:
+        """The passes, in order."""
+        arrays = _arrays(len(self.schedule.passes), self.load, self.store)
+        found: list[VectorPass] = []
+        for each, (reads, writes) in zip(self.schedule.passes, arrays, strict=True):
+            found.append(
+                VectorPass(
+                    **{field.name: getattr(each, field.name) for field in fields(Pass)},
+                    reads=reads,
+                    writes=writes,
+                    spacing=each.butterflies // self.vectors.positions,
+                    run=max(each.stride // self.vectors.positions, 1),
+                    runs=each.butterflies // each.stride,
+                    step_twiddle_offset=2 * sum(before.radix - 1 for before in found),
+                    fetches=self._fetches(each.index),
+                )
+            )
+        return tuple(found)
+
+    def _fetches(self, index: int) -> tuple[Literal["source", "target"], ...]:
+        """Return what a pass fetches: the last one for the next task, the one before the target."""
+        last = len(self.schedule.passes) - 1
+        if index == last and self.fetch != "none":
+            return ("source",)
+        return ("target",) if index == last - 1 and self.fetch == "both" else ()
+
+    @property
+    def opening(self) -> tuple[VectorPass, ...]:
+        """The pass that reads the user's columns, if there is one, by all vectors of a block."""
+        return tuple(each for each in self.passes if each.reads is None)
+
+    @property
+    def middle(self) -> tuple[VectorPass, ...]:
+        """The passes from array to array, which each vector of a block goes through alone."""
+        return tuple(each for each in self.passes if not each.whole_block)
+
+    @property
+    def closing(self) -> tuple[VectorPass, ...]:
+        """The pass that writes the user's columns, unless it is the opening one."""
+        return tuple(p for p in self.passes if p.writes is None and p.reads is not None)
+
+    @property
+    def chained(self) -> bool:
+        """Whether array 1 of a vector is array 0 of the one before it, for the closing pass."""
+        return any(each.reads == 1 for each in self.closing)
+
+
+def _arrays(count: int, load: Side, store: Side) -> list[tuple[int | None, int | None]]:
+    """Return the arrays that each of `count` passes reads and writes; None is the user's."""
+    found: list[tuple[int | None, int | None]] = []
+    current = 0 if load == "rows" else None
+    for index in range(count):
+        reads = current
+        if index < count - 1:
+            current = 1 if current == 0 else 0
+        elif store == "columns":
+            current = None
+        elif current is None:  # else the last pass writes what it reads
+            current = 0
+        found.append((reads, current))
+    return found

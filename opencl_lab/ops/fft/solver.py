@@ -1,0 +1,46 @@
+"""What transforms signals, and which algorithm is the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from opencl_lab.core.device import Device
+from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.solver import AUTO, Homes, Solver
+
+__all__ = ["DFT_SOLVER", "DIRECT", "DftSolver"]
+
+DIRECT = "direct"
+"""Stands for the fastest algorithm that follows the definition."""
+FEW_TERMS = 1 << 20
+"""Terms of direct sums up to which they beat Bluestein's convolution, as measured: one row of
+about 1,000 samples, 64 of 127, 4,096 of 16."""
+
+
+class DftSolver(Solver[DftProblem]):
+    """The discrete Fourier transform, by its definition and fast."""
+
+    name = "dft"
+    homes: ClassVar[Homes] = {
+        "fft": "opencl_lab.ops.fft.fast:FftAlgorithm",
+        "direct-tiled": "opencl_lab.ops.fft.direct:DirectTiled",
+        "direct-naive": "opencl_lab.ops.fft.direct:DirectNaive",
+        "direct-gemm": "opencl_lab.ops.fft.direct_gemm:DirectGemm",
+    }
+    groups = (AUTO, DIRECT)
+
+    def ranked(self, problem: DftProblem, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return all algorithms, or those that follow the definition.
+
+        The fast transform loses where its length needs a convolution and the sums are short. Of
+        the direct ones, one product is the fastest for many short rows.
+        """
+        direct = (*["direct-gemm"] * problem.many_short_rows, "direct-tiled", "direct-naive")
+        if group == DIRECT:
+            return direct
+        short = not problem.largest_prime and problem.terms <= FEW_TERMS
+        return (*direct, *self.homes) if short else self.homes
+
+
+DFT_SOLVER = DftSolver()

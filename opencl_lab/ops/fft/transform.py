@@ -1,0 +1,324 @@
+"""Transforms along one axis of arrays of either side: what `opencl_lab.fft` is made of."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.wording import counted
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.fft.passes.builder import real_dtype
+from opencl_lab.ops.fft.passes.rows import mirror
+from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
+from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    assign,
+    check_out,
+    contiguous,
+    copied,
+    direct_target,
+    empty,
+    fitted,
+    is_device_array,
+    native,
+    queue_for,
+    roll,
+    shares_memory,
+)
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.session import session_of
+
+__all__ = [
+    "axes_and_lengths",
+    "axis_of",
+    "complex_axis",
+    "complex_type",
+    "converted",
+    "finish",
+    "from_real",
+    "prepared",
+    "real_type",
+    "rolled",
+    "to_real",
+    "whole",
+    "whole_spectrum",
+]
+
+
+def prepared(a: Any, queue: Any, device: DeviceSpec = None) -> tuple[AnyArray, Any]:
+    """Return `a` as an array in the machine's byte order, and its queue."""
+    array = native(as_array(a))
+    complex_dtype(array.dtype)  # refuses what is no number
+    return _on_queue(array, queue, device)
+
+
+def _on_queue(array: AnyArray, queue: Any, device: DeviceSpec) -> tuple[AnyArray, Any]:
+    """Return an array that has a queue if it is on a device, and the queue."""
+    queue = queue_for(array, queue, device)
+    if is_device_array(array) and array.queue is None:
+        array = array.with_queue(queue)
+    return array, queue
+
+
+def complex_type(array: AnyArray) -> np.dtype[Any]:
+    """Return the complex type in which `array` is transformed.
+
+    Raises
+    ------
+    InvalidConfig
+        If it is on a device that has no double precision and this takes it.
+    """
+    return _possible(array, complex_dtype(array.dtype))
+
+
+def real_type(array: AnyArray) -> np.dtype[Any]:
+    """Return the type in which real `array` is transformed: float16, float32 or float64.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is not real.
+    InvalidConfig
+        As of `complex_type`.
+    """
+    if array.dtype.kind == "c":
+        raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
+    if array.dtype == np.float16:
+        return np.dtype(np.float16)  # kernels read it as it is stored
+    return _possible(array, real_dtype(complex_dtype(array.dtype)))
+
+
+def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return `dtype` if `array` can be converted to it where it is."""
+    double = dtype != array.dtype and dtype in (np.float64, np.complex128)
+    if double and is_device_array(array) and not session_of(array.queue).device.capabilities.fp64:
+        raise InvalidConfig(
+            f"the device has no double precision, in which {array.dtype} is transformed; convert "
+            "it to float32"
+        )
+    return dtype
+
+
+def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+    """Return `array` in `dtype`: itself if it has that type.
+
+    Raises
+    ------
+    InvalidConfig
+        If it is on a device that has no double precision and this takes it.
+    """
+    if array.dtype == dtype:
+        return array
+    queue = array.queue if is_device_array(array) else None
+    return copied(array, queue, dtype=_possible(array, dtype))
+
+
+def axis_of(array: AnyArray, axis: int) -> int:
+    """Return `axis` counted from the front."""
+    axis = whole(axis, "axis")
+    if not -array.ndim <= axis < array.ndim:
+        raise InvalidProblem(f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}")
+    return int(axis % array.ndim)
+
+
+def axes_and_lengths(
+    array: AnyArray, s: Sequence[int | None] | None, axes: Sequence[int] | None
+) -> tuple[list[int], list[int | None]]:
+    """Return axes, counted from the front, and their lengths, under NumPy's rules.
+
+    An axis may come more than once. A length of -1 is that of the axis of `array`; None is that of
+    the axis when its turn comes, or as many samples as a transform back makes of it by default.
+    """
+    for name, value in (("s", s), ("axes", axes)):
+        if not (value is None or isinstance(value, (Sequence, np.ndarray))):
+            raise InvalidProblem(f"{name} must be a sequence of whole numbers, not {value!r}")
+    if axes is None:
+        first = 0 if s is None else array.ndim - len(s)
+        if first < 0:
+            raise InvalidProblem(
+                f"s has {counted(len(s or ()), 'length')} for {counted(array.ndim, 'dimension')}"
+            )
+        axes = range(first, array.ndim)
+    order = [axis_of(array, axis) for axis in axes]
+    if s is None:
+        return order, [array.shape[axis] for axis in order]
+    if len(s) != len(order):
+        raise InvalidProblem(
+            f"s has {counted(len(s), 'length')} for {counted(len(order), 'axis', 'axes')}"
+        )
+    lengths = [None if n is None else whole(n, "s") for n in s]
+    return order, [array.shape[a] if n == -1 else n for n, a in zip(lengths, order, strict=True)]
+
+
+def whole(number: Any, name: str) -> int:
+    """Return a plain whole number, or say which argument is none, or is too large to be a size."""
+    try:
+        found = int(operator.index(number))  # NumPy's own and booleans count otherwise
+    except TypeError:
+        raise InvalidProblem(f"{name} must be a whole number, not {number!r}") from None
+    if found >= 1 << 48:
+        raise InvalidProblem(f"{name} is {found}: no memory holds so many samples")
+    return found
+
+
+def _samples(n: int) -> int:
+    """Return the length of a transform, or say that it is none."""
+    if n < 1:
+        raise InvalidProblem(f"a transform needs at least one sample, not {n}")
+    return n
+
+
+def _run(problem: DftProblem, data: AnyArray, queue: Any, target: AnyArray | None) -> AnyArray:
+    """Transform contiguous data, to `target` if that is given."""
+    shape, _ = problem.signal
+    out = {} if target is None else {"spectrum": target.reshape(problem.spectrum[0])}
+    run = DFT_SOLVER.run(
+        problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue, out=out
+    )
+    return run.outputs["spectrum"]
+
+
+def complex_axis(
+    array: AnyArray,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    inverse: bool,
+    queue: Any,
+    out: AnyArray | None = None,
+    *,
+    conjugate: bool = False,
+) -> AnyArray:
+    """Transform numbers, or their conjugates, along one axis, wherever it lies, in one go."""
+    axis = axis_of(array, axis)
+    n = array.shape[axis] if n is None else whole(n, "n")
+    scale = scale_of(n, norm, inverse)
+    array = fitted(array, queue, _samples(n), axis, complex_type(array), conjugate)
+    target = direct_target(out, array.shape, array.dtype, (array,))
+    if not array.size:
+        return finish(empty(array, array.shape, array.dtype, queue), out, queue)
+    batch, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
+    problem = DftProblem(n, array.dtype, batch, inner, inverse, scale)
+    result = _run(problem, contiguous(array, queue), queue, target)
+    return finish(result.reshape(array.shape), out, queue) if target is None else out
+
+
+def _real_axis(
+    rows: Rows, problem: DftProblem, queue: Any, out: AnyArray | None = None
+) -> AnyArray:
+    """Transform rows to or from real numbers, and return the result in the shape of the array."""
+    spectral, dtype = problem.spectrum
+    length = spectral[1]
+    shape = tuple(length if d == rows.axis else size for d, size in enumerate(rows.shape))
+    result = Rows(rows.data, shape, rows.axis)
+    if not rows.data.size:
+        return finish(empty(rows.data, shape, dtype, queue), out, queue)
+    spectrum = _run(problem, rows.data, queue, result.target(out, dtype))
+    return result.restore(spectrum.reshape(rows.count, length), out, queue)
+
+
+def from_real(
+    array: AnyArray,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    queue: Any,
+    out: AnyArray | None = None,
+) -> AnyArray:
+    """Transform real numbers along one axis to n // 2 + 1 frequencies."""
+    dtype = real_type(array)
+    axis = axis_of(array, axis)
+    n = array.shape[axis] if n is None else whole(n, "n")
+    scale = scale_of(n, norm, False)
+    rows = Rows.of(array, axis, queue, length=_samples(n), dtype=dtype)
+    return _real_axis(rows, DftProblem.of(n, dtype, rows.count, False, scale), queue, out)
+
+
+def to_real(
+    array: AnyArray,
+    n: int | None,
+    axis: int,
+    norm: str | None,
+    queue: Any,
+    out: AnyArray | None = None,
+    *,
+    conjugate: bool = False,
+) -> AnyArray:
+    """Transform frequencies, or their conjugates, along one axis to `n` real numbers."""
+    dtype = complex_type(array)
+    axis = axis_of(array, axis)
+    n = _samples(2 * (array.shape[axis] - 1) if n is None else whole(n, "n"))
+    scale = scale_of(n, norm, True)
+    rows = Rows.of(array, axis, queue, length=n // 2 + 1, dtype=dtype, conjugate=conjugate)
+    problem = DftProblem.of(n, real_dtype(dtype), rows.count, True, scale)
+    return _real_axis(rows, problem, queue, out)
+
+
+def whole_spectrum(
+    halves: AnyArray, n: int, conjugate: bool, out: AnyArray | None, queue: Any
+) -> AnyArray:
+    """Return all n frequencies of rows of n // 2 + 1, or their conjugates, in `out` if given."""
+    shape, dtype = (halves.shape[0], n), halves.dtype
+    if is_device_array(halves) and halves.size:
+        session = session_of(queue)
+        executable = session.executable(
+            ("mirror", shape, dtype, conjugate),
+            lambda: mirror(n, shape[0], dtype, conjugate, session.device),
+        )
+        given = {} if out is None else {"whole": out}
+        return execute(executable, {"half_rows": halves}, queue, given).outputs["whole"]
+    whole = empty(halves, shape, dtype, queue) if out is None else out
+    if halves.size:
+        bins = halves.shape[1]
+        lower, upper = halves, halves[:, n - bins : 0 : -1]
+        whole[:, :bins], whole[:, bins:] = (
+            (lower.conj(), upper) if conjugate else (lower, upper.conj())
+        )
+    return whole
+
+
+def rolled(
+    x: Any,
+    axes: int | Sequence[int] | None,
+    shift: Callable[[int], int],
+    out: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
+) -> AnyArray:
+    """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
+    array, queue = _on_queue(as_array(x), queue, device)
+    if axes is None:
+        axes = range(array.ndim)
+    elif not isinstance(axes, (Sequence, np.ndarray)):
+        axes = (axes,)
+    shifts = [0] * array.ndim
+    for axis in (axis_of(array, axis) for axis in axes):
+        shifts[axis] += shift(array.shape[axis])
+    made = out
+    if out is None:
+        made = empty(array, array.shape, array.dtype, queue)
+    else:
+        check_out(out, array, tuple(array.shape), array.dtype)
+        if shares_memory(out, array):
+            made = empty(array, array.shape, array.dtype, queue)
+    roll(made, array, shifts, queue)
+    return made if out is None or made is out else finish(made, out, queue)
+
+
+def finish(
+    result: AnyArray, out: AnyArray | None, queue: Any, *, conjugate: bool = False
+) -> AnyArray:
+    """Return `result`, or its conjugate, in `out` if that is given."""
+    if out is None:
+        return copied(result, queue, conjugate=True) if conjugate else result
+    check_out(out, result, tuple(result.shape), result.dtype)
+    assign(out, result, queue, conjugate=conjugate)
+    return out

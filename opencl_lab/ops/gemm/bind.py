@@ -1,0 +1,262 @@
+"""How a user's matrices become a problem."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.ops.gemm.problem import (
+    ELEMENT_TYPES,
+    INTEGER_TYPES,
+    GemmProblem,
+    Stack,
+    is_conjugated,
+    is_transposed,
+)
+from opencl_lab.ops.solver import real_number
+from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain, reshaped
+
+__all__ = ["bind", "refuse_types", "result_shape", "shaped"]
+
+
+def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
+    """Return the shape of ``op(a) @ op(b)``, whose stacks broadcast as those of `numpy.matmul`.
+
+    As there, the result lacks the dimension of rows where a is a vector, of columns where b is.
+
+    Raises
+    ------
+    InvalidProblem
+        If the matrices do not fit each other, or their stacks do not.
+    """
+    *stack, m, n = _product_shape(a, b, trans_a, trans_b)
+    return (*stack, *([m] if a.ndim > 1 else []), *([n] if b.ndim > 1 else []))
+
+
+def _matrix_shape(array: AnyArray, name: str, trans: Any) -> tuple[int, ...]:
+    """Return the shape of a factor as matrices: op of a vector is one row of a, one column of b."""
+    if array.ndim != 1:
+        return tuple(array.shape)
+    is_row = (name == "a") != is_transposed(trans, f"trans_{name}")
+    return (1, array.size) if is_row else (array.size, 1)
+
+
+def _product_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
+    """Return the shape of the product of two factors as matrices."""
+    shape_a, shape_b = _matrix_shape(a, "a", trans_a), _matrix_shape(b, "b", trans_b)
+    turned_a, turned_b = is_transposed(trans_a, "trans_a"), is_transposed(trans_b, "trans_b")
+    m, k = shape_a[:-3:-1] if turned_a else shape_a[-2:]
+    rows_b, n = shape_b[:-3:-1] if turned_b else shape_b[-2:]
+    if k != rows_b:
+        raise InvalidProblem(
+            f"a gives sums of length {k} and b of length {rows_b}: "
+            f"a is {_lengths(a)}{', transposed' if turned_a else ''}, "
+            f"b is {_lengths(b)}{', transposed' if turned_b else ''}"
+        )
+    try:
+        return (*np.broadcast_shapes(shape_a[:-2], shape_b[:-2]), m, n)
+    except ValueError:
+        raise InvalidProblem(
+            f"the stacks of a and b do not broadcast: a is {_lengths(a)}, b is {_lengths(b)}; as "
+            "for numpy.matmul, dimensions before the last two must be equal or 1"
+        ) from None
+
+
+def _lengths(array: AnyArray) -> str:
+    return " x ".join(map(str, array.shape))
+
+
+def shaped(array: AnyArray, shape: tuple[int, ...], queue: Any) -> AnyArray:
+    """Return a plain array in a shape of the same size: itself where it has that."""
+    return array if tuple(array.shape) == shape else reshaped(array, shape, queue)
+
+
+def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
+    """Require factors of one dimension or more, and all arrays of one dtype on one side."""
+    for name in ("a", "b"):
+        if not arrays[name].ndim:
+            raise InvalidProblem(f"{name} is a single number; multiply by it, or pass it as alpha")
+    if len({is_device_array(array) for array in arrays.values()}) > 1:
+        raise InvalidProblem(f"{', '.join(arrays)} must all be host arrays or all be device arrays")
+    names = {name: array.dtype.name for name, array in arrays.items()}
+    known = {*ELEMENT_TYPES, *INTEGER_TYPES}
+    if not set(names.values()) <= known or len(set(names.values())) > 1:
+        refuse_types(arrays, " or all integers of one type")
+
+
+def refuse_types(arrays: Mapping[str, AnyArray], more: str = "") -> NoReturn:
+    """Raise `InvalidProblem` for the types of arrays; `more` types may be known to the caller."""
+    found = ", ".join(f"{name} is {array.dtype.name}" for name, array in arrays.items())
+    raise InvalidProblem(
+        f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}{more}: {found}; convert with "
+        f"astype (on the command line: --dtype {_common_type(arrays)}), nothing is converted "
+        "silently"
+    )
+
+
+def _common_type(arrays: Mapping[str, AnyArray]) -> str:
+    """Return the name of a type that holds the numbers of all arrays."""
+    kinds = [array.dtype for array in arrays.values()]
+    if not all(np.issubdtype(kind, np.number) for kind in kinds):
+        return "float64"
+    common = np.result_type(*kinds).name
+    return common if common in ELEMENT_TYPES else "float64"
+
+
+def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
+    """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
+    if dtype.kind in "iu":
+        with suppress(TypeError):
+            return operator.index(value)  # which may be more than a float tells apart
+    try:
+        return complex(value) if np.iscomplexobj(value) else real_number(value, name)
+    except (TypeError, ValueError, InvalidProblem) as error:
+        kind = "number" if dtype.kind == "c" else "real number"
+        raise InvalidProblem(f"{name} must be a {kind}, not {value!r}") from error
+
+
+def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tuple[bool, ...]]:
+    """Return an array without the dimensions along which it stays the same, and the others.
+
+    Of a stack, these are the ones of length 1, those of a view that repeats one product, such as
+    `numpy.broadcast_to` makes it, and those that it lacks among so many `dimensions`.
+    """
+    ahead = list(zip(array.shape[:-2], array.strides[:-2], strict=True))
+    moves = tuple(length != 1 and bool(stride or not array.size) for length, stride in ahead)
+    if not all(moves):
+        if array.size:
+            array = array[tuple(slice(None) if moving else 0 for moving in moves)]
+        else:
+            kept = (length for (length, _), moving in zip(ahead, moves, strict=True) if moving)
+            array = reshaped(array, (*kept, *array.shape[-2:]), queue)
+    return array, (False,) * (dimensions - len(moves)) + moves
+
+
+def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
+    """Return a plain array, and whether its matrices are those of `array` transposed.
+
+    It is copied only if it must be.
+    """
+    if not is_plain(array):
+        last = array.ndim - 1
+        turned = array.transpose((*range(last - 1), last, last - 1))
+        if is_plain(turned):
+            return turned, True
+    return contiguous(array, queue), False
+
+
+def _merged(
+    lengths: Sequence[int], moves_a: Sequence[bool], moves_b: Sequence[bool]
+) -> tuple[Stack, ...]:
+    """Return the fewest dimensions of a stack: none of length 1, and no two neighbours alike."""
+    found: list[Stack] = []
+    for length, of_a, of_b in zip(lengths, moves_a, moves_b, strict=True):
+        if length == 1:
+            continue
+        alike = bool(found) and found[-1][1:] == (of_a, of_b)
+        found.append((length * found.pop()[0] if alike else length, of_a, of_b))
+    return tuple(found)
+
+
+def _bias(
+    bias: AnyArray, shape: tuple[int, ...], result: tuple[int, ...], queue: Any
+) -> tuple[str, AnyArray]:
+    """Return which bias of a product an array is, as NumPy broadcasts it, and its numbers.
+
+    The shape is that of the product as a matrix, the result is that of the user, where a vector's
+    dimension is missing.
+    """
+    m, n = shape[-2:]
+    ahead, ends = bias.shape[:-2], tuple(bias.shape[-2:])
+    if len(result) < len(shape):
+        fits, kind = tuple(bias.shape) == result[-1:], "row" if n == 1 else "column"
+        wanted = f"an element of each vector, {result[-1:]}"
+    else:
+        kind = "column" if ends in ((n,), (1, n)) else "row" if ends == (m, 1) else ""
+        fits = bool(kind) and set(ahead) <= {1} and bias.ndim <= len(shape)
+        wanted = f"each column, {(n,)}, or for each row, {(m, 1)}"
+    if not fits:
+        raise InvalidProblem(
+            f"bias must have a number for {wanted}, not {tuple(bias.shape)}; a whole matrix is c, "
+            "with beta=1"
+        )
+    return kind, shaped(contiguous(bias, queue), (bias.size,), queue)
+
+
+def bind(
+    a: AnyArray,
+    b: AnyArray,
+    c: AnyArray | None,
+    *,
+    alpha: Any,
+    beta: Any,
+    trans_a: Any,
+    trans_b: Any,
+    precision: str,
+    bias: AnyArray | None = None,
+    activation: str | None = None,
+    queue: Any = None,
+) -> tuple[GemmProblem, dict[str, AnyArray]]:
+    """Return the problem of a user's matrices, and these as its inputs.
+
+    A stack gets the fewest dimensions that describe it. Where b is the same for all products of
+    the last of them, the matrices of a lie one above the other, and make one tall matrix.
+    """
+    arrays = {"a": a, "b": b, "c": c, "bias": bias}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    _check_arrays(arrays)
+    dtype = np.dtype(a.dtype.name)
+    alpha, beta = _scalar(alpha, "alpha", dtype), _scalar(beta, "beta", dtype)
+    wanted = result_shape(a, b, trans_a, trans_b)
+    if c is not None and tuple(c.shape) != wanted:
+        raise InvalidProblem(f"c must have the shape of the result, {wanted}, not {tuple(c.shape)}")
+    shape = _product_shape(a, b, trans_a, trans_b)
+    inputs: dict[str, AnyArray] = {}
+    moves, turned = {}, {}
+    for name, trans in (("a", trans_a), ("b", trans_b)):
+        factor = arrays[name]
+        if factor.ndim == 1:
+            matrix = _matrix_shape(factor, name, trans)
+            factor = reshaped(contiguous(factor, queue), matrix, queue)
+        moving, moves[name] = _moving(factor, len(shape) - 2, queue)
+        inputs[name], turned[name] = _stored(moving, queue)
+    kind = ""
+    if bias is not None:
+        kind, inputs["bias"] = _bias(bias, shape, wanted, queue)
+    (m, n) = shape[-2:]
+    k = _matrix_shape(a, "a", trans_a)[-2 if is_transposed(trans_a, "trans_a") else -1]
+    turned_a = is_transposed(trans_a, "trans_a") != turned["a"] and m != 1
+    stacks = _merged(shape[:-2], moves["a"], moves["b"])
+    if stacks and stacks[-1][1:] == (True, False) and not turned_a and kind != "row":
+        m *= stacks[-1][0]
+        stacks = stacks[:-1]
+    problem = GemmProblem(
+        m,
+        n,
+        k,
+        dtype,
+        alpha,
+        beta,
+        turned_a,
+        is_transposed(trans_b, "trans_b") != turned["b"],
+        precision,
+        conj_a=is_conjugated(trans_a),
+        conj_b=is_conjugated(trans_b),
+        batch=math.prod(count for count, _, _ in stacks),
+        stacks=stacks,
+        bias=kind,
+        activation=activation or "",
+    )
+    if problem.beta:
+        if c is None:
+            raise InvalidProblem(f"beta is {beta:g}, so c is needed")
+        inputs["c"] = shaped(contiguous(c, queue), problem.shape, queue)
+    inputs["a"] = shaped(inputs["a"], problem.shape_a, queue)
+    inputs["b"] = shaped(inputs["b"], problem.shape_b, queue)
+    return problem, inputs

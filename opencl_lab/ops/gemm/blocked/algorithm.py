@@ -1,0 +1,200 @@
+"""The matrix product by blocks in registers: the way of GPUs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import largest_power, not_negative, one_of, positive
+from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
+from opencl_lab.ops.gemm import launches
+from opencl_lab.ops.gemm.blocked.model import Tile, best_tiles, is_joined, load_widths
+from opencl_lab.ops.gemm.launches import vector_width
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
+
+__all__ = ["Blocked"]
+
+NEIGHBOURS = 32
+"""Items with numbers in a row that read local memory together: as many as the banks of most."""
+UNROLLED = 1024
+"""Products of a trip of the inner loop: more overflow the instruction caches of GPUs."""
+
+
+def _tile(config: Config) -> Tile:
+    return Tile(*map(config.integer, Tile.__dataclass_fields__))
+
+
+class Blocked(launches.Product):
+    """A block of the result in the registers of each item, tiles in local memory."""
+
+    name = "blocked"
+    templates = ("gemm/blocked.cl.mako", SUM_PARTS)
+    kernel = "gemm_blocked"
+    space = SearchSpace(
+        (
+            Parameter("WORK_M", (1, 2, 4, 6, 8, 16), "rows of an item"),
+            Parameter("WORK_N", (1, 2, 4, 8, 16, 32), "columns of an item"),
+            Parameter("WG_M", (1, 2, 4, 8, 16, 32), "items of a group along the rows"),
+            Parameter("WG_N", (1, 2, 4, 8, 16, 32), "items of a group along the columns"),
+            Parameter("TILE_K", (4, 8, 16, 32, 128), "length of a step along k"),
+            Parameter("BUFFERS", (1, 2), "2: the next step is loaded during this one"),
+            Parameter("LOCAL_PAD", (0, 1), "vectors between the lines of a tile"),
+            Parameter("SWIZZLE", (1, 8), "rows of tiles in a strip that groups go down"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "parts of k, which are added up"),
+        ),
+        (
+            *map(positive, ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K", "SWIZZLE", "SPLITS")),
+            one_of("BUFFERS", (1, 2)),
+            not_negative("LOCAL_PAD"),
+            Constraint(
+                lambda c: c.integer("WORK_M") * c.integer("TILE_K") % c.integer("WG_N") == 0,
+                "the items must share the loads of A evenly: "
+                "WORK_M * TILE_K must be a multiple of WG_N",
+            ),
+            Constraint(
+                lambda c: c.integer("WORK_N") * c.integer("TILE_K") % c.integer("WG_M") == 0,
+                "the items must share the loads of B evenly: "
+                "WORK_N * TILE_K must be a multiple of WG_M",
+            ),
+            Constraint(
+                lambda c: c.integer("WORK_M") * c.integer("WORK_N") <= 256,
+                "more than 256 sums an item do not fit in any registers",
+            ),
+            Constraint(
+                lambda c: c["BUFFERS"] == 1 or _tile(c).prefetched <= 64,
+                "with two buffers an item holds its part of the next tiles, and more than 64 "
+                "elements do not stay in registers",
+            ),
+        ),
+    )
+
+    def supports(self, problem: GemmProblem, device: Device) -> str | None:
+        """Need local memory and a work-group for the least of the built-in configurations."""
+        reason = super().supports(problem, device)
+        if reason is None and not best_tiles(problem, device):
+            return "the device has no room for the smallest tiles"
+        return reason
+
+    def default_config(self, problem: GemmProblem, device: Device) -> Config:
+        """Return what a model of the device's work takes the least time for."""
+        tile, splits = best_tiles(problem, device)[0]
+        return Config(
+            **{name: getattr(tile, name) for name in Tile.__dataclass_fields__},
+            BUFFERS=1 if device.kind == "cpu" else 2,
+            LOCAL_PAD=1,
+            SWIZZLE=1,
+            SPLITS=splits,
+        )
+
+    def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
+        """Return the values that suit the kind of device, splits only where they may pay."""
+        _, splits = best_tiles(problem, device)[0]
+        cpu = device.kind == "cpu"
+        least = {} if cpu else {"WORK_M": 2, "WORK_N": 2, "WG_M": 4, "WG_N": 4, "TILE_K": 8}
+        most = {"BUFFERS": 1, "SWIZZLE": 1} if cpu else {"WORK_N": 16, "TILE_K": 32}
+
+        def values(item: Parameter) -> tuple[Value, ...]:
+            if item.name == "SPLITS":
+                more = (splits // 2, splits, 2 * splits) if splits > 1 else ()
+                return tuple(dict.fromkeys((1, *more)))
+            low, high = least.get(item.name, 0), most.get(item.name, 1 << 30)
+            return tuple(value for value in item.values if low <= int(value) <= high)
+
+        parameters = (replace(item, values=values(item)) for item in self.space.parameters)
+        return replace(self.space, parameters=tuple(parameters))
+
+    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
+        """Plan a group of items for every tile and part of k, and what adds up the parts.
+
+        That is the last group of a tile, where groups see what others have written and its share of
+        the work is small, or else a second launch.
+        """
+        buffers = launches.buffers(problem)
+        if launches.is_empty(problem):
+            return Plan(buffers, ())
+        tile = _tile(config)
+        share = round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)
+        splits = max(1, ceil_divide(problem.depth, max(1, share)))
+        groups = tile.count(problem) * problem.batch * splits
+        arguments = launches.arguments(problem)
+        joined = splits > 1 and is_joined(tile, splits, problem, device)
+        parts: dict[str, Any] = {"partial": PARTIAL}
+        parts |= {"arrived": "arrived"} if joined else {}
+        parts |= {"splits": np.uint32(splits)}
+        params = _params(problem, config, device)
+        product = Launch(
+            template=self.templates[0],
+            kernel=self.kernel,
+            params={
+                **params,
+                "SPLIT": splits > 1,
+                "JOIN": joined,
+                "PTX": joined and device.capabilities.inline_ptx,
+            },
+            global_size=(groups * tile.items,),
+            local_size=(tile.items,),
+            arguments={**arguments, **parts, "share": launches.index_of(problem)(share)}
+            if splits > 1
+            else arguments,
+            local_bytes=_local_bytes(problem, config, device) + 4 * joined,
+        )
+        if splits == 1:
+            return Plan(buffers, (product,))
+        if joined:
+            tiles = tile.count(problem) * problem.batch
+            kept = joined_parts(problem, tiles, splits, tile.rows, tile.columns)
+            return Plan((*buffers, *kept), (product,))
+        partial, adding = sum_parts(problem, device, splits)
+        return Plan((*buffers, partial), (product, adding))
+
+
+def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
+    """Return how many elements the lines of the tiles have, with the gap between them."""
+    tile = _tile(config)
+    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    return tile.rows + gap, tile.columns + gap
+
+
+def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
+    gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
+    itemsize = problem.sum_type.itemsize
+    return _tile(config).local_bytes(config.integer("BUFFERS"), gap, itemsize)
+
+
+def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
+    """Return the parameters of the template, but how k is split."""
+    tile, vector = _tile(config), vector_width(problem, device)
+    line_a, line_b = _lines(problem, config, device)
+    most = launches.builtin_width(problem, device)
+    columns = math.gcd(vector, tile.WORK_N)
+    # Items of a CPU run one after the other: what they read need not be spread.
+    rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
+    lanes_n = math.gcd(8, tile.WG_N)
+    of_a, of_b = load_widths(tile, problem, device)
+    products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
+    return {
+        **launches.params(problem),
+        **{name: config[name] for name in Tile.__dataclass_fields__},
+        "BUFFERS": config["BUFFERS"],
+        "SWIZZLE": config["SWIZZLE"],
+        "LINE_A": line_a,
+        "LINE_B": line_b,
+        "VECTOR_WIDTH": columns,
+        "ROW_WIDTH": rows,
+        "LANES_M": math.gcd(NEIGHBOURS // lanes_n, tile.WG_M),
+        "LANES_N": lanes_n,
+        "LOAD_A": of_a,
+        "LOAD_B": of_b,
+        "STORE_WIDTH": math.gcd(columns, problem.n, most),
+        "ALIGNED": device.aligns_vectors,
+        "MOST": most,
+        "UNROLL": 1
+        if device.kind == "cpu"
+        else math.gcd(tile.TILE_K, largest_power(UNROLLED // products)),
+    }

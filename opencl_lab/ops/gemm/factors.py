@@ -1,0 +1,33 @@
+"""The factors of a matrix product as arrays of any library see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = ["factors"]
+
+
+def factors(problem: GemmProblem, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return op(a) and op(b), as views but for conjugates, whose stacks broadcast.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+    arrays : mapping of str to array
+        Of NumPy, CuPy or torch, ``a`` and ``b`` among them.
+    """
+    found = []
+    for moves, name in ((1, "a"), (2, "b")):
+        matrix = arrays[name]
+        if getattr(problem, f"trans_{name}"):
+            matrix = matrix.swapaxes(-1, -2)
+        if getattr(problem, f"conj_{name}"):
+            matrix = matrix.conj()
+        if not all(stack[moves] for stack in problem.dimensions):
+            along = (slice(None) if stack[moves] else None for stack in problem.dimensions)
+            matrix = matrix[tuple(along)]
+        found.append(matrix)
+    return found[0], found[1]

@@ -1,0 +1,77 @@
+"""Products that are not one run of a plan: of large host matrices, and by the host's BLAS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.ops.gemm.host.blas import multiply_by_blas
+from opencl_lab.ops.gemm.host.hybrid import Choice, choose_side, still_chosen
+from opencl_lab.ops.gemm.host.streamed import multiply_streamed, parts_text
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
+from opencl_lab.ops.solver import AUTO
+from opencl_lab.runtime.arrays import AnyArray, is_device_array
+from opencl_lab.runtime.recording import note_condition, unrecorded
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["how_made", "multiply_elsewhere"]
+
+Call: TypeAlias = Callable[..., Any]
+
+
+def multiply_elsewhere(
+    problem: GemmProblem,
+    inputs: Mapping[str, AnyArray],
+    target: AnyArray | None,
+    *,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    queue: Any,
+    call: Call,
+) -> tuple[AnyArray | None, str]:
+    """Return the result, and the algorithm to run where there is none yet.
+
+    `call` is the public function, which is measured. What else it takes is as there.
+
+    Raises
+    ------
+    InvalidConfig
+        For a configuration of what has no kernels.
+    """
+    if algorithm == HYBRID and config:
+        raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")
+    if is_device_array(inputs["a"]):
+        return None, AUTO if algorithm == HYBRID else algorithm
+    if algorithm == HYBRID:
+        queue = default_queue(select_device()) if queue is None else queue
+        if _side(problem, session_of(queue).device, queue, call).host:
+            return multiply_by_blas(problem, inputs, target), algorithm
+        note_condition(still_chosen())  # a further call may only enqueue
+        algorithm = AUTO
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+    return multiply_streamed(problem, inputs, target, **how), algorithm
+
+
+def _side(problem: GemmProblem, device: Device, queue: Any, call: Call) -> Choice:
+    def multiply(sample: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> object:
+        return call(arrays["a"], arrays["b"], algorithm=algorithm, queue=queue)
+
+    with unrecorded():
+        return choose_side(problem, device, multiply)
+
+
+def how_made(
+    problem: GemmProblem,
+    device: Device,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    call: Call,
+) -> str:
+    """Return how the public function `call` makes a product of host arrays, if by no one run."""
+    if algorithm != HYBRID:
+        return parts_text(problem, device, algorithm, config)
+    return str(_side(problem, device, default_queue(device), call))

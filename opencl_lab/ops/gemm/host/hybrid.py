@@ -1,0 +1,358 @@
+"""Which side multiplies arrays of the host: its BLAS, or the device with all copies.
+
+Both sides are measured at a few sizes, as public calls. A side's time is modelled as
+``fixed + bytes / bandwidth + flops / speed``, fitted to them. Caches and idle threads make small
+products slower or faster than that; so the model is scaled to what was measured at the two nearest
+sizes of square matrices. What was measured is kept with the user's tuned configurations. It holds
+for a device with its driver, a BLAS with its threads, and the configurations at that time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab._version import __version__
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import OclabError
+from opencl_lab.core.paths import data_dir, locked, read_json, write_json
+from opencl_lab.core.wording import plain
+from opencl_lab.ops.gemm.host.blas import blas_name, lacks_blas
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import HYBRID
+from opencl_lab.ops.solver import AUTO
+from opencl_lab.runtime.streams import LIMIT
+from opencl_lab.tuned import database
+from opencl_lab.tuned.storage import overlay_file
+
+__all__ = ["Choice", "Model", "Sample", "choose_side", "measured", "model_file", "still_chosen"]
+
+_log = logging.getLogger(__name__)
+
+FORMAT = 1
+SQUARES = (32, 128, 512, 1024, 2048)
+FLAT = (16, 2048, 2048)
+"""Few rows: a product that takes the time that its bytes take."""
+LONGEST = 0.15
+"""Seconds of a call of a sample; sizes that would take longer are left out."""
+ROW, LONG_ROW = 0.02, 0.1
+"""Seconds of the calls that are timed for a sample, about: of short calls, and of the first few."""
+LEAST_CALLS, FEW_CALLS, MOST_CALLS = 2, 5, 50
+PASSES = 2
+"""Over all sizes: a busy moment spoils one."""
+MOST_CHOICES = 4096
+
+Multiply = Callable[..., object]
+"""``multiply(problem, inputs, algorithm=)`` is the public call on arrays of the host."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A product of m x k by k x n matrices and the seconds that a call takes."""
+
+    m: int
+    n: int
+    k: int
+    seconds: float
+
+    def terms(self, dtype: np.dtype[Any]) -> tuple[float, float, float]:
+        """Return what the three terms of the model are multiplied by."""
+        work = GemmProblem(self.m, self.n, self.k, dtype).work
+        return 1.0, work.bytes, work.flops
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a side takes for products of one dtype.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+    samples : tuple of Sample
+        Square ones and others; at least one.
+    """
+
+    dtype: np.dtype[Any]
+    samples: tuple[Sample, ...]
+
+    @cached_property
+    def coefficients(self) -> tuple[float, float, float]:
+        """Seconds of a call, of a byte and of an operation: the best that are not negative.
+
+        Relative errors count. Each set of terms is tried, as there are seven.
+        """
+        rows = np.array([sample.terms(self.dtype) for sample in self.samples])
+        rows /= np.array([[sample.seconds] for sample in self.samples])
+        scale = rows.max(axis=0)
+        best, least = (0.0, 0.0, 0.0), math.inf
+        for count in range(1, 4):
+            for terms in map(list, itertools.combinations(range(3), count)):
+                found, *_ = np.linalg.lstsq((rows / scale)[:, terms], np.ones(len(rows)))
+                error = float(np.sum(((rows / scale)[:, terms] @ found - 1) ** 2))
+                if (found >= 0).all() and error < least:
+                    all_terms = np.zeros(3)
+                    all_terms[terms] = found
+                    best, least = tuple((all_terms / scale).tolist()), error
+        return best
+
+    def _plain(self, terms: Sequence[float]) -> float:
+        return sum(one * other for one, other in zip(self.coefficients, terms, strict=True))
+
+    @cached_property
+    def _scales(self) -> tuple[Sequence[float], Sequence[float]]:
+        """The flops of square samples, and how much longer than modelled they take; logarithms."""
+        squares = [item for item in self.samples if item.m == item.n == item.k]
+        squares.sort(key=lambda item: item.m)
+        terms = [item.terms(self.dtype) for item in squares]
+        pairs = zip(squares, terms, strict=True)
+        return (
+            [math.log(item[2]) for item in terms],
+            [math.log(square.seconds / self._plain(item)) for square, item in pairs],
+        )
+
+    def seconds(self, flops: float, nbytes: float) -> float:
+        """Return what a call takes that does so much arithmetic on so many bytes."""
+        expected = self._plain((1.0, nbytes, flops))
+        sizes, scales = self._scales
+        if not sizes or not flops:
+            return expected
+        return expected * math.exp(float(np.interp(math.log(flops), sizes, scales)))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which side is taken, and what both are expected to take in seconds, where that is known."""
+
+    host: bool
+    host_seconds: float | None = None
+    device_seconds: float | None = None
+    why: str = ""
+
+    def __str__(self) -> str:
+        taken = "by NumPy's BLAS" if self.host else "by the device"
+        if self.host_seconds is None or self.device_seconds is None:
+            return f"{taken}: {self.why}"
+        host, there = (plain(1e3 * item) for item in (self.host_seconds, self.device_seconds))
+        return f"{taken}: expected {host} ms on the host, {there} with the device"
+
+
+def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None = None) -> Choice:
+    """Return which side multiplies arrays of the host sooner.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+    device : Device
+    multiply : callable, optional
+        The public call, see `Multiply`: for the measurement, if there is none yet.
+
+    Raises
+    ------
+    OclabError
+        Whatever a call on the device raises while it is measured.
+    """
+    if getattr(_measuring, "host", False):
+        return Choice(True, why="it is measured")
+    key = (problem, device, *_conditions())
+    known = _choices.get(key)
+    if known is None:
+        if len(_choices) >= MOST_CHOICES:
+            _choices.clear()
+        known = _choices[key] = _choose(problem, device, multiply)
+    return known
+
+
+def _choose(problem: GemmProblem, device: Device, multiply: Multiply | None) -> Choice:
+    reason = lacks_blas(problem)
+    if reason is not None:
+        return Choice(False, why=reason)
+    if not problem.work.flops:
+        return Choice(True, why="nothing is multiplied")
+    host, there = measured(device, problem.dtype, multiply)
+    work, count = problem.work, problem.batch
+    # One call of BLAS for each product, and one of the device for all.
+    fixed = host.coefficients[0]
+    each = host.seconds(work.flops / count, work.bytes / count)
+    on_host = fixed + count * max(each - fixed, 0.0) if count > 1 else each
+    on_device = there.seconds(work.flops, work.bytes)
+    return Choice(on_host < on_device, on_host, on_device)
+
+
+def model_file() -> Path:
+    """Return the file of what was measured."""
+    return data_dir("tuning", "hosts", "gemm.json")
+
+
+_known: dict[tuple[Any, ...], tuple[Model, Model]] = {}
+_measuring = threading.local()
+_choices: dict[tuple[Any, ...], Choice] = {}
+_lock = threading.RLock()
+
+
+def _conditions() -> tuple[Any, ...]:
+    """Return what decides, beside device and dtype, whether what was measured still holds."""
+    variables = (os.environ.get(name) for name in (LIMIT, "OCLAB_DATA_DIR"))
+    return (blas_name(), database.generation(), *variables)
+
+
+def _state() -> list[Any]:
+    """Return what changes when the user's configurations, or his limit of memory, do."""
+    limit = os.environ.get(LIMIT, "")
+    try:
+        state = overlay_file("gemm").stat()
+    except OSError:
+        return [__version__, limit, 0, 0]
+    return [__version__, limit, state.st_mtime_ns, state.st_size]
+
+
+def still_chosen() -> Callable[[], bool]:
+    """Return what tells whether a side that is chosen now would still be chosen."""
+    now = _conditions()
+    return lambda: _conditions() == now
+
+
+def measured(
+    device: Device, dtype: np.dtype[Any], multiply: Multiply | None = None, *, anew: bool = False
+) -> tuple[Model, Model]:
+    """Return the models of the host and of the device; measure them where that was never done.
+
+    Parameters
+    ----------
+    device : Device
+    dtype : numpy.dtype
+    multiply : callable, optional
+        As of `choose_side`.
+    anew : bool
+        Measure in any case.
+    """
+    key = (device.key, dtype.name, *_conditions())
+    with _lock:
+        found = None if anew else _known.get(key) or _read(device, dtype)
+        if found is None:
+            assert multiply is not None
+            begin = time.perf_counter()
+            found = (
+                _measure(dtype, partial(_by_blas, multiply)),
+                _measure(dtype, partial(multiply, algorithm=AUTO)),
+            )
+            _log.info(
+                "measured %s products by NumPy's BLAS and by %s in %s s, for algorithm='hybrid'",
+                dtype, device.name, plain(time.perf_counter() - begin, 2),
+            )  # fmt: skip
+            _store(device, dtype, found)
+            _choices.clear()
+        _known[key] = found
+        return found
+
+
+def _by_blas(multiply: Multiply, problem: GemmProblem, inputs: dict[str, Any]) -> None:
+    """Let the public call take the host's side."""
+    _measuring.host = True
+    try:
+        multiply(problem, inputs, algorithm=HYBRID)
+    finally:
+        _measuring.host = False
+
+
+def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
+    """Return the model of a side."""
+    shapes = [*((size,) * 3 for size in SQUARES), FLAT]
+    seconds: dict[tuple[int, int, int], float] = {}
+    speed = 0.0  # operations a second, the highest seen
+    for _ in range(PASSES):
+        for shape in shapes:
+            problem = GemmProblem(*shape, dtype)
+            if shape != shapes[0] and problem.work.flops / speed > LONGEST:
+                continue
+            seconds[shape] = min(_seconds(problem, multiply), seconds.get(shape, math.inf))
+            speed = max(speed, problem.work.flops / seconds[shape])
+    return Model(dtype, tuple(Sample(*shape, taken) for shape, taken in seconds.items()))
+
+
+def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
+    """Return what a call takes: the least of some after the first, as other load only adds."""
+    rng = np.random.default_rng(0)
+    inputs = {
+        name: rng.random(shape, np.float32).astype(problem.dtype, copy=False)
+        for name, shape in (("a", problem.shape_a), ("b", problem.shape_b))
+    }
+    multiply(problem, inputs)
+    times: list[float] = []
+    while _goes_on(len(times), sum(times)):
+        begin = time.perf_counter()
+        multiply(problem, inputs)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def _goes_on(calls: int, seconds: float) -> bool:
+    """Return whether a sample takes another call; long ones are not disturbed as much."""
+    if calls < FEW_CALLS:
+        return calls < LEAST_CALLS or seconds < LONG_ROW
+    return calls < MOST_CALLS and seconds < ROW
+
+
+def _head(device: Device, dtype: np.dtype[Any]) -> dict[str, Any]:
+    return {"device": device.key, "blas": blas_name(), "dtype": dtype.name}
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    stored = read_json(path)
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        return []
+    entries = stored.get("entries")
+    return [item for item in entries if isinstance(item, dict)] if isinstance(entries, list) else []
+
+
+def _read(device: Device, dtype: np.dtype[Any]) -> tuple[Model, Model] | None:
+    """Return the models that are kept, unless anything has changed since."""
+    wanted = {**_head(device, dtype), "state": _state()}
+    for item in _entries(model_file()):
+        if all(item.get(name) == value for name, value in wanted.items()):
+            try:
+                host, there = (
+                    tuple(_sample(values) for values in item[name]) for name in ("host", "there")
+                )
+            except (KeyError, TypeError, ValueError):
+                return None
+            if host and there:
+                return Model(dtype, host), Model(dtype, there)
+    return None
+
+
+def _sample(values: Any) -> Sample:
+    m, n, k, seconds = values
+    found = Sample(int(m), int(n), int(k), float(seconds))
+    if min(found.m, found.n, found.k) < 1 or not 0 < found.seconds < math.inf:
+        raise ValueError(values)
+    return found
+
+
+def _store(device: Device, dtype: np.dtype[Any], models: tuple[Model, Model]) -> None:
+    """Keep what was measured in place of what there was for the same device, BLAS and dtype."""
+    head, path = _head(device, dtype), model_file()
+    samples = (
+        [[item.m, item.n, item.k, item.seconds] for item in model.samples] for model in models
+    )
+    entry = {**head, "state": _state(), **dict(zip(("host", "there"), samples, strict=True))}
+    try:
+        with locked(path):
+            others = [
+                item
+                for item in _entries(path)
+                if any(item.get(name) != value for name, value in head.items())
+            ]
+            write_json(path, {"format": FORMAT, "entries": [*others, entry]})
+    except (OSError, OclabError) as error:
+        _log.warning("what was measured for algorithm='hybrid' is not kept: %s", error)

@@ -1,0 +1,333 @@
+"""Which tiles a large product is made of, and in which order: pure data.
+
+    m x n tiles of C, each of a panel of rows of A and a panel of columns of B:
+
+           B0  B1  B2  B3        shells    0 1 4 9     what is there is used at once: two panels
+       A0  C   C   C   C                   2 3 5 10    more are p more tiles of C, so that kernels
+       A1  C   C   C   C                   6 7 8 11    soon take longer than copies
+       A2  C   C   C   C                  12 13 14 15
+
+Where both matrices fit, they come up once, in the order of shells. Where one does not, as many of
+its panels stay as there is room for, and the panels of the other one pass by. Where not even a
+panel fits, k is cut as well, and partial sums stay on the device.
+
+Panels are all of one length, so that one program serves all: the last one begins before the end
+of the one before it, and makes a few rows of C twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.plan import ceil_divide, check_plan, round_up
+from opencl_lab.core.wording import counted, size_text
+from opencl_lab.ops.gemm.launches import buffers
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+from opencl_lab.runtime.streams import limit_of_parts
+from opencl_lab.runtime.tile_schedule import Step, Tile
+from opencl_lab.runtime.tiles import OUT_SLOTS
+
+__all__ = ["LEAST", "ROOM", "ROOM_ASIDE", "Panels", "panels_of", "plan_bytes"]
+
+LEAST = 256 << 20
+"""Bytes of matrices from which copies and kernels overlap by panels."""
+SMALL = 1 << 20
+"""Bytes of matrices which no limit is too small for, and for which none is looked up."""
+LENGTHS = tuple(1 << bits for bits in range(13, -1, -1))
+"""Rows and columns of tiles, about."""
+ALIGNED = 32
+"""What lengths of panels are multiples of, where they are longer."""
+FEW = 8
+"""Pieces of k at least, where it is cut, unless they are short."""
+ROOM, ROOM_ASIDE = 4, 16 << 20
+"""What a plan takes for each byte of its matrices, and beside, is less."""
+BALANCE = 1000.0
+"""Operations that devices do while a byte comes to them, about; it is 500 to 2000 on GPUs."""
+STEP_BYTES = 24 << 20
+"""What a step costs beside its kernel, in bytes that could have been copied: half a millisecond,
+as 4, 16 and 64 steps of one product on a GPU tell."""
+MOST_STEPS = 1 << 17
+"""More than this take minutes, whatever the device: so little memory is not meant."""
+SHARES = (1.0, 0.75, 0.5)
+"""Of the memory that parts may take, which tiles fill."""
+GROUP_ELEMENTS = 128 * 128
+"""Elements of C of a work-group; units without one are idle."""
+WORTH = 0.9
+"""Of the time of a product at once, less of which must be expected of one by panels."""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """How a product is made of tiles.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+        One product.
+    m, n, k : int
+        Rows and columns of a tile of C, and products that a step adds to its sums.
+    kept : str
+        ``ab``: all panels stay; ``a`` or ``b``: panels of that matrix; none where k is cut.
+    slots_a, slots_b : int
+        Panels on the device.
+    """
+
+    problem: GemmProblem
+    m: int
+    n: int
+    k: int
+    kept: str
+    slots_a: int
+    slots_b: int
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Panels along m, n and k."""
+        whole = self.problem
+        along_k = ceil_divide(whole.depth, max(self.k, 1)) or 1
+        return ceil_divide(whole.m, self.m), ceil_divide(whole.n, self.n), along_k
+
+    @property
+    def tile_bytes(self) -> tuple[int, int, int]:
+        """Bytes of a tile of A, of B and of C."""
+        item = self.problem.dtype.itemsize
+        return self.m * self.k * item, self.k * self.n * item, self.m * self.n * item
+
+    @property
+    def slots(self) -> dict[str, int]:
+        """Tiles of each array on the device."""
+        found = {"a": self.slots_a, "b": self.slots_b}
+        found |= {"c": 2} if self.problem.beta else {}
+        return found | ({"bias": 2} if self.problem.bias else {})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tiles on the device."""
+        a, b, c = self.tile_bytes
+        return self.slots_a * a + self.slots_b * b + (OUT_SLOTS + 2 * bool(self.problem.beta)) * c
+
+    @property
+    def sent(self) -> int:
+        """Bytes of panels of A and B that come to the device."""
+        a, b, _ = self.tile_bytes
+        rows, columns, depth = self.counts
+        times_a, times_b = {
+            "ab": (1, 1),
+            "b": (ceil_divide(columns, self.slots_b), 1),
+            "a": (1, ceil_divide(rows, self.slots_a)),
+            "": (columns, rows),
+        }[self.kept]
+        return depth * (times_a * rows * a + times_b * columns * b)
+
+    def cost(self, units: int) -> float:
+        """Return how long it takes, in bytes that could be copied meanwhile; see `BALANCE`."""
+        waves = max(self.m * self.n, 1) / (GROUP_ELEMENTS * units)
+        kernels = self.problem.work.flops / BALANCE * math.ceil(waves) / waves
+        ends = sum(self.tile_bytes)  # the first tiles that come and the last one that goes
+        return max(self.sent, kernels) + STEP_BYTES * math.prod(self.counts) + ends
+
+    def part(self, first: bool = True, last: bool = True, k: int = 0) -> GemmProblem:
+        """Return the product of a step that is the first or the last one of its tile."""
+        whole = self.problem
+        return replace(
+            whole,
+            m=self.m,
+            n=self.n,
+            k=k or self.k,
+            beta=whole.beta if first else 1.0,
+            bias=whole.bias if last else "",
+            activation=whole.activation if last else "",
+        )
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps in order."""
+        whole, depth = self.problem, self.problem.depth
+        ends = [*range(self.k, depth, max(self.k, 1)), depth]
+        for i, j in self._order():
+            rows, columns = _bounds(i, self.m, whole.m), _bounds(j, self.n, whole.n)
+            for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+                first, last, sums = begin == 0, end == depth, (begin, end)
+                a = (sums, rows) if whole.trans_a else (rows, sums)
+                b = (columns, sums) if whole.trans_b else (sums, columns)
+                inputs = {"a": Tile("a", a), "b": Tile("b", b)}
+                if whole.beta and first:
+                    inputs["c"] = Tile("c", (rows, columns))
+                if whole.bias and last:
+                    inputs["bias"] = Tile("bias", (rows if whole.bias == "row" else columns,))
+                yield Step(
+                    self.part(first, last, end - begin),
+                    inputs,
+                    Tile("result", (rows, columns)) if last else None,
+                    (self.m, self.n),
+                    "" if first else "c",
+                )
+
+    def _order(self) -> Iterator[tuple[int, int]]:
+        rows, columns, _ = self.counts
+        if self.kept == "ab":
+            for shell in range(max(rows, columns)):
+                if shell < rows:
+                    yield from ((shell, j) for j in range(min(shell, columns)))
+                if shell < columns:
+                    yield from ((i, shell) for i in range(min(shell + 1, rows)))
+        elif self.kept == "a":
+            yield from ((i, j) for j, i in _groups(columns, rows, self.slots_a))
+        else:
+            yield from _groups(rows, columns, self.slots_b if self.kept else columns)
+
+    def __str__(self) -> str:
+        tiles = math.prod(self.counts[:2])
+        text = f"{counted(tiles, 'tile')} of {self.m:,} x {self.n:,}"
+        pieces = self.counts[2]
+        return text + (f", each in {pieces} sums of {self.k:,}" if pieces > 1 else "")
+
+
+def _groups(passing: int, staying: int, slots: int) -> Iterator[tuple[int, int]]:
+    """Yield all pairs; so many of the second stay, while the first pass by to and fro."""
+    for turn, begin in enumerate(range(0, staying, slots)):
+        for one in range(passing)[:: -1 if turn % 2 else 1]:
+            for other in range(begin, min(begin + slots, staying)):
+                yield one, other
+
+
+def _bounds(index: int, length: int, whole: int) -> tuple[int, int]:
+    begin = min(index * length, whole - length)
+    return begin, begin + length
+
+
+def _even(whole: int, length: int) -> int:
+    """Return the length of panels that are about as long, and of which none is much shorter."""
+    count = ceil_divide(whole, length)
+    return min(round_up(ceil_divide(whole, count), ALIGNED if length > ALIGNED else 1), whole)
+
+
+def panels_of(
+    problem: GemmProblem,
+    device: Device,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    limit: float,
+    *,
+    least: int | None = None,
+) -> Panels | None:
+    """Return how one product of host arrays is made of tiles; None if it is made at once.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+        One product, not a stack.
+    device : Device
+    algorithm : str
+    config : mapping, optional
+    limit : float
+        Bytes of the device's memory that may be taken.
+    least : int
+        Bytes of matrices from which one that fits is made of tiles, if that saves time; by
+        default `LEAST`.
+
+    Raises
+    ------
+    InvalidProblem
+        If nothing fits.
+    InvalidConfig
+        If there is no such algorithm, or not with this configuration.
+    """
+    values = tuple(sorted(config.items())) if config else ()
+    try:
+        hash(values)
+    except TypeError:
+        raise InvalidConfig(f"parameters must be numbers or words, not {config!r}") from None
+    return _panels(problem, device, algorithm, values, limit, LEAST if least is None else least)
+
+
+@lru_cache(maxsize=64)
+def _panels(
+    problem: GemmProblem,
+    device: Device,
+    algorithm: str,
+    values: tuple[tuple[str, Any], ...],
+    limit: float,
+    least: int,
+) -> Panels | None:
+    def planned(part: GemmProblem) -> float:
+        return plan_bytes(part, device, algorithm, dict(values))
+
+    nbytes = sum(buffer.nbytes for buffer in buffers(problem))
+    fits = planned(problem) <= limit
+    if fits and (device.unified_memory or nbytes < least):
+        return None
+    room = limit_of_parts(device, limit)
+    units = device.compute_units
+    # Kernels may need memory beside the tiles.
+    possible = [
+        item
+        for share in SHARES
+        for item in _candidates(problem, share * room)
+        if math.prod(item.counts) <= MOST_STEPS
+    ]
+    for found in sorted(dict.fromkeys(possible), key=lambda item: item.cost(units)):
+        own = sum(buffer.nbytes for buffer in buffers(found.part()))
+        if found.nbytes + planned(found.part()) - own <= room:
+            at_once = nbytes + problem.work.flops / BALANCE
+            return None if fits and found.cost(units) > WORTH * at_once else found
+    if fits:
+        return None
+    raise InvalidProblem(
+        f"{size_text(room)} of device memory are too few for {problem.title}, also tile by tile; "
+        "allow more"
+    )
+
+
+def plan_bytes(
+    problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
+) -> float:
+    """Return the bytes of a plan's buffers; infinity if the device cannot take them.
+
+    Raises
+    ------
+    InvalidConfig
+    """
+    chosen = GEMM_SOLVER.choose(problem, device, algorithm)
+    plan = chosen.plan(problem, chosen.configure(problem, device, config), device)
+    try:
+        check_plan(plan, device)
+    except InvalidProblem:
+        return math.inf
+    return sum(buffer.nbytes for buffer in plan.buffers)
+
+
+def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:
+    """Yield panels that fit without what their kernels need beside."""
+    for length in LENGTHS:
+        m, n = (_even(size, length) for size in (problem.m, problem.n))
+        whole = Panels(problem, m, n, problem.depth, "ab", 1, 1)
+        rows, columns, _ = whole.counts
+        a, b, _ = whole.tile_bytes
+        most_a, most_b = min(2, rows), min(2, columns)
+        left = room - whole.nbytes + a + b  # for panels
+        if left >= rows * a + columns * b:
+            yield replace(whole, slots_a=rows, slots_b=columns)
+            continue
+        for_a, for_b = left - most_b * b, left - most_a * a
+        if for_b >= most_b * b:
+            yield replace(whole, kept="b", slots_a=most_a, slots_b=_most(for_b, b, columns))
+        if for_a >= most_a * a:
+            yield replace(whole, kept="a", slots_b=most_b, slots_a=_most(for_a, a, rows))
+        # In float16 partial sums would be rounded.
+        if problem.depth > 1 and problem.dtype.name != "float16" and left > 0:
+            k = int(left // (2 * (m + n) * problem.dtype.itemsize))
+            k = min(k, max(ceil_divide(problem.depth, FEW), length), problem.depth - 1)
+            k = min(k, _even(problem.depth, k)) if k else 0
+            if k:
+                yield replace(whole, k=k, kept="", slots_a=2, slots_b=2)
+
+
+def _most(room: float, each: int, count: int) -> int:
+    return min(count, int(room // each)) if each else count

@@ -1,0 +1,202 @@
+"""Products of large host matrices, by tiles: copies and kernels overlap, and all need not fit.
+
+See `panels` for which tiles, and `opencl_lab.runtime.tiles` for how they go through the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.core.wording import counted
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.ops.gemm.host import panels
+from opencl_lab.ops.gemm.host.panels import Panels, panels_of, plan_bytes
+from opencl_lab.ops.gemm.launches import buffers, is_empty
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.streams import limit_of_parts, memory_limit
+from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tiles import run_tiles
+
+__all__ = ["multiply_streamed", "parts_text"]
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+Found = Panels | int | None
+"""Tiles of one product, or how many products of a stack go together; None: all at once."""
+
+
+def multiply_streamed(
+    problem: GemmProblem,
+    inputs: Arrays,
+    target: np.ndarray[Any, Any] | None,
+    *,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+) -> np.ndarray[Any, Any] | None:
+    """Multiply large host matrices by tiles; return None where they are multiplied at once.
+
+    They are made of tiles where they take more memory than the device has (or than
+    ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long.
+
+    Parameters
+    ----------
+    problem : GemmProblem
+    inputs : mapping of str to numpy.ndarray
+        Plain arrays.
+    target : numpy.ndarray, optional
+        A plain array that receives the result, apart from the inputs; without it a new one does.
+    algorithm, config, queue
+        As of `opencl_lab.gemm`.
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig, BuildError, LaunchError
+        After an error or an interrupt the target holds some of its tiles.
+    """
+    if _nbytes(problem) < panels.SMALL or is_empty(problem):
+        return None
+    if not isinstance(config, Mapping | None):
+        return None
+    queue = default_queue(select_device()) if queue is None else queue
+    device = session_of(queue).device
+    found = _parts(problem, device, algorithm, config)
+    if found is None:
+        return None
+    result = np.empty(problem.shape, problem.dtype) if target is None else target
+    _multiply(found, problem, inputs, result, algorithm=algorithm, config=config, queue=queue)
+    return result
+
+
+def parts_text(
+    problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
+) -> str:
+    """Return of which parts a product is made that does not fit; nothing if it fits."""
+    limit = memory_limit(device)
+    if is_empty(problem) or _quickly_fits(problem, device, limit):
+        return ""
+    if plan_bytes(problem, device, algorithm, config or {}) <= limit:
+        return ""
+    found = _parts(problem, device, algorithm, config)
+    if isinstance(found, Panels):
+        return str(found)
+    if not found:
+        return "tiles of each product"
+    return f"{counted(ceil_divide(problem.dimensions[0][0], found), 'part')} of the stack"
+
+
+def _nbytes(problem: GemmProblem) -> int:
+    return sum(buffer.nbytes for buffer in buffers(problem))
+
+
+def _quickly_fits(problem: GemmProblem, device: Device, limit: float) -> bool:
+    """Return whether a product fits, without planning what is planned again."""
+    room = panels.ROOM * _nbytes(problem) + panels.ROOM_ASIDE
+    return room <= min(limit, device.max_allocation)
+
+
+def _parts(
+    problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
+) -> Found:
+    limit = memory_limit(device)
+    large = not device.unified_memory and _nbytes(problem) >= panels.LEAST
+    if not large and _quickly_fits(problem, device, limit):
+        return None
+    if not problem.dimensions:
+        return panels_of(problem, device, algorithm, config, limit)
+    return _products(problem, device, algorithm, config, limit)
+
+
+def _products(
+    problem: GemmProblem,
+    device: Device,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    limit: float,
+) -> int | None:
+    """Return how many products along the first dimension of a stack go together.
+
+    None: all at once. 0: not even one fits as a whole.
+    """
+    count = problem.dimensions[0][0]
+    if plan_bytes(problem, device, algorithm, config or {}) <= limit:
+        if device.unified_memory or count < panels.FEW:
+            return None
+        return ceil_divide(count, panels.FEW)
+    room = limit_of_parts(device, limit)
+    low, high = 0, ceil_divide(count, 2)
+    while low < high:
+        size = (low + high + 1) // 2
+        part = _stack(problem, size)
+        # Two for what comes, three for what goes: see `tiles`.
+        whole = plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part)
+        low, high = (size, high) if whole <= room else (low, size - 1)
+    return low
+
+
+def _stack(problem: GemmProblem, count: int) -> GemmProblem:
+    """Return the product of so many items along the first dimension of a stack."""
+    (whole, moves_a, moves_b), *rest = problem.dimensions
+    stacks = ((count, moves_a, moves_b), *rest)
+    return replace(problem, stacks=stacks, batch=problem.batch // whole * count)
+
+
+def _multiply(
+    found: Found, problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
+) -> None:
+    if isinstance(found, Panels):
+        solve = _solver(**how)
+        run_tiles(schedule(tuple(found.steps()), found.slots), inputs, result, solve, how["queue"])
+    elif found:
+        steps = _stack_steps(problem, found)
+        slots = dict.fromkeys(inputs, 2)
+        run_tiles(schedule(steps, slots), inputs, result, _solver(**how), how["queue"])
+    else:
+        _one_by_one(problem, inputs, result, **how)
+
+
+def _solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Any:
+    def solve(part: GemmProblem, given: Mapping[str, AnyArray], out: AnyArray) -> Any:
+        run = GEMM_SOLVER.run(
+            part, given, algorithm=algorithm, config=config, queue=queue, out={"result": out}
+        )
+        return run.kernel_events
+
+    return solve
+
+
+def _stack_steps(problem: GemmProblem, together: int) -> tuple[Step, ...]:
+    count, *moves = problem.dimensions[0]
+    steps = []
+    for begin in range(0, count, together):
+        end = min(begin + together, count)
+        part = _stack(problem, end - begin)
+        inputs = {}
+        for name, moving in (("a", moves[0]), ("b", moves[1]), ("c", True), ("bias", False)):
+            if (name == "c" and not problem.beta) or (name == "bias" and not problem.bias):
+                continue
+            inputs[name] = Tile(name, ((begin, end),) if moving else ())
+        shape = (end - begin, *problem.shape[1:])
+        steps.append(Step(part, inputs, Tile("result", ((begin, end),)), shape))
+    return tuple(steps)
+
+
+def _one_by_one(
+    problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
+) -> None:
+    """Make each item along the first dimension of a stack by itself."""
+    count, *moves = problem.dimensions[0]
+    single = replace(_stack(problem, 1), stacks=problem.dimensions[1:])
+    moving = {"a": moves[0], "b": moves[1], "c": True, "bias": False}
+    for index in range(count):
+        given = {name: array[index] if moving[name] else array for name, array in inputs.items()}
+        if multiply_streamed(single, given, result[index], **how) is None:
+            GEMM_SOLVER.run(single, given, out={"result": result[index]}, **how)

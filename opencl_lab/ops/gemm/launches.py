@@ -1,0 +1,152 @@
+"""What the plans of all algorithms of the matrix product share: buffers, parameters, arguments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type, index_type, lacks_barriers, lacks_type, largest_power
+from opencl_lab.core.plan import Argument, Buffer
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.solver import Algorithm
+
+__all__ = [
+    "Product",
+    "arguments",
+    "buffers",
+    "builtin_width",
+    "index_of",
+    "is_empty",
+    "params",
+    "vector_width",
+]
+
+VECTOR_BYTES = 16
+"""Bytes that a lane of a GPU moves at once."""
+
+
+class Product(Algorithm[GemmProblem]):
+    """An algorithm of the matrix product."""
+
+    modelled: ClassVar[bool] = True
+    synchronises: ClassVar[bool] = True
+    takes_integers: ClassVar[bool] = False
+
+    def supports(self, problem: GemmProblem, device: Device) -> str | None:
+        """Need a type that both know, and barriers where items share tiles."""
+        reason = self.lacks_type(problem, device)
+        return reason or (lacks_barriers(device) if self.synchronises else None)
+
+    def lacks_type(self, problem: GemmProblem, device: Device) -> str | None:
+        """Return why the numbers cannot be multiplied, or None if they can."""
+        if problem.is_integer and not self.takes_integers:
+            return "it multiplies no integers"
+        return lacks_type(device, problem.dtype)
+
+
+def is_empty(problem: GemmProblem) -> bool:
+    """Return whether the result has no elements, so that nothing is launched."""
+    return 0 in problem.shape
+
+
+def buffers(problem: GemmProblem) -> tuple[Buffer, ...]:
+    """Return the arrays of a problem as buffers."""
+    found = [
+        Buffer("a", "in", problem.shape_a, problem.dtype),
+        Buffer("b", "in", problem.shape_b, problem.dtype),
+        Buffer("result", "out", problem.shape, problem.dtype),
+    ]
+    if problem.beta:
+        found.append(Buffer("c", "in", problem.shape, problem.dtype))
+    if problem.bias:
+        size = problem.m if problem.bias == "row" else problem.n
+        found.append(Buffer("bias", "in", (size,), problem.dtype))
+    return tuple(found)
+
+
+def index_of(problem: GemmProblem) -> Any:
+    """Return the NumPy type that indexes the largest of the arrays.
+
+    A packed matrix of complex numbers has four real ones for each.
+    """
+    largest = max(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape)))
+    return index_type(largest * (4 if problem.is_complex else 1))
+
+
+def vector_width(problem: GemmProblem, device: Device) -> int:
+    """Return how many elements the device likes to have in a vector."""
+    nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
+    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // problem.parts))
+
+
+def builtin_width(problem: GemmProblem, device: Device) -> int:
+    """Return how many real numbers a built-in function may load or store at once."""
+    return largest_power(device.capabilities.vector_bytes // problem.real_type.itemsize)
+
+
+def params(problem: GemmProblem) -> dict[str, Any]:
+    """Return the parameters that all templates take: those of ``gemm/parts.mako``, and layouts."""
+    return {
+        "TYPE": c_type(problem.sum_type if problem.is_integer else problem.dtype),
+        "INDEX_T": c_type(index_of(problem)),
+        "TRANS_A": problem.trans_a,
+        "TRANS_B": problem.trans_b,
+        "CONJ_A": problem.conj_a,
+        "CONJ_B": problem.conj_b,
+        "HAS_C": bool(problem.beta),
+        "BIAS": problem.bias,
+        "ACTIVATION": problem.activation,
+        "STACKS": len(problem.dimensions),
+    }
+
+
+def arguments(problem: GemmProblem) -> dict[str, Argument]:
+    """Return the arguments that ``parts.arguments()`` declares, in its order."""
+    index = index_of(problem)
+    return {
+        "a": "a",
+        "b": "b",
+        **({"c": "c"} if problem.beta else {}),
+        **({"bias": "bias"} if problem.bias else {}),
+        "result": "result",
+        "m": index(problem.m),
+        "n": index(problem.n),
+        "k": index(problem.depth),
+        # An infinite alpha times an empty sum must not become NaN.
+        "alpha": _scalar(problem, problem.alpha if problem.depth else 0),
+        "beta": _scalar(problem, problem.beta),
+        **_steps(problem, index),
+    }
+
+
+def _scalar(problem: GemmProblem, value: complex) -> np.generic:
+    if problem.is_integer:
+        size = problem.dtype.itemsize
+        wrapped = int(value.real) % (1 << 8 * size)
+        scalars: np.ndarray[Any, Any] = np.array([wrapped], f"u{size}").view(problem.sum_type)
+        return scalars[0]  # type: ignore[no-any-return]
+    with np.errstate(over="ignore", under="ignore"):
+        scalar: np.generic = problem.sum_type.type(value)
+    return scalar
+
+
+def _steps(problem: GemmProblem, index: Any) -> dict[str, Argument]:
+    """Return, for each dimension of the stack, its length and how far a and b move along it."""
+    step_a, step_b = problem.m * problem.k, problem.k * problem.n
+    found: list[tuple[int, int, int]] = []
+    for count, moves_a, moves_b in reversed(problem.dimensions):
+        found.append((count, step_a * moves_a, step_b * moves_b))
+        step_a *= count if moves_a else 1
+        step_b *= count if moves_b else 1
+    return {
+        name: value
+        for d, (count, of_a, of_b) in enumerate(reversed(found))
+        for name, value in (
+            (f"count_{d}", np.uint32(count)),
+            (f"a_step_{d}", index(of_a)),
+            (f"b_step_{d}", index(of_b)),
+        )
+    }

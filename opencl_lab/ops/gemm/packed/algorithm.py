@@ -1,0 +1,249 @@
+"""The matrix product by packed panels, for CPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import divides, one_of, positive, vector_width
+from opencl_lab.core.plan import Argument, Buffer, Launch, LocalMemory, Plan
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
+from opencl_lab.ops.gemm import launches
+from opencl_lab.ops.gemm.packed.default import PAGE_BYTES, built_in, smallest
+from opencl_lab.ops.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
+
+__all__ = ["Packed"]
+
+PHASES = 3
+"""Packing B, tiles, lower tiles."""
+MOST_TASKS = 1 << 31
+"""Tasks of a phase stay below it: items count them in 32 bits."""
+PATIENCE = 1 << 20
+"""How often an item looks for others to finish packing, before it leaves the rest to them."""
+
+
+def _sums(config: Config) -> int:
+    return config.integer("ROWS") * config.integer("VECTORS")
+
+
+def _around(value: int) -> tuple[Value, ...]:
+    """Return half a number, the number, and twice it."""
+    return tuple(sorted({max(1, value // 2), value, 2 * value}))
+
+
+def _places(form: Form) -> tuple[Value, ...]:
+    """Return where B may be packed, where these differ."""
+    lies_apart = form.panels_n > 2 and form.problem.n * form.real_type.itemsize >= PAGE_BYTES
+    places = ("panel", "ahead") if lies_apart else ("none", "panel", "ahead")
+    return tuple(place for place in places if replace(form, pack_b=place).fitted().pack_b == place)
+
+
+class Packed(launches.Product):
+    """Panels of both matrices packed by each thread, sums in its vector registers."""
+
+    name = "packed"
+    templates = ("gemm/packed.cl.mako", SUM_PARTS)
+    synchronises = False
+    space = SearchSpace(
+        (
+            Parameter("ROWS", (2, 4, 5, 6, 8, 10, 12, 14), "rows of sums in registers"),
+            Parameter("VECTORS", (1, 2, 3, 4, 5), "vectors of sums beside each other"),
+            Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "real numbers in a vector"),
+            Parameter("PANELS_M", (1, 2, 4, 8, 12, 16), "times ROWS: rows of a tile"),
+            Parameter("PANELS_N", (1, 2, 4, 8, 16, 32, 64), "times the vectors: columns of a tile"),
+            Parameter("TILE_K", (128, 192, 256, 384, 512), "length of a step along k"),
+            Parameter("UNROLL", (2, 4, 8), "values of k a trip of the inner loop"),
+            Parameter("PACK_A", (False, True), "A is copied to local memory"),
+            Parameter("PACK_B", ("none", "panel", "ahead"), "where B is packed"),
+            Parameter("PRODUCTS", (1, 4, 16, 64, 256), "products of a stack a tile"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 32), "parts of k that are added up apart"),
+        ),
+        (
+            *map(positive, ("ROWS", "VECTORS", "PANELS_M", "PANELS_N", "TILE_K")),
+            *map(positive, ("UNROLL", "PRODUCTS", "SPLITS")),
+            vector_width("VECTOR_WIDTH"),
+            divides("UNROLL", "TILE_K", "the inner loop makes whole trips"),
+            one_of("PACK_B", ("none", "panel", "ahead")),
+            Constraint(
+                lambda c: _sums(c) <= 32, "more than 32 vectors of sums do not stay in registers"
+            ),
+            Constraint(
+                lambda c: _sums(c) * c.integer("UNROLL") <= 512,
+                "more than 512 statements a trip take too long to compile",
+            ),
+            Constraint(
+                lambda c: c["SPLITS"] == 1 or c["PRODUCTS"] == 1,
+                "an item does one part of k or several products, not both",
+            ),
+        ),
+    )
+
+    def supports(self, problem: GemmProblem, device: Device) -> str | None:
+        """Need a CPU: its threads have caches of their own and vectors that broadcast."""
+        reason = super().supports(problem, device)
+        if reason is None and device.kind != "cpu":
+            return "it is for CPUs, whose threads have caches of their own"
+        if reason is None and not smallest(problem, device).fits(device):
+            return "the device has no room for the smallest panels in local memory"
+        return reason
+
+    def default_config(self, problem: GemmProblem, device: Device) -> Config:
+        """Return panels that fill the vector registers, and tiles that keep all units busy."""
+        return built_in(problem, device).config()
+
+    def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
+        """Return blocks that fill the registers, and tiles around those of the built-in form.
+
+        Its tiles already share out evenly among the units, as only few sizes do.
+        """
+        form = built_in(problem, device)
+        registers = 32 if device.native_vector_bytes >= 64 else 16
+        chosen: dict[str, tuple[Value, ...]] = {
+            "ROWS": tuple(sorted({4, 6, 8, 12, 14, form.rows})) if problem.m >= 8 else (form.rows,),
+            "VECTORS": tuple(sorted({1, 2, 3, 4, form.vectors}))
+            if form.panels_n > 1
+            else (form.vectors,),
+            "VECTOR_WIDTH": (form.width,),
+            "PANELS_M": _around(form.panels_tile_m),
+            "PANELS_N": _around(form.panels_tile_n),
+            "TILE_K": (192, 256, 384, 512) if problem.depth > 192 else (form.tile_k,),
+            "UNROLL": (2, 4),
+            "PACK_A": (False, True) if problem.dtype.itemsize > 2 else (True,),
+            "PACK_B": _places(form),
+            "PRODUCTS": _around(form.products) if problem.batch > 1 else (1,),
+            "SPLITS": _around(form.splits) if form.splits > 1 else (1,),
+        }
+        parameters = (replace(p, values=chosen[p.name]) for p in self.space.parameters)
+        rules = (
+            Constraint(
+                lambda c: _sums(c) + c.integer("VECTORS") < registers,
+                "sums, a row of B and a number of A do not fit in the registers",
+            ),
+            Constraint(
+                lambda c: _sums(c) >= min(form.rows * form.vectors, registers // 2 - 4),
+                "fewer vectors of sums leave registers empty",
+            ),
+        )
+        return SearchSpace(tuple(parameters), (*self.space.constraints, *rules))
+
+    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
+        """Plan the product, which packs B first where that is done ahead, and the sum of parts."""
+        found = launches.buffers(problem)
+        if launches.is_empty(problem):
+            return Plan(found, ())
+        return _Planned(problem, Form.of(problem, config), device).plan(found)
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """The launches of one problem."""
+
+    problem: GemmProblem
+    form: Form
+    device: Device
+
+    def plan(self, found: tuple[Buffer, ...]) -> Plan:
+        most = max(self.tasks.number, self._pieces)
+        if most >= MOST_TASKS:  # no memory holds such a product
+            raise InvalidProblem(f"{most:,} tiles are more than one product can have")
+        products = [self._product(begin, end) for begin, end in self._spans()]
+        adding = [self._adding()[1]] * (self.form.splits > 1)
+        return Plan((*found, *self._scratch()), (*products, *adding))
+
+    def _spans(self) -> list[tuple[int, int]]:
+        """Return the phases of each launch: the first, and the one after the last."""
+        if self.form.pack_b != "ahead":
+            return [(1, PHASES)]
+        seen = self.device.capabilities.visible_writes
+        return [(0, PHASES)] if seen else [(0, 1), (1, PHASES)]
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        return Tasks.of(self.form, self.device.compute_units)
+
+    def _scratch(self) -> list[Buffer]:
+        problem, form = self.problem, self.form
+        found = []
+        if form.pack_b == "ahead":
+            panels = (form.panels_n, problem.depth * form.parts, form.panel)
+            found.append(Buffer("packed_b", "scratch", panels, form.real_type))
+        if form.sums == "scratch":
+            found.append(Buffer(PARTIAL, "scratch", problem.shape, problem.sum_type))
+        if form.sums == "parts":
+            found.append(self._adding()[0])
+        if self.tasks.claimed:
+            words = PHASES * (self._items + 1) + 1
+            found.append(Buffer("counters", "zeros", (words,), np.dtype(np.uint32)))
+        return found
+
+    @property
+    def _items(self) -> int:
+        tasks = self.tasks
+        if not tasks.claimed:
+            return tasks.number
+        return max(1, min(self.device.compute_units, max(tasks.number, self._pieces)))
+
+    @property
+    def _pieces(self) -> int:
+        """How many pieces of B are packed ahead."""
+        return Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
+
+    def _product(self, begin: int, end: int) -> Launch:
+        """Return the launch of the phases from `begin` to before `end`."""
+        problem, form, tasks = self.problem, self.form, self.tasks
+        index, pieces = launches.index_of(problem), Pieces.of(form)
+        of_pieces: dict[str, Argument] = {
+            "packed_b": "packed_b",
+            "piece_n": index(pieces.columns),
+            "pieces": np.uint32(pieces.number),
+        }
+        of_claims: dict[str, Argument] = {
+            "tail_m": index(tasks.tail_m),
+            "tail_down": np.uint32(tasks.tail_down),
+            "steps": np.uint32(form.steps),
+            "from": np.uint32(begin),
+            "to": np.uint32(end),
+            "counters": "counters",
+        }
+        return Launch(
+            template="gemm/packed.cl.mako",
+            kernel="gemm_packed",
+            params={
+                **launches.params(problem),
+                **form.params(),
+                "LOAD_WIDTH": self._load_width(),
+                "CLAIMED": tasks.claimed,
+                "STEP_K": PIECE_ROWS,
+                "PATIENCE": PATIENCE,
+            },
+            global_size=(self._items,),
+            local_size=(1,),
+            arguments={
+                **launches.arguments(problem),
+                "products": index(problem.batch),
+                "part_k": index(form.part_k),
+                "tile_m": index(form.tile_m),
+                **({"sums": PARTIAL} if form.sums != "result" else {}),
+                **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
+                **(of_pieces if form.pack_b == "ahead" else {}),
+                **(of_claims if tasks.claimed else {}),
+                "strips": np.uint32(form.tiles_n),
+                "down": np.uint32(tasks.down),
+                "tile_n": index(form.tile_n),
+            },
+            local_bytes=form.local_bytes,
+        )
+
+    def _load_width(self) -> int:
+        """Return how many elements a built-in function may load at once."""
+        return max(1, launches.builtin_width(self.problem, self.device) // self.form.parts)
+
+    def _adding(self) -> tuple[Buffer, Launch]:
+        """Return the buffer of the parts of k, and what adds them up."""
+        return sum_parts(self.problem, self.device, self.form.splits)

@@ -1,0 +1,201 @@
+"""The built-in configuration of the product by packed panels, from a model of its time.
+
+Times are cycles of one thread. The model knows the arithmetic, what packing, stores and launches
+cost, and how tiles share out among threads; it is meant to order configurations and no more. Its
+constants were fitted on Intel Xeons with AVX-512, of 2 and of 16 cores, with PoCL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import largest_power
+from opencl_lab.core.plan import ceil_divide, round_up
+from opencl_lab.ops.gemm.packed.tiles import Form, Tasks
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = ["PAGE_BYTES", "built_in", "smallest"]
+
+MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (5, 5, 0.96), (12, 2, 0.9), (14, 1, 0.75))
+FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
+"""Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""
+STEP_BYTES = 1536
+"""Of a row of A in a step along k: blocks stay in the second cache, sums are seldom stored."""
+BLOCK_BYTES = 208 << 10
+"""Of a block of A, which has to stay in the second cache beside panels of B."""
+SLAB_BYTES = 3 << 18
+"""The same where B is packed by each item, which is done the less often the more rows a tile has;
+A is read in place then, and may come from the third cache."""
+ROW_BYTES = 8 << 10
+"""Of a row of a tile: the tile comes back to the second cache for each step along k."""
+LAUNCH, PHASE, ITEM = 60_000, 10_000, 1_500
+"""Cycles that a launch, a phase of a launch and a tile cost."""
+MOVE, TURN = 1.2, 1.8
+"""Cycles to pack four bytes as they lie, and across; ahead it costs as much again to write."""
+UNEVEN = 0.35
+"""How much longer the slowest of many threads takes for a tile: cores are seldom equally free."""
+SHARED = 0.7
+"""How much more it costs to pack ahead for each thread beyond the second that has to do with a
+strip of tiles. Fitted to whole products on 16 threads: with 1, 2, 4 and 8 strips N = 2048 took
+16.0, 13.4, 12.8 and 12.4 ms, though packing alone took as long in all of them."""
+NEAR, NEAR_BYTES = 0.35, 3 << 19
+"""How much of that it costs where B is so small that it stays in the second cache."""
+STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
+"""How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
+memory, in more pages than a processor finds at once, or each in a page of its own."""
+PAGES = 64
+"""Pages that a processor finds at once."""
+PAGE_BYTES = 4096
+ALIASED_BYTES, ALIASED = 2048, 1.15
+"""Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied, or
+the arithmetic takes longer."""
+
+
+def smallest(problem: GemmProblem, device: Device) -> Form:
+    """Return the built-in form with the smallest tiles."""
+    real = problem.real_type.itemsize
+    line = max(1, problem.n) * problem.parts
+    lanes = min(16, max(2, device.native_vector_bytes // real))
+    width = max(2, min(lanes, largest_power(2 * line - 1)))
+    rows, vectors = _shape(problem.m, ceil_divide(line, width), device)
+    return Form.of_values(
+        problem,
+        rows=rows,
+        vectors=vectors,
+        width=width,
+        panels_tile_m=1,
+        panels_tile_n=1,
+        tile_k=max(16, STEP_BYTES // real // problem.parts),
+        unroll=2,
+        pack_a=problem.trans_a,
+        pack_b="panel",
+        products=1,
+        splits=1,
+    )
+
+
+def built_in(problem: GemmProblem, device: Device) -> Form:
+    """Return the form of the least time by the model."""
+    least = smallest(problem, device)
+    best = min(_forms(least, device), key=lambda form: _cycles(form, device))
+    return _with_products(best, device)
+
+
+def _shape(m: int, vectors_n: int, device: Device) -> tuple[int, int]:
+    """Return rows and vectors of a block of sums: fast, and with little waste at the edges."""
+    shapes = MANY_REGISTERS if device.native_vector_bytes >= 64 else FEW_REGISTERS
+
+    def speed(shape: tuple[int, int, float]) -> float:
+        rows, vectors, speed = shape
+        filled = round_up(max(1, m), rows) * round_up(vectors_n, vectors)
+        return speed * max(1, m) * vectors_n / filled
+
+    rows, vectors, _ = max(shapes, key=speed)
+    panels = ceil_divide(max(1, m), rows)
+    return (ceil_divide(max(1, m), panels) if panels <= 4 else rows), vectors
+
+
+def _is_aliased(problem: GemmProblem) -> bool:
+    return not problem.trans_a and problem.k * problem.dtype.itemsize % ALIASED_BYTES == 0
+
+
+def _counts(total: int, most: int, units: int) -> list[int]:
+    """Return sizes of tiles that cut `total` panels evenly, at most so many each."""
+    fewest = ceil_divide(total, max(1, most))
+    numbers = {*range(fewest, fewest + 8), *(times * units for times in range(1, 7))}
+    return sorted({ceil_divide(total, number) for number in numbers if number >= fewest})
+
+
+def _forms(least: Form, device: Device) -> Iterator[Form]:
+    """Yield the forms that may be best."""
+    problem, units = least.problem, device.compute_units
+    local = device.capabilities.local_memory - least.local_bytes
+    most_n = max(1, ROW_BYTES // (least.panel * least.real_type.itemsize))
+    panels_m = ceil_divide(problem.m, least.rows) or 1
+    copies = {least.pack_a, least.pack_a or _is_aliased(problem)}
+    for pack_a, pack_b in product(sorted(copies), ("none", "panel", "ahead")):
+        room = SLAB_BYTES if pack_b == "panel" and not pack_a else BLOCK_BYTES
+        room = min(room, local) if pack_a else room
+        for size_m in _counts(panels_m, max(1, room // least.block_bytes), units):
+            for size_n in _counts(least.panels_n or 1, most_n, units):
+                tiles = ceil_divide(panels_m, size_m) * ceil_divide(least.panels_n or 1, size_n)
+                parted = tiles < units and problem.depth > 2 * least.tile_k
+                for splits in (1, units, 2 * units) if parted and problem.batch == 1 else (1,):
+                    form = replace(
+                        least, panels_tile_m=size_m, panels_tile_n=size_n, pack_b=pack_b,
+                        splits=splits, pack_a=pack_a,
+                    ).fitted()  # fmt: skip
+                    if form.pack_b == pack_b:
+                        yield form
+
+
+def _cycles(form: Form, device: Device) -> float:
+    """Return about how many cycles a form takes, but for its first launch."""
+    problem, units = form.problem, device.compute_units
+    tasks, late = Tasks.of(form, units), UNEVEN * (1 - 1 / units) ** 2
+    columns = min(form.tile_n, form.panels_n * form.panel)
+    tile = last = _tile_cycles(form, form.tile_m, columns, device)
+    if tasks.claimed:
+        filled = round_up(problem.m, form.rows)
+        whole = min(filled, tasks.down * form.tile_m)
+        cycles = whole / form.tile_m * tile
+        if tasks.tail_down:
+            last = _tile_cycles(form, tasks.tail_m, columns, device)
+            cycles += (filled - whole) / tasks.tail_m * last
+        cycles *= form.steps * form.products * form.panels_n / form.panels_tile_n
+        # A thread that claims the last tile keeps the others waiting, about half of it on average.
+        many = tasks.number > units
+        cycles = cycles / units + last / 2 * (1 + late) if many else last * (1 + late)
+    else:
+        cycles = ceil_divide(tasks.number, units) * form.products * tile * (1 + late)
+    if form.pack_b == "ahead":
+        pack = _pack_cycles(form)
+        numbers = problem.depth * form.parts * form.panels_n * form.panel
+        readers = max(2.0, units / max(1, form.tiles_n))
+        cycles += PHASE + numbers * pack * (2 + SHARED * (readers - 2)) / units
+    if form.splits > 1:
+        cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
+    return cycles
+
+
+def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
+    """Return about how many cycles a tile of so many rows and real columns takes."""
+    problem = form.problem
+    depth = ceil_divide(problem.depth, form.splits) * form.parts
+    lanes = max(1, min(device.native_vector_bytes // form.real_type.itemsize, form.width))
+    blocks = ceil_divide(rows, form.rows) * ceil_divide(columns, form.panel)
+    steps = max(1, ceil_divide(depth, form.tile_k * form.parts))
+    # Four cycles pass until a sum can be added to again, and two begin at once.
+    tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
+    tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
+    tile += blocks * steps * (2 * form.rows * form.vectors + 40)
+    if not form.pack_a and _is_aliased(problem):
+        tile *= ALIASED
+    near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0
+    tile += depth * columns * (_pack_cycles(form) * near if form.pack_b == "panel" else 4 / lanes)
+    return tile + depth * rows * (MOVE if form.pack_a else 0.5) + ITEM
+
+
+def _pack_cycles(form: Form) -> float:
+    """Return how many cycles it takes to pack a number of B."""
+    return (TURN if form.problem.trans_b else MOVE) * form.real_type.itemsize / 4
+
+
+def _stride_factor(form: Form) -> float:
+    if form.panels_n <= 2:
+        return 1.0
+    row = form.problem.n * form.real_type.itemsize
+    if row >= PAGE_BYTES:
+        return PAGED
+    return SPREAD if row * min(form.problem.depth, form.tile_k) > PAGES * PAGE_BYTES else STRIDED
+
+
+def _with_products(form: Form, device: Device) -> Form:
+    """Give each item as many products of a stack as an item is worth, yet all units some."""
+    one = _cycles(replace(form, problem=replace(form.problem, batch=1, stacks=())), device)
+    shared = form.problem.batch * form.tiles_m * form.tiles_n // (4 * device.compute_units)
+    worth = int(8 * LAUNCH / max(1.0, one))
+    return replace(form, products=largest_power(min(256, worth, shared))) if shared > 1 else form

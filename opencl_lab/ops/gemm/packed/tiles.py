@@ -1,0 +1,286 @@
+"""How the product by packed panels is cut: what a configuration means for a problem.
+
+A `Form` is a configuration that fits its problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import INDEX_LIMIT
+from opencl_lab.core.plan import ceil_divide, round_up
+from opencl_lab.core.space import Config
+from opencl_lab.ops.gemm.launches import index_of
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = ["PIECE_ROWS", "Form", "Pieces", "Tasks"]
+
+LINE_BYTES = 64
+"""Between rows of a block of A, so that they do not all lie in the same set of a cache."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A configuration of a problem, with what cannot be so for it put right."""
+
+    problem: GemmProblem
+    rows: int
+    vectors: int
+    width: int
+    panels_tile_m: int
+    panels_tile_n: int
+    tile_k: int
+    unroll: int
+    pack_a: bool
+    pack_b: str
+    products: int
+    splits: int
+
+    @classmethod
+    def of(cls, problem: GemmProblem, config: Config) -> Form:
+        """Return the form that a configuration has for a problem.
+
+        Complex numbers need vectors and trips of pairs; halves must be packed, since vectors of
+        them are not summed up; what is transposed or narrower than a panel cannot be read in place
+        as B; a stack is not packed ahead, and its products are not parted.
+        """
+        return cls.of_values(
+            problem,
+            rows=config.integer("ROWS"),
+            vectors=config.integer("VECTORS"),
+            width=config.integer("VECTOR_WIDTH"),
+            panels_tile_m=config.integer("PANELS_M"),
+            panels_tile_n=config.integer("PANELS_N"),
+            tile_k=config.integer("TILE_K"),
+            unroll=config.integer("UNROLL"),
+            pack_a=bool(config["PACK_A"]),
+            pack_b=str(config["PACK_B"]),
+            products=config.integer("PRODUCTS"),
+            splits=config.integer("SPLITS"),
+        )
+
+    @classmethod
+    def of_values(cls, problem: GemmProblem, **values: Any) -> Form:
+        """Return the form that these fields have for a problem."""
+        return cls(problem, **values).fitted()
+
+    def fitted(self) -> Form:
+        """Return the form with what cannot be so put right."""
+        problem, parts = self.problem, self.parts
+        width, rows = max(self.width, parts), max(1, min(self.rows, problem.m))
+        pack_b = self.pack_b
+        if pack_b == "ahead" and (problem.batch > 1 or not problem.depth):
+            pack_b = "panel"
+        if pack_b == "none" and (
+            problem.trans_b or problem.dtype.kind != "f" or problem.dtype.itemsize == 2
+            or self.vectors * width > problem.n
+        ):  # fmt: skip
+            pack_b = "panel"
+        found = replace(
+            self,
+            rows=rows,
+            width=width,
+            unroll=round_up(self.unroll, parts),
+            panels_tile_m=max(1, min(self.panels_tile_m, ceil_divide(problem.m, rows))),
+            pack_a=self.pack_a or problem.dtype.itemsize == 2,
+            pack_b=pack_b,
+            products=max(1, min(self.products, problem.batch)),
+            splits=self._most_splits(),
+        )
+        if pack_b == "ahead" and found._overflows():
+            return replace(found, pack_b="panel")
+        return found
+
+    def _overflows(self) -> bool:
+        """Return whether 32 bits, which index the matrices, do not index all panels of B.
+
+        Panels are filled: those of few columns take many times the memory of B.
+        """
+        packed = self.panels_n * self.panel * self.problem.depth * self.parts
+        return packed >= 1 << 32 and index_of(self.problem) is np.uint32
+
+    def _most_splits(self) -> int:
+        """Return how many parts of k there are, so that 32 bits index their sums."""
+        problem = self.problem
+        if problem.batch > 1 or not problem.depth:
+            return 1
+        fit = (INDEX_LIMIT - 1) // max(1, problem.m * problem.n * self.parts)
+        return max(1, min(self.splits, problem.depth, fit))
+
+    def config(self) -> Config:
+        """Return the configuration."""
+        return Config(
+            ROWS=self.rows,
+            VECTORS=self.vectors,
+            VECTOR_WIDTH=self.width,
+            PANELS_M=self.panels_tile_m,
+            PANELS_N=self.panels_tile_n,
+            TILE_K=self.tile_k,
+            UNROLL=self.unroll,
+            PACK_A=self.pack_a,
+            PACK_B=self.pack_b,
+            PRODUCTS=self.products,
+            SPLITS=self.splits,
+        )
+
+    def params(self) -> dict[str, int | str | bool]:
+        """Return the parameters of the templates."""
+        return {
+            "ROWS": self.rows,
+            "VECTORS": self.vectors,
+            "VECTOR_WIDTH": self.width,
+            "TILE_K": self.tile_k,
+            "UNROLL": self.unroll,
+            "PACK_A": self.pack_a,
+            "PACK_B": self.pack_b,
+            "PRODUCTS": self.products,
+            "SUMS": self.sums,
+        }
+
+    @property
+    def parts(self) -> int:
+        """Real numbers in an element."""
+        return self.problem.parts
+
+    @property
+    def real_type(self) -> np.dtype[Any]:
+        """Type of the real numbers in panels."""
+        return self.problem.real_type
+
+    @property
+    def sums(self) -> str:
+        """Where the sums of steps along k lie."""
+        if self.splits > 1:
+            return "parts"
+        halves = self.problem.dtype.itemsize == 2
+        return "scratch" if halves and self.problem.depth > self.tile_k else "result"
+
+    @property
+    def panel(self) -> int:
+        """Real numbers in a row of a panel of B."""
+        return self.vectors * self.width
+
+    @property
+    def panels_n(self) -> int:
+        """Panels of B."""
+        return ceil_divide(self.problem.n * self.parts, self.panel)
+
+    @property
+    def tile_m(self) -> int:
+        """Rows of a tile."""
+        return self.panels_tile_m * self.rows
+
+    @property
+    def tile_n(self) -> int:
+        """Columns of a tile, in real numbers."""
+        return self.panels_tile_n * self.panel
+
+    @property
+    def tiles_m(self) -> int:
+        """Tiles of a strip."""
+        return ceil_divide(self.problem.m, self.tile_m)
+
+    @property
+    def tiles_n(self) -> int:
+        """Strips of tiles."""
+        return ceil_divide(self.panels_n, self.panels_tile_n)
+
+    @property
+    def part_k(self) -> int:
+        """Length of a part of k."""
+        return ceil_divide(self.problem.depth, self.splits)
+
+    @property
+    def steps(self) -> int:
+        """Parts of k, or steps of products: how many times there are tiles."""
+        return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
+
+    @property
+    def block_bytes(self) -> int:
+        """Local memory of a packed block of A."""
+        real = self.real_type.itemsize
+        line = self.tile_k * self.parts * real + LINE_BYTES * (not self.problem.trans_a)
+        return self.tile_m * line
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory that the kernel declares itself."""
+        lines = self.rows + self.tile_k * self.parts * (self.pack_b == "panel")
+        return lines * self.panel * self.real_type.itemsize
+
+    def fits(self, device: Device) -> bool:
+        """Return whether a work-group has room for its panels."""
+        taken = self.local_bytes + self.block_bytes * self.pack_a
+        return taken <= device.capabilities.local_memory
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """How tiles are handed out: strips of whole ones, and lower ones for the last rows.
+
+    Attributes
+    ----------
+    down : int
+        Whole tiles of a strip.
+    tail_m : int
+        Rows of the lower ones.
+    tail_down : int
+        How many of these end a strip.
+    number : int
+        Tiles of all strips and steps.
+    claimed : bool
+        Whether items claim them one by one.
+    """
+
+    down: int
+    tail_m: int
+    tail_down: int
+    number: int
+    claimed: bool
+
+    @classmethod
+    def of(cls, form: Form, units: int) -> Tasks:
+        """Return the tasks of a form for so many threads.
+
+        About the last tile of each thread is cut in two, where threads have more than one.
+        """
+        strips, down = form.tiles_n, form.tiles_m
+        whole = strips * down * form.steps
+        cut = 0
+        if whole > units and form.panels_tile_m > 1 and form.steps == 1:
+            cut = min(down // 2, ceil_divide(units, strips))
+        tail_m = ceil_divide(form.panels_tile_m, 2) * form.rows
+        rows_left = max(0, form.problem.m - (down - cut) * form.tile_m)
+        tail_down = ceil_divide(rows_left, tail_m) if cut else 0
+        return cls(
+            down=down - cut,
+            tail_m=tail_m,
+            tail_down=tail_down,
+            number=(down - cut + tail_down) * strips * form.steps,
+            claimed=form.pack_b == "ahead" or whole > units,
+        )
+
+
+PIECE_PANELS, PIECE_ROWS = 8, 64
+"""Panels of B, and rows of them, that are packed at once."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """How the packing of B ahead is handed out: so many columns at once, and pieces."""
+
+    columns: int
+    number: int
+
+    @classmethod
+    def of(cls, form: Form) -> Pieces:
+        """Return the pieces of a form, of about as many panels each."""
+        panels = ceil_divide(form.panels_n, ceil_divide(form.panels_n, PIECE_PANELS))
+        strips = ceil_divide(form.panels_n, panels)
+        return cls(
+            panels * form.panel // form.parts, strips * ceil_divide(form.problem.depth, PIECE_ROWS)
+        )

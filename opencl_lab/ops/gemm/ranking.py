@@ -1,0 +1,114 @@
+"""Which algorithm of the matrix product is probably the fastest, by shape and kind of device.
+
+Rules and not a model of times: what decides is few. A product with few rows or columns is bound
+by memory, so one read of the matrix is best, until its sums no longer fit registers. Matrix units
+need whole tiles. Otherwise there is one best algorithm for each kind of device. All numbers were
+measured with ``oclab bench gemm --shapes standard --algorithm ...``, on an NVIDIA H200 and on Intel
+Xeons of 2 and of 16 cores.
+"""
+
+from __future__ import annotations
+
+from opencl_lab.core.device import Device
+from opencl_lab.ops.gemm.in_place import reads_in_place
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.thin.lines import is_along, is_other_along
+
+__all__ = ["promising", "ranked"]
+
+FEW = 8
+"""Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
+matrices."""
+FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 10, 5
+"""The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
+so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
+FEW_TURNED_LARGE, FEW_ACROSS_LARGE, FEW_ACROSS_TURNED_LARGE = 7, 4, 1
+"""The same for a matrix that no cache keeps; the last one where no lines lie along k."""
+MEDIUM, FEW_ACROSS_MEDIUM = 1 << 22, 8
+"""Elements of a matrix that caches of a GPU keep well: the same, if the few lines lie along k."""
+SHORT = 1 << 20
+"""Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
+CACHED, FEW_OF_CACHED = 1 << 19, 4
+"""Elements of a matrix that the caches of a CPU's cores keep: of fewer, packed panels are better
+from a few rows on."""
+LARGE, FEW_OF_LARGE = 1 << 23, 16
+"""Elements of a matrix that no cache keeps: where its lines lie across k, panels cost a CPU more
+than another read."""
+MATRIX = 1 << 12
+"""Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
+TILE, HALF_TILE = 128, 64
+"""Rows and columns that fill tiles of the matrix units; the same for float16."""
+UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
+"""Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
+FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
+"""Least rows and columns, of stacks too, least k, and multiplications, where nothing is packed."""
+RESULTS_DOUBLE = 1 << 18
+"""Elements of all results whose tiles keep matrix units busy in float64, where k is not split."""
+SMALL = 1 << 24
+"""Multiplications up to which a textbook's algorithm may be the fastest."""
+
+
+def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
+    """Return names of algorithms, the fastest first; not all of them may exist or take it."""
+    if problem.is_integer:
+        few = min(problem.m, problem.n) <= FEW
+        return ("naive", "tiled") if few else ("tiled", "naive")
+    general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
+    names = [*general, "gemv", "naive", "tiled", "tensor"]
+    if _is_few(problem, device):
+        names.insert(0, "gemv")
+    elif _fills_units(problem, device):
+        names.insert(0, "tensor")
+    return tuple(dict.fromkeys(names))
+
+
+def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
+    """Return the algorithms without those of textbooks, which are never the fastest by far.
+
+    Small products are different: all are about as fast.
+    """
+    names = ranked(problem, device)
+    if problem.m * problem.n * problem.k * problem.batch <= SMALL:
+        return names
+    return tuple(name for name in names if name not in ("naive", "tiled"))
+
+
+def _is_few(problem: GemmProblem, device: Device) -> bool:
+    few, lines = sorted((problem.m, problem.n))
+    if problem.batch > 1 and lines * problem.k < MATRIX:
+        return False
+    if device.kind != "cpu":
+        most = _most_few(problem)
+        return few <= (max(FEW, most) if lines * problem.k <= SHORT else most)
+    if lines * problem.k < CACHED:
+        return few <= FEW_OF_CACHED
+    if not is_along(problem) and lines * problem.k >= LARGE:
+        return few <= FEW_OF_LARGE
+    return few <= FEW
+
+
+def _most_few(problem: GemmProblem) -> int:
+    """Return with how many rows or columns one read of the matrix is the fastest on a GPU."""
+    matrix = max(problem.m, problem.n) * problem.k
+    large = matrix >= LARGE
+    if not is_along(problem):
+        other = is_other_along(problem)
+        if large:
+            return FEW_ACROSS_LARGE if other else FEW_ACROSS_TURNED_LARGE
+        return FEW_ACROSS_MEDIUM if other and matrix <= MEDIUM else FEW_ACROSS
+    if is_other_along(problem):
+        return FEW_ALONG
+    return FEW_TURNED_LARGE if large else FEW_TURNED
+
+
+def _fills_units(problem: GemmProblem, device: Device) -> bool:
+    few, results = min(problem.m, problem.n), problem.m * problem.n * problem.batch
+    work, size = results * problem.k, problem.dtype.itemsize
+    if size == 8:
+        enough = work >= UNITS_DOUBLE and results >= RESULTS_DOUBLE
+        return device.has_double_units and few >= TILE and enough
+    least = FEW_UNPACKED if problem.batch == 1 else FEW_OF_STACKS
+    in_place = few >= least and problem.k >= LEAST_DEPTH and work >= UNPACKED
+    if in_place and reads_in_place(problem, device):
+        return True
+    return few >= (HALF_TILE if size == 2 else TILE) and work >= UNITS

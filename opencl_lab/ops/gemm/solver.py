@@ -1,0 +1,46 @@
+"""What multiplies matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from opencl_lab.core.device import Device
+from opencl_lab.ops.gemm import ranking
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.solver import AUTO, Homes, Solver
+
+__all__ = ["GEMM_SOLVER", "HYBRID", "GemmSolver"]
+
+HYBRID = "hybrid"
+
+
+class GemmSolver(Solver[GemmProblem]):
+    """The matrix product of BLAS, row-major."""
+
+    name = "gemm"
+    choices: ClassVar[Mapping[str, str]] = {
+        HYBRID: "it is NumPy's BLAS or the device's best algorithm, for arrays of the host, and "
+        "has no kernels of its own; name an algorithm that has"
+    }
+    homes: ClassVar[Homes] = {
+        "gemv": "opencl_lab.ops.gemm.thin.gemv:Gemv",
+        "packed": "opencl_lab.ops.gemm.packed.algorithm:Packed",
+        "blocked": "opencl_lab.ops.gemm.blocked.algorithm:Blocked",
+        "tensor": "opencl_lab.ops.gemm.tensor.algorithm:Tensor",
+        "tiled": "opencl_lab.ops.gemm.textbook:Tiled",
+        "naive": "opencl_lab.ops.gemm.textbook:Naive",
+    }
+
+    def ranked(self, problem: GemmProblem, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return the algorithms by the shape of the product, see `ranking`."""
+        first = ranking.ranked(problem, device)
+        return (*(name for name in first if name in self.homes), *self.homes)
+
+    def promising(self, problem: GemmProblem, device: Device) -> Iterable[str]:
+        """Return the algorithms that may be the fastest."""
+        likely = ranking.promising(problem, device)
+        return tuple(name for name in likely if name in self.homes)
+
+
+GEMM_SOLVER = GemmSolver()

@@ -1,0 +1,231 @@
+"""The matrix product by matrix units, which multiply small matrices in one instruction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import (
+    CUDA_GROUPS,
+    Argument,
+    Buffer,
+    Launch,
+    Plan,
+    Work,
+    ceil_divide,
+    round_up,
+)
+from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.gemm import launches
+from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, reads_in_place, row_lengths
+from opencl_lab.ops.gemm.problem import FLOAT32, GemmProblem
+from opencl_lab.ops.gemm.sum_parts import PARTIAL, joined_parts
+from opencl_lab.ops.gemm.tensor.space import (
+    SPACE,
+    built_in,
+    is_packed,
+    items,
+    number_parts,
+    problem_space,
+    stages_bytes,
+    step_length,
+    steps_of,
+    stored,
+    tile,
+    tiles_of,
+)
+
+__all__ = ["Tensor"]
+
+PACKED_ROWS = 64
+"""Rows that a group of the packing kernel packs."""
+
+
+class Tensor(launches.Product):
+    """Matrix units, from matrices packed in the order that they read, or from halves in place."""
+
+    name = "tensor"
+    templates = (
+        "gemm/tensor_pack.cl.mako",
+        "gemm/tensor_pack_halves.cl.mako",
+        "gemm/tensor_warpgroup.cl.mako",
+        "gemm/tensor_warp.cl.mako",
+    )
+    space = SPACE
+
+    def supports(self, problem: GemmProblem, device: Device) -> str | None:
+        """Need matrix units, and a type and precision that they have."""
+        if not device.capabilities.matrix_units:
+            return "the device has no matrix units that OpenCL reaches"
+        if problem.is_complex:
+            return f"matrix units multiply no matrices of {problem.dtype}"
+        if problem.dtype == FLOAT32 and problem.precision == "native":
+            return "matrix units have no float32; precision 3xtf32 comes as near"
+        if problem.batch > CUDA_GROUPS:
+            return f"it multiplies at most {CUDA_GROUPS} pairs of matrices at once"
+        reason = super().supports(problem, device)
+        if reason is None and built_in(problem, device) is None:
+            return "the device has no room for the smallest tiles"
+        return reason
+
+    def work(self, problem: GemmProblem) -> Work:
+        """Return the work of the problem, done by matrix units, whose peaks are others."""
+        return replace(problem.work, matrix_units=True)
+
+    def default_config(self, problem: GemmProblem, device: Device) -> Config:
+        """Return the tiles that a model of waves finds fastest, of a few that fit the device."""
+        config = built_in(problem, device)
+        assert config is not None, "supports() has refused"
+        return config
+
+    def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
+        """Return what differs for this type and precision, on these units."""
+        return problem_space(problem, device)
+
+    def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
+        """Plan a launch that multiplies, a group a tile, after one that packs both matrices."""
+        units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
+        if config["UNITS"] == "warpgroup" and not units:
+            raise InvalidConfig(
+                f"warpgroups multiply no matrices of {problem.dtype} on this device; "
+                "UNITS=warp does"
+            )
+        if problem.dtype.itemsize == 8 and config["SUM_STEPS"]:
+            raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
+        if not is_packed(config) and not reads_in_place(problem, device):
+            raise InvalidConfig(
+                "matrix units read matrices where they lie only if they are of float16 with rows "
+                "of whole 16 bytes; PACK=1 packs them"
+            )
+        if launches.is_empty(problem):
+            return Plan(launches.buffers(problem), ())
+        _, splits = _shares(problem, config)
+        buffers = launches.buffers(problem)
+        if splits > 1:
+            if not device.capabilities.visible_writes:
+                raise InvalidConfig("groups do not see what others have written; SPLITS must be 1")
+            buffers += joined_parts(problem, tiles_of(config, problem), splits, *tile(config))
+        if not is_packed(config):
+            return Plan(buffers, (_multiply(problem, config, device),))
+        packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
+        pack = [_pack(problem, config, device)] if problem.depth else []
+        return Plan(buffers + packed, (*pack, _multiply(problem, config, device)))
+
+
+def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:
+    side = "ab".index(name)
+    rows = round_up((problem.m, problem.n)[side], tile(config)[side])
+    length = steps_of(config, problem) * step_length(config, problem.dtype)
+    nbytes = rows * length * problem.dtype.itemsize * number_parts(problem) * stored(problem)[side]
+    return Buffer(f"packed_{name}", "scratch", (max(nbytes, 16),), np.dtype("uint8"))
+
+
+def _pack(problem: GemmProblem, config: Config, device: Device) -> Launch:
+    tile_m, tile_n = tile(config)
+    blocks = (round_up(problem.m, tile_m) + round_up(problem.n, tile_n)) // PACKED_ROWS
+    halves = config["UNITS"] == "warpgroup" and problem.dtype.itemsize == 2
+    items = 128 if halves else 256
+    template, params, local_bytes = (_halves if halves else _transposed)(problem, config, device)
+    return Launch(
+        template=template,
+        kernel="gemm_tensor_pack",
+        params={**params, "TILE_M": tile_m, "TILE_N": tile_n},
+        global_size=(items * blocks * steps_of(config, problem), max(stored(problem))),
+        local_size=(items, 1),
+        arguments={
+            **{name: name for name in ("a", "b", "packed_a", "packed_b")},
+            **{name: np.uint64(getattr(problem, name)) for name in ("m", "n", "k")},
+            "count_a": np.uint32(stored(problem)[0]),
+            "count_b": np.uint32(stored(problem)[1]),
+        },
+        local_bytes=local_bytes,
+    )
+
+
+_Packing: TypeAlias = tuple[str, dict[str, Any], int]
+"""A template that packs, its parameters, and its bytes of local memory."""
+
+
+def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
+    """Pack halves, which stay in the order of memory."""
+    aligned = device.aligns_vectors
+    params = {
+        "TRANS_A": problem.trans_a,
+        "TRANS_B": problem.trans_b,
+        **{
+            f"ALIGNED_{name}": aligned and length % ALIGNED_HALVES == 0
+            for name, length in zip("AB", row_lengths(problem), strict=True)
+        },
+    }
+    return "gemm/tensor_pack_halves.cl.mako", params, 0
+
+
+def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packing:
+    """Pack numbers that lie along k when they are packed, through local memory."""
+    step = step_length(config, problem.dtype)
+    params = {
+        **{name: launches.params(problem)[name] for name in ("TYPE", "TRANS_A", "TRANS_B")},
+        "PARTS": number_parts(problem),
+        "LAYOUT": "rows" if config["UNITS"] == "warpgroup" else "fragments",
+        "STEP": step,
+    }
+    local_bytes = step * (PACKED_ROWS + 1) * problem.sum_type.itemsize
+    return "gemm/tensor_pack.cl.mako", params, local_bytes
+
+
+def _shares(problem: GemmProblem, config: Config) -> tuple[int, int]:
+    """Return the steps of a part of k, and how many parts there are; warps have one."""
+    steps = steps_of(config, problem)
+    if config["UNITS"] == "warp" or not steps:
+        return steps, 1
+    share = ceil_divide(steps, config.integer("SPLITS"))
+    return share, ceil_divide(steps, share)
+
+
+def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
+    share, splits = _shares(problem, config)
+    tiles = tiles_of(config, problem) // problem.batch
+    parts: dict[str, Argument] = {}
+    if splits > 1:
+        parts = {"partial": PARTIAL, "arrived": "arrived"}
+        parts |= {"splits": np.uint32(splits), "share": np.uint32(share)}
+    return Launch(
+        template=f"gemm/tensor_{config['UNITS']}.cl.mako",
+        kernel="gemm_tensor",
+        params=_params(problem, config, device, splits > 1),
+        global_size=(tiles * items(config), problem.batch, splits),
+        local_size=(items(config), 1, 1),
+        arguments={
+            **launches.arguments(problem),
+            **({name: name for name in ("packed_a", "packed_b")} if is_packed(config) else {}),
+            **parts,
+        },
+        local_bytes=stages_bytes(config, problem) + 4 * (splits > 1),
+    )
+
+
+def _params(problem: GemmProblem, config: Config, device: Device, split: bool) -> dict[str, Any]:
+    """Return the parameters of the template that multiplies."""
+    names = ("TRANS_A", "TRANS_B", "TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
+    shared = launches.params(problem)
+    params = {name: shared[name] for name in names}
+    params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
+    params["PARTS"] = number_parts(problem)
+    groups = config["UNITS"] == "warpgroup"
+    params["STORE_WIDTH"] = _store_width(problem, device, 8 if groups else 2)
+    if groups:
+        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config), "SPLIT": split}
+    params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
+    bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
+    return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}
+
+
+def _store_width(problem: GemmProblem, device: Device, most: int) -> int:
+    """Return how many elements of a row of the result are stored at once: 8 halves, 2, or 1."""
+    if not device.aligns_vectors or problem.n % 2:
+        return 1
+    return most if problem.dtype.itemsize == 2 and problem.n % most == 0 else 2

@@ -1,0 +1,333 @@
+"""Configurations of the matrix product by matrix units: sizes, limits, what is built in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import one_of, positive
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.gemm.in_place import reads_in_place, row_lengths
+from opencl_lab.ops.gemm.problem import GemmProblem
+
+__all__ = [
+    "SPACE",
+    "built_in",
+    "is_packed",
+    "items",
+    "number_parts",
+    "problem_space",
+    "stages_bytes",
+    "step_length",
+    "steps_of",
+    "stored",
+    "tile",
+    "tiles_of",
+]
+
+INSTRUCTIONS = 4
+"""Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
+STAGE_BARRIERS = 16
+"""Bytes of the barriers of a stage."""
+LINE_HALVES = 64
+"""Elements of float16 in a line of a cache."""
+WARPGROUP_TILES = {
+    ((128, 128), 2): 1.0,
+    ((64, 192), 3): 1.01,
+    ((64, 256), 2): 1.09,
+    ((64, 192), 2): 1.07,
+    ((64, 128), 2): 1.21,
+    ((64, 64), 2): 1.9,
+    ((64, 256), 1): 1.67,
+    ((64, 128), 1): 2.3,
+    ((64, 64), 1): 3.4,
+}
+"""Rows and columns of a warpgroup, and how many there are: time for as much work, as measured in
+float16 and TF32."""
+PACK_START, PACK_ROW = 440_000, 2.7
+"""Time to pack: once, and for each row of a step. In the time that one sum of a tile takes for a
+step; fitted on an H200."""
+JOIN_START, JOIN_SUM = 130_000, 2.5
+"""Time to add up parts: once, and for each sum of a tile and part; in the same unit."""
+LEAST_STEPS, MOST_SPLITS = 4, 128
+"""Least steps of a part, and most parts."""
+REGISTERS = 1 << 16
+"""Registers of 32 bits of one compute unit."""
+OTHER_REGISTERS = 24
+"""Registers of an item of a warpgroup beside its sums, at least."""
+
+
+def items(config: Config) -> int:
+    """Return the work-items of a group; warpgroups have a warp besides, which copies, or four."""
+    owners = config.integer("GROUPS_M") * config.integer("GROUPS_N")
+    if config["UNITS"] == "warp":
+        return 32 * owners
+    return 128 * owners + (32 if is_packed(config) else 128)
+
+
+def is_packed(config: Config) -> bool:
+    """Return whether both matrices are packed first, as warps always need it."""
+    return config["UNITS"] == "warp" or bool(config["PACK"])
+
+
+def tile(config: Config) -> tuple[int, int]:
+    """Return rows and columns of the result that a group owns."""
+    rows = config.integer("BLOCK_M") * config.integer("GROUPS_M")
+    return rows, config.integer("BLOCK_N") * config.integer("GROUPS_N")
+
+
+def stored(problem: GemmProblem) -> tuple[int, int]:
+    """Return how many matrices the arrays a and b hold."""
+    return math.prod(problem.shape_a[:-2]), math.prod(problem.shape_b[:-2])
+
+
+def step_length(config: Config, dtype: np.dtype[Any]) -> int:
+    """Return the elements of k in a step."""
+    return config.integer("INSTRUCTIONS") * (16 if dtype.itemsize == 2 else 8)
+
+
+def steps_of(config: Config, problem: GemmProblem) -> int:
+    """Return in how many steps k is gone through."""
+    return ceil_divide(problem.depth, step_length(config, problem.dtype))
+
+
+def tiles_of(config: Config, problem: GemmProblem) -> int:
+    """Return how many tiles all results of the stack have."""
+    tile_m, tile_n = tile(config)
+    return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
+
+
+def number_parts(problem: GemmProblem) -> int:
+    """Return how many parts of TF32 or of its own type each number is split into."""
+    return 2 if problem.precision == "3xtf32" else 1
+
+
+def stages_bytes(config: Config, problem: GemmProblem) -> int:
+    """Return the bytes of local memory of all stages: steps of both tiles, and their barriers."""
+    step = sum(tile(config)) * step_length(config, problem.dtype) * problem.dtype.itemsize
+    return config.integer("STAGES") * (step * number_parts(problem) + STAGE_BARRIERS)
+
+
+def _is_even(config: Config) -> bool:
+    """Return whether the items copy a step of float16 or wider evenly, 16 bytes each."""
+    extents, step = tile(config), config.integer("INSTRUCTIONS") * 32
+    return all(extent * step % (16 * items(config)) == 0 for extent in extents)
+
+
+def _sums(config: Config) -> int:
+    """Return how many sums an item of warpgroups has, fresh ones with them."""
+    rows = config.integer("BLOCK_M") + (64 if config["SUM_STEPS"] else 0)
+    return rows * config.integer("BLOCK_N") // 128
+
+
+SPACE = SearchSpace(
+    (
+        Parameter("UNITS", ("warpgroup", "warp"), "instructions: wgmma or mma.sync"),
+        Parameter("BLOCK_M", (32, 64, 128), "rows of a warpgroup or warp"),
+        Parameter("BLOCK_N", (32, 64, 128, 192, 256), "columns of a warpgroup or warp"),
+        Parameter("GROUPS_M", (1, 2, 3, 4), "warpgroups or warps above each other"),
+        Parameter("GROUPS_N", (1, 2, 4), "warps beside each other"),
+        Parameter("INSTRUCTIONS", (2, 4), "instructions along k in a step"),
+        Parameter("STAGES", (2, 3, 4, 5, 6), "steps in local memory"),
+        Parameter(
+            "SUM_STEPS",
+            (0, 1, 2, 4),
+            "instructions along k until sums leave the unit; 0: at the end",
+        ),
+        Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
+        Parameter(
+            "SPLITS", (1, 2, 4, 8, 16, 32), "parts of k, added up by the last group of a tile"
+        ),
+        Parameter("PACK", (1, 0), "1: matrices are packed first; 0: warpgroups read them in place"),
+    ),
+    (
+        one_of("UNITS", ("warpgroup", "warp")),
+        *map(positive, ("BLOCK_M", "BLOCK_N", "GROUPS_M", "GROUPS_N", "STAGES", "BAND", "SPLITS")),
+        one_of("INSTRUCTIONS", (2, 4)),
+        one_of("SUM_STEPS", (0, 1, 2, 4)),
+        one_of("PACK", (0, 1)),
+        Constraint(lambda c: c.integer("SPLITS") <= 1024, "k is split into at most 1024 parts"),
+        Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
+        Constraint(
+            lambda c: all(extent % 64 == 0 for extent in tile(c)),
+            "tiles are packed in blocks of 64 rows and columns",
+        ),
+        Constraint(
+            lambda c: c.integer("SUM_STEPS") <= c.integer("INSTRUCTIONS"),
+            "sums leave the unit at least once a step",
+        ),
+        Constraint(
+            lambda c: (
+                c["UNITS"] == "warp"
+                or (
+                    c.integer("BLOCK_M") % 64 == 0
+                    and c["GROUPS_N"] == 1
+                    and c["INSTRUCTIONS"] == INSTRUCTIONS
+                    and c.integer("BLOCK_N") <= 256
+                )
+            ),
+            "a warpgroup owns multiples of 64 rows and at most 256 columns of a tile, "
+            "in steps of 4 instructions",
+        ),
+        Constraint(
+            lambda c: c["UNITS"] == "warp" or (_sums(c) + OTHER_REGISTERS) * items(c) <= REGISTERS,
+            "sums and what else an item holds must fit in the registers of a compute unit",
+        ),
+        Constraint(
+            lambda c: c["UNITS"] == "warp" or _sums(c) <= 160,
+            "more than 160 sums an item do not stay in registers",
+        ),
+        Constraint(
+            lambda c: (
+                c["UNITS"] == "warpgroup"
+                or (
+                    c.integer("BLOCK_M") % 16 == 0
+                    and c.integer("BLOCK_N") % 16 == 0
+                    and c.integer("BLOCK_M") * c.integer("BLOCK_N") <= 4096
+                )
+            ),
+            "a warp owns multiples of 16 rows and columns, at most 4096 elements",
+        ),
+        Constraint(
+            lambda c: c["UNITS"] == "warpgroup" or _is_even(c),
+            "the items must share the copies of a step evenly",
+        ),
+        Constraint(lambda c: items(c) <= 1024, "a group has at most 1024 items"),
+    ),
+)
+
+
+def _config(units: str, block: tuple[int, int], groups: tuple[int, int], **others: int) -> Config:
+    """Return a configuration; what `others` leaves out is the same for all built-in ones."""
+    return Config(
+        UNITS=units,
+        BLOCK_M=block[0],
+        BLOCK_N=block[1],
+        GROUPS_M=groups[0],
+        GROUPS_N=groups[1],
+        **{
+            "INSTRUCTIONS": INSTRUCTIONS,
+            "STAGES": 4,
+            "SUM_STEPS": 0,
+            "BAND": 8,
+            "PACK": 1,
+            **others,
+        },
+    )
+
+
+def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, float]]:
+    """Yield built-in configurations, and how long they take for as much work, as measured."""
+    split = problem.precision == "3xtf32"
+    if problem.dtype.itemsize == 8:
+        yield _config("warp", (64, 32), (2, 2), INSTRUCTIONS=2), 1.0
+        yield _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=3), 1.06
+        yield _config("warp", (32, 32), (2, 2), INSTRUCTIONS=2, STAGES=2), 1.3
+    elif not device.capabilities.warpgroup_matrix_units:
+        sums = {"SUM_STEPS": 2} if split else {}
+        for stages in (4, 3, 2):
+            more = {"INSTRUCTIONS": 2, "STAGES": stages, **sums}
+            if not split:
+                yield _config("warp", (64, 32), (2, 4), **more), 1.0
+            yield _config("warp", (32, 32), (2, 2), **more), 1.2
+    elif split:
+        yield _config("warpgroup", (64, 128), (2, 1), STAGES=3, SUM_STEPS=4), 1.0
+        yield _config("warpgroup", (64, 64), (2, 1), SUM_STEPS=4), 1.3
+    else:
+        for (block, groups), cost in WARPGROUP_TILES.items():
+            yield _config("warpgroup", block, (groups, 1)), cost
+            if reads_in_place(problem, device):
+                yield _config("warpgroup", block, (groups, 1), PACK=0), cost * _unpacked(problem)
+
+
+def _unpacked(problem: GemmProblem) -> float:
+    """Return how many times as long steps take that are copied from where the matrices lie."""
+    return 1.12 if all(length % LINE_HALVES == 0 for length in row_lengths(problem)) else 1.55
+
+
+def _local_memory(device: Device) -> int:
+    return max(device.capabilities.local_memory, device.capabilities.declared_memory)
+
+
+def _splits(problem: GemmProblem, config: Config, device: Device) -> list[int]:
+    """Return into how many parts k may be split so that all units have a tile, if tiles are few."""
+    if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
+        return [1]
+    tiles, steps = max(1, tiles_of(config, problem)), steps_of(config, problem)
+    most = min(device.compute_units // tiles, steps // LEAST_STEPS, MOST_SPLITS)
+    return sorted({1, *(most >> halved for halved in range(4) if most >> halved > 1)})
+
+
+def _time(problem: GemmProblem, config: Config, cost: float, splits: int, device: Device) -> float:
+    """Return the time that is expected, by waves of tiles.
+
+    All compute units start a tile together, so that the last few tiles take as long as many.
+    """
+    tile_m, tile_n = tile(config)
+    steps = steps_of(config, problem)
+    waves = ceil_divide(tiles_of(config, problem) * splits, device.compute_units)
+    time = waves * tile_m * tile_n * cost * ceil_divide(steps, splits)
+    if splits > 1:
+        time += JOIN_START + JOIN_SUM * tile_m * tile_n * splits
+    if is_packed(config):
+        rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
+        time += PACK_START + PACK_ROW * rows * steps
+    return time
+
+
+def built_in(problem: GemmProblem, device: Device) -> Config | None:
+    """Return the built-in configuration with the least expected time; None if none fits."""
+    found = [
+        (_time(problem, config, cost, splits, device), config.replace(SPLITS=splits))
+        for config, cost in _candidates(problem, device)
+        if stages_bytes(config, problem) <= _local_memory(device)
+        and items(config) <= device.capabilities.max_work_group
+        for splits in _splits(problem, config, device)
+    ]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _more_or_fewer(problem: GemmProblem, device: Device) -> tuple[int, ...]:
+    """Return parts of k that are worth a trial: as many as built in, half, double, and one."""
+    default = built_in(problem, device)
+    built = 1 if default is None else default.integer("SPLITS")
+    return tuple(sorted({1, max(1, built // 2), built, *([2 * built] if built > 1 else [])}))
+
+
+def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
+    """Return the part of the space in which a type and precision can differ."""
+    groups = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
+    split = problem.precision == "3xtf32"
+    kept: dict[str, tuple[Any, ...]] = {
+        "UNITS": ("warpgroup",) if groups else ("warp",),
+        "SUM_STEPS": (1, 2, 4) if split else (0,),
+        "GROUPS_N": (1,) if groups else (1, 2, 4),
+        "INSTRUCTIONS": (4,) if groups else (2, 4),
+        "BLOCK_M": (64, 128) if groups else (32, 64),
+        "BLOCK_N": (64, 128, 192, 256) if groups else (32, 64),
+        "PACK": (0, 1) if reads_in_place(problem, device) else (1,),
+        "SPLITS": _more_or_fewer(problem, device),
+    }
+    limit, most = _local_memory(device), 2 * device.compute_units
+    return SearchSpace(
+        tuple(
+            Parameter(parameter.name, kept.get(parameter.name, parameter.values), parameter.meaning)
+            for parameter in SPACE.parameters
+        ),
+        (
+            *SPACE.constraints,
+            Constraint(
+                lambda c: stages_bytes(c, problem) <= limit,
+                "the steps must fit in local memory",
+            ),
+            Constraint(
+                lambda c: c["SPLITS"] == 1 or tiles_of(c, problem) * c.integer("SPLITS") <= most,
+                "k is split where tiles are too few for all compute units",
+            ),
+        ),
+    )

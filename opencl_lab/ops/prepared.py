@@ -1,0 +1,279 @@
+"""Calls that are planned once and repeated, as plans of FFTW are."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+import opencl_lab.fft as fft
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.ops.fft.functions.direct import dft
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.select.functions import searchsorted, topk
+from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
+from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array, queue_for
+from opencl_lab.runtime.kinds import kinds_of
+from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
+
+__all__ = ["Prepared", "prepare"]
+
+FUNCTIONS = {
+    function.__name__: function
+    for function in (
+        *(getattr(fft, name) for name in fft.__all__),
+        *(sort, argsort, sort_by_key, topk, searchsorted, gemm, conv2d, dft),
+    )
+    if is_replayed(function)
+}
+MOST_KINDS = 16
+"""Layouts and queues that one prepared call remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """Device arrays of the last call: the same ones again are of the same kind."""
+
+    arrays: tuple[tuple[weakref.ref[Any], Any], ...]
+    count: int  # of those that are no options
+    recipe: Recipe
+
+    @classmethod
+    def of(cls, given: Sequence[Any], count: int, recipe: Recipe) -> _Last | None:
+        if not all(map(is_device_array, given)):
+            return None  # NumPy changes shapes in place
+        return cls(tuple((weakref.ref(array), array.queue) for array in given), count, recipe)
+
+    def was_of(self, given: Sequence[Any], count: int) -> bool:
+        if count != self.count or len(given) != len(self.arrays):
+            return False
+        for array, (reference, queue) in zip(given, self.arrays, strict=True):
+            if reference() is not array or getattr(array, "queue", None) is not queue:
+                return False
+        return True
+
+
+class Prepared:
+    """A public function with its options, for arrays of one shape and type each.
+
+    Calls of it only enqueue what the first one has worked out. They keep to that, also when
+    configurations are tuned later on. As a context it measures the calls that are made inside:
+    ``with f: ...`` waits for the device before and after, and sets `calls` and `seconds`.
+
+    Attributes
+    ----------
+    function : callable
+    shapes : tuple of tuple of int
+        Of the arrays that a call takes.
+    dtypes : tuple of numpy.dtype
+    options : dict
+    calls : int
+        How many calls were made inside of the last ``with``.
+    seconds : float
+        What one of them took, on average and until it was done.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        shapes: Sequence[tuple[int, ...]],
+        dtypes: Sequence[np.dtype[Any]],
+        options: dict[str, Any],
+    ):
+        self.function = function
+        self.shapes = tuple(shapes)
+        self.dtypes = tuple(dtypes)
+        data, values = data_and_values(function, options)
+        # Their values are read once, whatever becomes of these arrays.
+        self.options = {**options, **{name: deepcopy(options[name]) for name in values}}
+        self.calls = 0
+        self.seconds = 0.0
+        self._begin = 0.0
+        self._known: dict[Hashable, Recipe] = {}
+        self._fixed = data
+        self._last: _Last | None = None
+        self._queue: cl.CommandQueue | None = options.get("queue")
+
+    def __call__(self, *arrays: AnyArray, out: AnyArray | None = None) -> Any:
+        """Call the function.
+
+        Parameters
+        ----------
+        *arrays : numpy.ndarray or pyopencl.array.Array
+            Of the prepared shapes and types, all on one side.
+        out : array, optional
+            Receives the result, without a new one being made.
+
+        Returns
+        -------
+        As the function itself.
+
+        Raises
+        ------
+        InvalidProblem
+            If an array has another shape or type than was prepared.
+        """
+        given = [*arrays, *self._fixed]
+        if out is not None:
+            given.append(out)
+        self.calls += 1
+        last = self._last
+        if last is not None and last.was_of(given, len(arrays)):
+            return last.recipe.run(given)
+        kinds = kinds_of(given, len(arrays))
+        recipe = self._known.get(kinds)
+        if recipe is None:
+            return self._first(arrays, out)
+        self._last = _Last.of(given, len(arrays), recipe)
+        return recipe.run(given)
+
+    def _first(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
+        made = [as_array(array) for array in arrays]
+        got = [(tuple(array.shape), array.dtype) for array in made]
+        wanted = list(zip(self.shapes, self.dtypes, strict=True))
+        if got != wanted:
+            name = self.function.__name__
+            raise InvalidProblem(f"{name} was prepared for {_listed(wanted)}, not {_listed(got)}")
+        options = self.options if out is None else {**self.options, "out": out}
+        given = [*made, *self._fixed] + ([] if out is None else [out])
+        kinds = kinds_of(given, len(made))
+        result, recipe, taken = record(self.function, made, options)
+        if (
+            recipe is not None
+            and kinds is not None
+            and list(map(id, taken)) == list(map(id, given))
+        ):
+            self._queue = recipe.queue
+            if len(self._known) < MOST_KINDS:
+                self._known[kinds] = recipe
+        return result
+
+    def __enter__(self) -> Prepared:
+        self._wait()
+        self.calls = 0
+        self._begin = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._wait()
+        self.seconds = (time.perf_counter() - self._begin) / max(self.calls, 1)
+
+    def _wait(self) -> None:
+        if self._queue is not None:
+            self._queue.finish()
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value!r}" for name, value in self.options.items())
+        return f"prepare({self.function.__name__!r}, shape={self.shapes}{options})"
+
+
+def _listed(arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> str:
+    return ", ".join(f"{shape} of {dtype}" for shape, dtype in arrays) or "no array"
+
+
+def prepare(
+    operation: str | Callable[..., Any],
+    *arrays: AnyArray,
+    shape: Any = None,
+    dtype: Any = np.float32,
+    **options: Any,
+) -> Prepared:
+    """Work out all that calls of one kind share, and return what makes such calls.
+
+    Parameters
+    ----------
+    operation : str or callable
+        A public function or its name: ``"sort"``, ``"gemm"``, ``"conv2d"``, ``"dft"``, ``"fft"``,
+        ``"rfft"``, ...
+    *arrays : numpy.ndarray or pyopencl.array.Array
+        Examples of the arrays that calls will take. They are used for one call, and not changed.
+    shape : tuple of int, or of such tuples, optional
+        In place of examples: the shape of the array that a call takes, or of each of them.
+    dtype : dtype or sequence of dtypes
+        With `shape`; one serves all arrays.
+    **options
+        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as `c` of
+        `gemm`, are those of all calls. Of the `weights` of `conv2d` on the host the values are
+        taken now; later changes of that array make no difference. With a `shape` and ``queue=``
+        or ``device=``, arrays are expected on that device, else on the host. Others work too,
+        after one slow call.
+
+    Returns
+    -------
+    Prepared
+        Call it with arrays, and with ``out=`` to have no new result made.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such function, or it refuses the arrays or options.
+
+    Examples
+    --------
+    >>> import numpy as np, opencl_lab as ol
+    >>> f = ol.prepare("fft", shape=(16, 1024), dtype="complex64")
+    >>> x = np.ones((16, 1024), np.complex64)
+    >>> y = f(x)
+    >>> f(2 * x, out=y) is y
+    True
+    """
+    function = FUNCTIONS.get(getattr(operation, "__name__", str(operation)))
+    if function is None or (callable(operation) and operation is not function):
+        name = repr(operation)
+        raise InvalidProblem(f"cannot prepare {name}; possible are: {', '.join(FUNCTIONS)}")
+    name = function.__name__
+    if (shape is None) == (not arrays):
+        raise InvalidProblem("prepare takes either arrays or shape=")
+    if not arrays:
+        arrays = _examples(shape, dtype, options.get("queue"), options.get("device"))
+    for array in arrays:
+        if not isinstance(array, (np.ndarray, cl.array.Array)):
+            raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
+    if "out" in options:
+        raise InvalidProblem("out is given to the calls of what is prepared, not to prepare")
+    try:
+        bound = inspect.signature(function).bind(*arrays, **options)
+    except TypeError as error:
+        raise InvalidProblem(f"cannot prepare {name} so: {error}") from error
+    given = dict(zip(bound.arguments, arrays, strict=False))
+    _, values = data_and_values(function, given)
+    if values:
+        raise InvalidProblem(f"{values[0]} are an option of what is prepared: {values[0]}=...")
+    shapes = [tuple(array.shape) for array in arrays]
+    prepared = Prepared(function, shapes, [array.dtype for array in arrays], options)
+    prepared(*arrays)
+    prepared.calls = 0
+    return prepared
+
+
+def _examples(shape: Any, dtype: Any, queue: Any, device: DeviceSpec) -> tuple[AnyArray, ...]:
+    """Return arrays of zeros; on the device of the queue, if there is one."""
+    queue = queue_for(None, queue, device)
+    several = isinstance(shape, (tuple, list)) and any(map(np.ndim, shape))
+    shapes = list(shape) if several else [shape]
+    types = list(dtype) if isinstance(dtype, (tuple, list)) else [dtype] * len(shapes)
+    if len(types) != len(shapes):
+        raise InvalidProblem(f"shape= names {len(shapes)} arrays and dtype= {len(types)} types")
+    try:
+        made = [np.zeros(item, kind) for item, kind in zip(shapes, types, strict=True)]
+    except (MemoryError, TypeError, ValueError) as error:
+        raise InvalidProblem(f"no array of shape {shape!r}: {error}") from error
+    if queue is None:
+        return tuple(made)
+    return tuple(cl.array.to_device(queue, array) for array in made)

@@ -1,0 +1,434 @@
+"""The public functions that select among keys."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, overload
+
+import numpy as np
+import pyopencl as cl
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec, select_device
+from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
+from opencl_lab.ops.select.search import SEARCH
+from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    assign,
+    beginning,
+    check_out,
+    contiguous,
+    copied,
+    direct_target,
+    is_device_array,
+    native,
+    overlap,
+    queue_for,
+    reshaped,
+    to_device,
+)
+from opencl_lab.runtime.execute import explain
+from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["searchsorted", "topk", "unique"]
+
+LONG = np.dtype(np.int64)
+
+
+@replayed()
+def topk(
+    a: Any,
+    k: int,
+    *,
+    largest: bool = True,
+    axis: int | None = -1,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: tuple[AnyArray, AnyArray] | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[AnyArray, AnyArray]:
+    """Return the `k` largest elements along an axis, the largest first, and where they are.
+
+    It is a radix select, which does not spend what a sort takes for the other elements; but where
+    there are few of these, or few elements at all, it is a sort. Nothing is waited for on a device.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        Booleans, integers of 8 to 64 bits, float16, float32 or float64; any shape, any
+        strides. It is not changed.
+    k : int
+        0 to the length of the axis.
+    largest : bool
+        If not, the smallest elements are wanted, the smallest first.
+    axis : int, optional
+        Axis to look along; None flattens first.
+    algorithm : str
+        ``"auto"``, ``"radix-select"`` or ``"sort"``.
+    config : mapping, optional
+        Kernel parameters of the radix select that replace the default ones; ``"auto"`` then
+        means this.
+    out : tuple of two arrays, optional
+        Receive values and indices, of whose shape and dtypes they are. They may share memory
+        with `a`, but not with each other.
+    queue : pyopencl.CommandQueue, optional
+        Where to run for a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    values : numpy.ndarray or pyopencl.array.Array
+        Of the dtype of `a`, with `k` elements along `axis`, in order: what
+        ``numpy.sort(kind="stable")`` puts last, last first, or first. NaN counts as larger than
+        any number, as for `sort` and `torch.topk`.
+    indices : the same, int64
+        Positions along `axis`; of equal elements the first position comes first, and those
+        taken are the first ones.
+
+    Raises
+    ------
+    InvalidProblem
+        If `k` is negative or more than there are, and as for `sort`.
+    InvalidConfig, BuildError, LaunchError
+        As for `sort`.
+    """
+    if out is None:
+        out_values = out_indices = None
+    elif isinstance(out, (tuple, list)) and len(out) == 2:
+        out_values, out_indices = out
+    else:
+        raise InvalidProblem("out must be a pair of arrays, for the values and for the indices")
+    return _topk(
+        a,
+        k=k,
+        largest=largest,
+        axis=axis,
+        algorithm=algorithm,
+        config=config,
+        out_values=out_values,
+        out_indices=out_indices,
+        queue=queue,
+        device=device,
+    )
+
+
+@replayed()
+def _topk(
+    a: Any,
+    *,
+    k: int,
+    largest: bool,
+    axis: int | None,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    out_values: AnyArray | None,
+    out_indices: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
+) -> tuple[AnyArray, AnyArray]:
+    """Do what `topk` says; with outs that the kind of a call knows one by one."""
+    try:
+        k = operator.index(k)
+    except TypeError:
+        raise InvalidProblem(f"k must be a whole number, not {k!r}") from None
+    given = as_array(a)
+    array = native(given)
+    queue = queue_for(array, queue, device)
+    rows = Rows.of(array, axis, queue)
+    problem = TopkProblem(rows.length, k, array.dtype, rows.count, largest)
+    # The result as rows: shorter ones, which share no memory with the data.
+    shape = tuple(k if d == rows.axis else size for d, size in enumerate(rows.shape))
+    short = replace(rows, shape=shape)
+    if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
+        raise InvalidProblem("the two arrays of out share memory")
+    out = {
+        "values": short.target(out_values, given.dtype),
+        "places": short.target(out_indices, LONG),
+    }
+    targets = {name: target for name, target in out.items() if target is not None}
+    if algorithm == "auto" and config is not None:
+        algorithm = "radix-select"
+    found = TOPK_SOLVER.run(
+        problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue, out=targets
+    ).outputs
+    values, indices = found["values"], found["places"]
+    if not given.dtype.isnative:
+        values = values.astype(given.dtype)
+    return (
+        short.restore(values, out_values, queue),
+        short.restore(indices, out_indices, queue),
+    )
+
+
+@overload
+def unique(
+    a: Any,
+    return_counts: Literal[False] = False,
+    *,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray: ...
+
+
+@overload
+def unique(
+    a: Any,
+    return_counts: bool = False,
+    *,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray | tuple[AnyArray, ...]: ...
+
+
+def unique(
+    a: Any,
+    return_counts: bool = False,
+    *,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray | tuple[AnyArray, ...]:
+    """Return the elements of an array in order, each once, as `numpy.unique` does.
+
+    How many there are is known when the device has counted them. So this waits once, also for
+    arrays of a device.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        As in `sort`, of any shape.
+    return_counts : bool
+        Whether to return how often each of them is there, too.
+    return_index : bool
+        Whether to return where each of them comes first in `a`, flattened.
+    return_inverse : bool
+        Whether to return which of them each element of `a` is.
+    algorithm, config : optional
+        Of the sort inside.
+    queue : pyopencl.CommandQueue, optional
+        Where to run for a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    values : numpy.ndarray or pyopencl.array.Array, one-dimensional
+        Of the dtype of `a`. All NaN count as one, as -0.0 and 0.0 do: that which comes first in
+        `a` is taken.
+    index : the same, int64
+        Only with `return_index`: ``a.reshape(-1)[index]`` is `values`.
+    inverse : the same, int64, of the shape of `a`
+        Only with `return_inverse`: ``values[inverse]`` is `a`.
+    counts : the same, int64
+        Only with `return_counts`.
+
+    Raises
+    ------
+    InvalidProblem, InvalidConfig, BuildError, LaunchError
+        As for `sort`.
+    """
+    given = as_array(a)
+    array = native(given)
+    queue = queue_for(array, queue, device)
+    if queue is None:
+        queue = default_queue(select_device())
+    on_device = is_device_array(array)
+    if not on_device and array.size and not session_of(queue).device.unified_memory:
+        UniqueProblem(array.size, array.dtype)  # before anything is sent
+        array = to_device(np.ascontiguousarray(array), queue)
+    wanted = {
+        "first_places": bool(return_index),
+        "inverse": bool(return_inverse),
+        "counts": bool(return_counts),
+    }
+    names = ["values", *(name for name, asked in wanted.items() if asked)]
+    found, *parts = _unique(array, **wanted, algorithm=algorithm, config=config, queue=queue)
+    m = 0
+    try:
+        if array.size:
+            m = int(found.get()[0] if is_device_array(found) else found[0])
+        results = [
+            reshaped(part, tuple(given.shape), queue)
+            if name == "inverse"
+            else beginning(part, m, queue)
+            for name, part in zip(names, parts, strict=True)
+        ]
+        if is_device_array(array) and not on_device:
+            results = [part.get() for part in results]
+    except cl.Error as error:
+        raise explain(error, queue) from error
+    if not given.dtype.isnative:
+        results[0] = results[0].astype(given.dtype)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+@replayed()
+def _unique(
+    a: AnyArray,
+    *,
+    first_places: bool,
+    inverse: bool,
+    counts: bool,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    queue: Any,
+) -> tuple[AnyArray, ...]:
+    """Return how many results there are, and arrays as long as `a` with these at the beginning."""
+    rows = Rows.of(a, None, queue)
+    outputs = UNIQUE_SOLVER.run(
+        UniqueProblem(rows.length, a.dtype, counts, first_places, inverse),
+        {"keys": reshaped(rows.data, (rows.length,), queue)},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+    ).outputs
+    names = ("found", "values", "first_places", "inverse", "counts")
+    return tuple(outputs[name] for name in names if name in outputs)
+
+
+@replayed("sorter")
+def searchsorted(
+    a: Any,
+    v: Any,
+    side: Literal["left", "right"] = "left",
+    sorter: Any = None,
+    *,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Return where elements would go to keep a sorted array in order, as `numpy.searchsorted`.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array, one-dimensional
+        In the order of `sort`, NaN last, unless there is a `sorter`; of its dtypes. Not checked:
+        else results mean nothing.
+    v : array_like or pyopencl.array.Array
+        Of any shape, on the same side as `a`. On a device both have one dtype; on the host both
+        are converted as NumPy does.
+    side : str
+        ``"left"``: before equal elements, or ``"right"``: behind them.
+    sorter : array_like or pyopencl.array.Array of int, optional
+        What brings `a` in that order, such as `argsort` returns it: as long as `a`, on the same
+        side. Its numbers are checked on the host; on a device, wrong ones give wrong results.
+    algorithm : str
+        ``"auto"`` or ``"binary-search"``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, int64, optional
+        Receives the result; of the shape of `v`.
+    queue : pyopencl.CommandQueue, optional
+        Where to run for host arrays; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array, int64
+        Of the shape of `v`: how many elements of `a` are less (``left``), or not greater
+        (``right``). A number for a single `v` on the host, as NumPy's.
+
+    Raises
+    ------
+    InvalidProblem
+        If `a` is not one-dimensional, for an unknown `side`, a `sorter` that is none for `a`,
+        and as for `sort`.
+    InvalidConfig, BuildError, LaunchError
+        As for `sort`.
+    """
+    keys, values = as_array(a), as_array(v)
+    if is_device_array(keys) != is_device_array(values):
+        raise InvalidProblem("a and v must both be host arrays or both device arrays")
+    if keys.ndim != 1:
+        raise InvalidProblem(f"a must have one dimension, not {keys.ndim}")
+    if side not in ("left", "right"):
+        raise InvalidProblem(f"side must be 'left' or 'right', not {side!r}")
+    queue = queue_for(keys, queue, device)
+    queue_for(values, queue)
+    keys, values = of_one_type(keys, values)
+    inputs = {"keys": keys, "values": values}
+    if sorter is not None:
+        inputs["sorter"] = _sorter_of(keys, sorter, queue)
+    if out is not None:
+        check_out(out, keys, tuple(values.shape), LONG)
+    n, m = keys.size, values.size
+    problem = SearchProblem(n, m, keys.dtype, side == "right", sorter is not None)
+    target = direct_target(out, tuple(values.shape), LONG, tuple(inputs.values()))
+    inputs = {name: contiguous(array, queue) for name, array in inputs.items()}
+    result = SEARCH.run(
+        problem,
+        {**inputs, "values": reshaped(inputs["values"], (m,), queue)},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"places": reshaped(target, (m,), queue)},
+    ).outputs["places"]
+    if target is not None:
+        return out
+    result = reshaped(result, tuple(values.shape), queue)
+    if out is not None:
+        assign(out, result, queue)
+        return out
+    return result[()] if values.ndim == 0 and not is_device_array(result) else result
+
+
+def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
+    """Return what sorts keys as int64 on their side."""
+    sorter = as_array(sorter)
+    queue_for(sorter, queue)
+    if is_device_array(sorter) != is_device_array(keys):
+        raise InvalidProblem("a and sorter must both be host arrays or both device arrays")
+    if tuple(sorter.shape) != tuple(keys.shape):
+        raise InvalidProblem(
+            f"sorter must have the shape of a, {tuple(keys.shape)}, not {tuple(sorter.shape)}"
+        )
+    if sorter.dtype.kind not in "iu" and sorter.size:
+        raise InvalidProblem(f"sorter must hold integers, not {sorter.dtype}")
+    if not is_device_array(sorter) and sorter.size:
+        least, most = sorter.min(), sorter.max()
+        if least < 0 or most >= keys.size:
+            wrong = least if least < 0 else most
+            raise InvalidProblem(f"sorter must hold 0 to {keys.size - 1}, the places in a: {wrong}")
+    return sorter if sorter.dtype == LONG else copied(sorter, queue, dtype=LONG)
+
+
+def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Return both in the type in which NumPy compares them, and the machine's byte order."""
+    if is_device_array(keys):
+        if keys.dtype != values.dtype:
+            raise InvalidProblem(
+                f"on a device a and v must have one dtype, not {keys.dtype} and {values.dtype}"
+            )
+        return keys, values
+    try:
+        common = np.result_type(keys.dtype, values.dtype).newbyteorder("=")
+    except TypeError as error:
+        raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
+    # As integers they compare alike in any type that holds both; int64 and uint64 have none.
+    if keys.dtype.kind in "iu" and common.kind in "iu" and keys.dtype != common and values.size:
+        limits = np.iinfo(keys.dtype)
+        if limits.min <= values.min() and values.max() <= limits.max:
+            common = keys.dtype.newbyteorder("=")  # values are mostly fewer
+    return keys.astype(common, copy=False), values.astype(common, copy=False)

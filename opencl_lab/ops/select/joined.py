@@ -1,0 +1,73 @@
+"""Two plans as one: what the first gives, the second takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Launch, Plan
+from opencl_lab.ops.solver import Problem, Solver
+from opencl_lab.ops.sort.solver import SORT_SOLVER
+
+__all__ = ["SORT_TEMPLATES", "followed", "plan_of"]
+
+P = TypeVar("P", bound=Problem)
+SORT_TEMPLATES = tuple(
+    dict.fromkeys(name for algorithm in SORT_SOLVER.algorithms for name in algorithm.templates)
+)
+"""Templates of a sort by whichever algorithm is the fastest."""
+
+
+def plan_of(solver: Solver[P], problem: P, device: Device) -> Plan:
+    """Return the plan of a solver with its own choices."""
+    chosen = solver.choose(problem, device)
+    return chosen.plan(problem, chosen.configure(problem, device, None), device)
+
+
+def followed(
+    first: Plan,
+    second: Plan,
+    handed: Mapping[str, str],
+    results: Mapping[str, tuple[str, np.dtype[Any]]],
+) -> Plan:
+    """Return the launches of both, one after the other.
+
+    Parameters
+    ----------
+    first, second : Plan
+        The inputs of the first are those of the whole.
+    handed : mapping
+        Inputs of the second to the buffers of the first that they are.
+    results : mapping
+        Outputs of the second to their names and types in the whole.
+    """
+    inner = {b.name: b.name if b.role == "in" else f"first_{b.name}" for b in first.buffers}
+    outer = {b.name: f"then_{b.name}" for b in second.buffers}
+    outer |= {name: result for name, (result, _) in results.items()}
+    outer |= {name: inner[given] for name, given in handed.items()}
+    types = {name: dtype for name, (_, dtype) in results.items()}
+    buffers = [
+        replace(b, name=inner[b.name], role="scratch" if b.role == "out" else b.role)
+        for b in first.buffers
+    ]
+    buffers += [
+        replace(b, name=outer[b.name], dtype=types.get(b.name, b.dtype))
+        for b in second.buffers
+        if b.name not in handed
+    ]
+    launches = [_renamed(launch, inner) for launch in first.launches]
+    launches += [_renamed(launch, outer) for launch in second.launches]
+    return Plan(tuple(buffers), tuple(launches))
+
+
+def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
+    """Return a launch on buffers of other names."""
+    arguments = {
+        name: names[given] if isinstance(given, str) else given
+        for name, given in launch.arguments.items()
+    }
+    return replace(launch, arguments=arguments)

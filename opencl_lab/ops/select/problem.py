@@ -1,0 +1,168 @@
+"""The problems of selecting among keys: some of them, each once, and where others would go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Work
+from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+
+__all__ = ["SearchProblem", "TopkProblem", "UniqueProblem"]
+
+
+def _check(dtype: np.dtype[Any], *sizes: int) -> None:
+    if max(sizes) >= 2**63:
+        raise InvalidProblem(f"{max(sizes)} keys are more than a 64-bit index counts")
+    if dtype.name not in KEY_TYPES or not dtype.isnative:
+        raise InvalidProblem(
+            f"cannot order keys of dtype {dtype}; supported: {', '.join(KEY_TYPES)}"
+        )
+
+
+@dataclass(frozen=True)
+class TopkProblem(Problem):
+    """Find the first `k` keys of each row, in sorted order, and where they are.
+
+    Parameters
+    ----------
+    n : int
+        Keys in a row.
+    k : int
+        Keys wanted of it, at most `n`.
+    dtype : numpy.dtype
+        Type of the keys, in the machine's byte order.
+    rows : int
+    largest : bool
+        The first are the largest ones, and any NaN before them.
+    """
+
+    sizes = ("n", "k", "rows")
+    layout = ("dtype",)
+
+    n: int
+    k: int
+    dtype: np.dtype[Any]
+    rows: int = 1
+    largest: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_sizes("n", "rows")
+        _check(self.dtype, self.n, self.rows, self.n * self.rows)
+        if not 0 <= self.k <= self.n:
+            raise InvalidProblem(f"k must be 0 to {self.n}, the keys that there are, not {self.k}")
+
+    @property
+    def title(self) -> str:
+        """How many keys of how many, and of which type."""
+        which = "largest" if self.largest else "smallest"
+        rows = "" if self.rows == 1 else f"{self.rows:,} rows of "
+        return f"the {self.k:,} {which} of {rows}{self.n:,} {self.dtype} keys"
+
+    @property
+    def work(self) -> Work:
+        """One read of every key, and one write of each result."""
+        item, keys = self.dtype.itemsize, self.rows * self.n
+        nbytes = float(keys * item + self.rows * self.k * (item + 8))
+        return Work(0, nbytes, items=keys, item="keys")
+
+
+@dataclass(frozen=True)
+class UniqueProblem(Problem):
+    """Take each of the keys once, in order, and count how often it is there.
+
+    Parameters
+    ----------
+    n : int
+    dtype : numpy.dtype
+        Type of the keys, in the machine's byte order.
+    counts : bool
+        Whether the counts are wanted.
+    first : bool
+        Whether it is wanted where each of them comes first.
+    inverse : bool
+        Whether it is wanted which of them each key became.
+    """
+
+    sizes = ("n",)
+    layout = ("dtype", "counts", "first", "inverse")
+
+    n: int
+    dtype: np.dtype[Any]
+    counts: bool = False
+    first: bool = False
+    inverse: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        _check(self.dtype, self.n)
+
+    @property
+    def title(self) -> str:
+        """How many keys, and of which type."""
+        parts = [f"{self.n:,} {self.dtype} keys", *["counted"] * self.counts]
+        return ", ".join([*parts, *["with places"] * self.placed])
+
+    @property
+    def placed(self) -> bool:
+        """Whether it matters where keys are."""
+        return self.first or self.inverse
+
+    @property
+    def sorting(self) -> SortProblem:
+        """The sort that comes first."""
+        return SortProblem(self.n, self.dtype, indices=self.placed)
+
+    @property
+    def work(self) -> Work:
+        """Two reads of every key, which the number of results asks for."""
+        return Work(0, 2.0 * self.n * self.dtype.itemsize, items=self.n, item="keys")
+
+
+@dataclass(frozen=True)
+class SearchProblem(Problem):
+    """Find where values would go among `n` sorted keys.
+
+    Parameters
+    ----------
+    n : int
+        Keys.
+    m : int
+        Values that are looked for.
+    dtype : numpy.dtype
+        Type of both, in the machine's byte order.
+    right : bool
+        Whether values go after equal keys.
+    sorter : bool
+        Whether the keys are in any order, and there is what sorts them.
+    """
+
+    sizes = ("n", "m")
+    layout = ("dtype", "sorter")
+
+    n: int
+    m: int
+    dtype: np.dtype[Any]
+    right: bool = False
+    sorter: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        _check(self.dtype, self.n, self.m)
+
+    @property
+    def title(self) -> str:
+        """How many values among how many keys, and of which type."""
+        side = ", behind equal keys" if self.right else ""
+        side += ", by a sorter" * self.sorter
+        return f"{self.m:,} {self.dtype} values among {self.n:,} keys{side}"
+
+    @property
+    def work(self) -> Work:
+        """One read of every value, and one write of its place."""
+        nbytes = float(self.m * (self.dtype.itemsize + 8))
+        return Work(0, nbytes, items=self.m, item="values")

@@ -1,0 +1,92 @@
+"""Where values would go among sorted keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type, index_type, item_launch, positive
+from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.select.parts import largest_group
+from opencl_lab.ops.select.problem import SearchProblem
+from opencl_lab.ops.solver import Algorithm, Homes, Solver
+
+__all__ = ["SEARCH", "BinarySearch"]
+
+TEMPLATE = "select/search.cl.mako"
+LONG = np.dtype(np.int64)
+MANY = 1024
+"""Values from which a CPU makes many searches at once, however few there are in the last group."""
+
+MOST = 256
+"""Values of an item at most, as each is a variable of its own in the kernel."""
+
+
+class BinarySearch(Algorithm[SearchProblem]):
+    """A binary search for each value, several at once."""
+
+    name = "binary-search"
+    templates = (TEMPLATE,)
+    space = SearchSpace(
+        (
+            Parameter("WG_SIZE", (1, 64, 128, 256), "items in a group; CPUs: 1"),
+            Parameter("VALUES", (1, 2, 4, 8, 16, 64), "values that an item looks for at once"),
+        ),
+        (
+            positive("WG_SIZE"),
+            positive("VALUES"),
+            Constraint(lambda c: c.integer("VALUES") <= MOST, f"VALUES must be at most {MOST}"),
+        ),
+    )
+
+    def default_config(self, problem: SearchProblem, device: Device) -> Config:
+        """Return groups of one item for CPUs, and enough items for all units of others."""
+        wg_size = largest_group(device)
+        if wg_size == 1:
+            return Config(WG_SIZE=1, VALUES=64 if problem.m >= MANY else 16)
+        busy = 2048 * device.compute_units
+        return Config(WG_SIZE=wg_size, VALUES=4 if problem.m >= 4 * busy else 1)
+
+    def plan(self, problem: SearchProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch."""
+        sorter = ["sorter"] * problem.sorter
+        buffers = (
+            Buffer("keys", "in", (problem.n,), problem.dtype),
+            Buffer("values", "in", (problem.m,), problem.dtype),
+            *(Buffer(name, "in", (problem.n,), LONG) for name in sorter),
+            Buffer("places", "out", (problem.m,), LONG),
+        )
+        if not problem.m:
+            return Plan(buffers, ())
+        index = index_type(problem.n)
+        params = {
+            "KEY_T": c_type(problem.dtype),
+            "RIGHT": problem.right,
+            "SORTER": problem.sorter,
+            "WIDE": index is np.uint64,
+            **config,
+        }
+        arguments: dict[str, Argument] = {
+            "keys": "keys",
+            "values": "values",
+            **{name: name for name in sorter},
+            "places": "places",
+            "n": index(problem.n),
+            "m": np.uint64(problem.m),
+        }
+        items = ceil_divide(problem.m, config.integer("VALUES"))
+        launch = item_launch(TEMPLATE, "search", items, params, arguments)
+        return Plan(buffers, (launch,))
+
+
+class Search(Solver[SearchProblem]):
+    """Where values would go among sorted keys."""
+
+    name = "searchsorted"
+    homes: ClassVar[Homes] = {"binary-search": BinarySearch()}
+
+
+SEARCH = Search()

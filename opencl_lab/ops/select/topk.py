@@ -1,0 +1,196 @@
+"""The first k keys of rows, by radix select."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type, index_type, lacks_groups
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.select.parts import (
+    PARAMETERS,
+    POWER,
+    check_group,
+    largest_group,
+    parts_of,
+)
+from opencl_lab.ops.select.problem import TopkProblem
+from opencl_lab.ops.solver import Algorithm
+
+__all__ = ["PARTED", "SELECTION", "Selection", "alike_parts", "is_whole"]
+
+TEMPLATE = "select/radix_select.cl.mako"
+UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
+WHOLE = 1 << 14
+"""Keys of a row that a group reads alone: from a cache, after the first time."""
+WHOLE_OF_MANY = 1 << 17
+"""The same where there are rows for all units."""
+SHORT = 1 << 12
+"""Keys of a row for which counts of many values would take longer than another pass."""
+PARTED = 1 << 17
+"""Keys of a row up to which GPUs look for the first k of each part, and then among these: three
+launches, with the sort, where passes would take a launch per digit and two more."""
+PART = 1 << 11
+"""Keys of such a part, about."""
+MOST_OF_PARTS = 1 << 13
+"""How many keys all parts of a row may find together, as one group reads these."""
+FEW_SHARE = 4
+"""A row's keys are written down as soon as no more than one of so many is left."""
+
+
+class Selection(Algorithm[TopkProblem]):
+    """Radix select in one launch or two, or in one a digit and one more for long rows.
+
+    What it gives is in the order of the row: `RadixSelect` sorts it.
+    """
+
+    name = "radix-select"
+    templates: ClassVar[tuple[str, ...]] = (TEMPLATE,)
+    space = SearchSpace(
+        (*PARAMETERS, Parameter("DIGIT_BITS", (4, 6, 8, 11), "bits of a digit")),
+        (
+            *POWER,
+            Constraint(lambda c: 1 <= c.integer("DIGIT_BITS") <= 11, "DIGIT_BITS must be 1 to 11"),
+        ),
+    )
+
+    def supports(self, problem: TopkProblem, device: Device) -> str | None:
+        """Need barriers in loops on devices that are no CPUs."""
+        return lacks_groups(device)
+
+    def default_config(self, problem: TopkProblem, device: Device) -> Config:
+        """Return groups of one item and long digits for CPUs, unless rows are short."""
+        if device.kind == "cpu":
+            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=11 if problem.n > SHORT else 8)
+        return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
+
+    def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
+        """Plan a launch for rows that a group reads alone, two for a few parts, else the passes."""
+        check_group(config, device)
+        if not problem.rows * problem.k:
+            return Plan(_given(problem), ())
+        return _Launches(problem, config, device).plan()
+
+
+def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
+    """Return the buffers of the caller."""
+    n, k, rows = problem.n, problem.k, problem.rows
+    return (
+        Buffer("keys", "in", (rows, n), problem.dtype),
+        Buffer("values", "out", (rows, k), problem.dtype),
+        Buffer("places", "out", (rows, k), LONG),
+    )
+
+
+def _named(*names: str) -> dict[str, Argument]:
+    """Return buffers as arguments of their own names."""
+    return {name: name for name in names}
+
+
+class _Launches:
+    """The launches of one form: whole rows, alike parts of rows, or passes over parts of rows."""
+
+    def __init__(self, problem: TopkProblem, config: Config, device: Device) -> None:
+        self.problem, self.config, self.device = problem, config, device
+        self.whole, self.alike = is_whole(problem, device), alike_parts(problem, device)
+        self.index = index_type(problem.n)
+        self.wg_size = config.integer("WG_SIZE")
+        self.radix = 1 << config.integer("DIGIT_BITS")
+        self.params: dict[str, Any] = {
+            "KEY_T": c_type(problem.dtype),
+            "DESCENDING": problem.largest,
+            "ROWS": "whole" if self.whole else "parted" if self.alike else "cut",
+            "WIDE": self.index is np.uint64,
+            **config,
+            "PTX": device.capabilities.inline_ptx,
+        }
+
+    def plan(self) -> Plan:
+        """Return the whole."""
+        if self.whole:
+            results = _named("values", "places")
+            return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
+        return self._ofalike_parts() if self.alike else self._of_passes()
+
+    def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
+        """Return a launch of a group for each part of each row."""
+        wg_size = self.wg_size
+        sums = 4 * (32 if self.params["PTX"] else 2 * wg_size)
+        local = 4 * self.radix * (2 if wg_size == 1 else 1) + sums + 16 * wg_size + 64
+        groups = (self.problem.rows * parts * wg_size,)
+        return Launch(TEMPLATE, kernel, self.params, groups, (wg_size,), arguments, local)
+
+    def _select(
+        self, parts: int, few: dict[str, Argument], results: dict[str, Argument], n: int
+    ) -> Launch:
+        """Return a launch that selects among the keys of rows, or among the few found in parts."""
+        sizes: dict[str, Argument] = {"n": self.index(n), "k": self.index(self.problem.k)}
+        where = {**(few or _named("keys")), **results, **sizes, "parts": np.uint32(parts)}
+        return self._launch("select_few" if few else "select_parts", parts, where)
+
+    def _ofalike_parts(self) -> Plan:
+        """Return two launches: parts are searched like rows, and then what these have found."""
+        problem, found = self.problem, self.alike * self.problem.k
+        buffers = (
+            Buffer("few_keys", "scratch", (problem.rows, found), problem.dtype),
+            Buffer("few_places", "scratch", (problem.rows, found), LONG),
+        )
+        few: dict[str, Argument] = {"values": "few_keys", "places": "few_places"}
+        of_few: dict[str, Argument] = {"keys": "few_keys", "few_places": "few_places"}
+        launches = (
+            self._select(self.alike, {}, few, problem.n),
+            self._select(1, of_few, _named("values", "places"), found),
+        )
+        return Plan((*_given(problem), *buffers), launches)
+
+    def _of_passes(self) -> Plan:
+        """Return a launch for each digit, and one that takes the keys."""
+        problem, n, rows = self.problem, self.problem.n, self.problem.rows
+        tile = self.wg_size * self.config.integer("ITEM_KEYS")
+        parts = parts_of(n, rows, tile, self.device)
+        digits = ceil_divide(8 * problem.dtype.itemsize, self.config.integer("DIGIT_BITS"))
+        capacity = n // FEW_SHARE
+        words = digits * self.radix * (2 if self.params["WIDE"] else 1)
+        buffers = (
+            Buffer("few_keys", "scratch", (rows, capacity), problem.dtype),
+            Buffer("few_places", "scratch", (rows, capacity), LONG),
+            Buffer("state", "scratch", (rows, digits, 4), np.dtype(np.uint64)),
+            Buffer("table", "scratch", (rows, 2, self.radix + 1, parts), UINT),
+            Buffer("histogram", "zeros", (rows, words), UINT),
+            Buffer("leaving", "zeros", (rows,), UINT),
+        )
+        between = _named("keys", "few_keys", "few_places", "state", "table")
+        sizes: dict[str, Argument] = {
+            "n": self.index(n),
+            "k": self.index(problem.k),
+            "parts": np.uint32(parts),
+            "capacity": self.index(capacity),
+        }
+        launches = []
+        for number in range(digits):
+            where = {**between, **_named("histogram"), **sizes, "pass": np.uint32(number)}
+            launches.append(self._launch("narrow" if number else "narrow_first", parts, where))
+        results = _named("values", "places", "histogram", "leaving")
+        last = {**between, **results, **sizes, "pass": np.uint32(digits)}
+        launches.append(self._launch("gather", parts, last))
+        return Plan((*_given(problem), *buffers), tuple(launches))
+
+
+def is_whole(problem: TopkProblem, device: Device) -> bool:
+    """Return whether a group reads a row alone."""
+    busy = problem.rows >= 2 * device.compute_units
+    return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
+
+
+def alike_parts(problem: TopkProblem, device: Device) -> int:
+    """Return into how many parts a row is cut that are searched like rows; 0: into none."""
+    parts = ceil_divide(problem.n, PART)
+    fits = problem.n <= PARTED and parts * problem.k <= MOST_OF_PARTS
+    return parts if device.kind != "cpu" and fits else 0
+
+
+SELECTION = Selection()

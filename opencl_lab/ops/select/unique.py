@@ -1,0 +1,96 @@
+"""Each key once: heads of runs, of sorted keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type, index_type, lacks_groups
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.select.parts import (
+    PARAMETERS,
+    POWER,
+    check_group,
+    largest_group,
+    parts_of,
+)
+from opencl_lab.ops.select.problem import UniqueProblem
+from opencl_lab.ops.solver import Algorithm
+
+__all__ = ["HEADS", "Heads"]
+
+TEMPLATE = "select/unique.cl.mako"
+LONG = np.dtype(np.int64)
+
+
+class Heads(Algorithm[UniqueProblem]):
+    """Of sorted keys count what differs from the key before, in parts; then write it."""
+
+    name = "heads"
+    templates = (TEMPLATE,)
+    space = SearchSpace(PARAMETERS, POWER)
+
+    def supports(self, problem: UniqueProblem, device: Device) -> str | None:
+        """Need barriers in loops on devices that are no CPUs."""
+        return lacks_groups(device)
+
+    def default_config(self, problem: UniqueProblem, device: Device) -> Config:
+        """Return groups of one item for CPUs."""
+        wg_size = largest_group(device)
+        return Config(WG_SIZE=wg_size, ITEM_KEYS=64 if wg_size == 1 else 4)
+
+    def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
+        """Plan two launches, and a third one for counts."""
+        check_group(config, device)
+        n = problem.n
+        buffers = [
+            Buffer("keys", "in", (n,), problem.dtype),
+            Buffer("values", "out", (n,), problem.dtype),
+            Buffer("found", "out", (1,), LONG),
+        ]
+        places = ["first_places"] * problem.first + ["inverse"] * problem.inverse
+        order = ["order"] * problem.placed
+        buffers += [Buffer(name, "in", (n,), LONG) for name in order]
+        buffers += [Buffer(name, "out", (n,), LONG) for name in places]
+        if problem.counts:
+            buffers.append(Buffer("counts", "out", (n,), LONG))
+        if not n:
+            return Plan(tuple(buffers), ())
+        index = index_type(n)
+        wg_size = config.integer("WG_SIZE")
+        parts = parts_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
+        params: dict[str, Any] = {
+            "KEY_T": c_type(problem.dtype),
+            "WIDE": index is np.uint64,
+            **config,
+            "COUNTS": problem.counts,
+            "FIRST": problem.first,
+            "INVERSE": problem.inverse,
+            "PTX": device.capabilities.inline_ptx,
+        }
+        local = 4 * max(2 * wg_size, 32) + 16 * wg_size + 8
+        buffers.append(Buffer("table", "scratch", (parts,), np.dtype(np.uint32)))
+        if problem.counts:
+            buffers.append(Buffer("starts", "scratch", (n,), np.dtype(index)))
+
+        def launch(kernel: str, names: tuple[str, ...], **sizes: Argument) -> Launch:
+            arguments: dict[str, Argument] = {name: name for name in names}
+            arguments |= sizes
+            groups = (parts * wg_size,)
+            return Launch(TEMPLATE, kernel, params, groups, (wg_size,), arguments, local)
+
+        count, cut = index(n), np.uint32(parts)
+        written = ("values", *places, *(["starts"] * problem.counts), "found")
+        launches = [
+            launch("count_heads", ("keys", "table"), n=count, parts=cut),
+            launch("write_heads", ("keys", "table", *order, *written), n=count, parts=cut),
+        ]
+        if problem.counts:
+            launches.append(launch("write_counts", ("starts", "found", "counts"), n=count))
+        return Plan(tuple(buffers), tuple(launches))
+
+
+HEADS = Heads()

@@ -1,0 +1,376 @@
+"""What solves: problems, their algorithms, and the one road from a problem to its result.
+
+Public functions take it, and so do comparisons, the tuner and the tests. What an operation needs
+beyond that to be compared and tuned is in `opencl_lab.lab.operation`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib import import_module
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.plan import Plan, Work, check_plan
+from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.core.template import kernel_digest, recent_digest
+from opencl_lab.core.wording import counted
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.recording import note_condition
+from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.tuned import database
+
+__all__ = [
+    "AUTO",
+    "Algorithm",
+    "Homes",
+    "Problem",
+    "Solver",
+    "axis_of",
+    "real_number",
+    "refuse_axis",
+]
+
+AUTO = "auto"
+
+
+def real_number(value: Any, name: str) -> float:
+    """Return an argument as a float; one that no float can hold is an infinity.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is no real number, named by `name`.
+    """
+    try:
+        # NumPy's complex numbers would lose their imaginary parts, and a text is no number.
+        if np.iscomplexobj(value) or isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except OverflowError:  # a large whole number
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
+
+
+def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
+    """Return the axis that the option `axis` names, the last by default, counted from the front.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no such axis.
+    """
+    axis = options.get("axis")
+    if axis is None:
+        return dimensions - 1
+    if not -dimensions <= axis < dimensions:
+        where = counted(dimensions, "dimension")
+        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
+    return int(axis) % dimensions
+
+
+def refuse_axis(options: Mapping[str, Any]) -> None:
+    """Refuse the option `axis` where there is no array that has any.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is given.
+    """
+    if options.get("axis") is not None:
+        raise InvalidProblem("axis is for input files: generated data are rows; leave it out")
+
+
+@dataclass(frozen=True)
+class Problem(ABC):
+    """Shapes, dtype and options of one problem; its constructor validates them.
+
+    Subclasses are frozen dataclasses, so that problems are hashable.
+    """
+
+    sizes: ClassVar[tuple[str, ...]]
+    """The fields that say how large the problem is."""
+    layout: ClassVar[tuple[str, ...]]
+    """The other fields that change which configuration is the fastest, such as the dtype."""
+
+    def _check_sizes(self, *names: str) -> None:
+        """Refuse sizes below 0, of these fields or of all `sizes`, by name."""
+        for name in names or self.sizes:
+            value = getattr(self, name)
+            if value < 0:
+                raise InvalidProblem(f"{name} must not be negative, not {value}")
+
+    @property
+    @abstractmethod
+    def work(self) -> Work:
+        """The least arithmetic and memory traffic that solve it."""
+
+    @property
+    def title(self) -> str:
+        """What it is in the words of its user, for tables, plots and messages.
+
+        Unless an operation has better words: the sizes, and what is not as by default.
+        """
+        default = {item.name: item.default for item in fields(self)}
+        return ", ".join(
+            f"{name}={value:,}" if type(value) is int else f"{name}={value}"
+            for name, value in self.as_dict().items()
+            if name in self.sizes or (name in default and getattr(self, name) != default[name])
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-able values."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {
+            name: value.name
+            if isinstance(value, np.dtype)
+            else repr(value)  # JSON knows neither infinities nor NaN
+            if isinstance(value, float) and not math.isfinite(value)
+            else value
+            for name, value in values.items()
+        }
+
+
+P = TypeVar("P", bound=Problem)
+
+
+class Algorithm(ABC, Generic[P]):
+    """One way to solve the problems of an operation on a device."""
+
+    name: ClassVar[str]
+    space: ClassVar[SearchSpace]
+    templates: ClassVar[tuple[str, ...]] = ()
+    """Templates of its kernels; tuned configurations hold until one of them changes."""
+    replanned: ClassVar[bool] = False
+    """Whether `plan` is asked at every call: what it calls may change while a kernel is written."""
+    modelled: ClassVar[bool] = False
+    """Whether `default_config` follows from a model of device and problem: what was tuned on other
+    devices, or at sizes that are not nearly the same, need not be better then."""
+    operation: str = ""
+    """Name under which its configurations are tuned; set by its solver."""
+
+    def supports(self, problem: P, device: Device) -> str | None:
+        """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
+        return None
+
+    def too_slow(self, problem: P) -> str | None:
+        """Return why few would wait for it: comparisons then run it by its name only."""
+        return None
+
+    def work(self, problem: P) -> Work:
+        """Return the least that this algorithm does, which the device's peaks bound."""
+        return problem.work
+
+    @abstractmethod
+    def default_config(self, problem: P, device: Device) -> Config:
+        """Return the built-in configuration for this kind of device."""
+
+    def search_space(self, problem: P, device: Device) -> SearchSpace:
+        """Return the part of the space that can make a difference here: what a tuner tries."""
+        return self.space
+
+    @abstractmethod
+    def plan(self, problem: P, config: Config, device: Device) -> Plan:
+        """Return what to launch. Pure: no OpenCL call, no device handle."""
+
+    def configure(
+        self, problem: P, device: Device, values: Mapping[str, Any] | None = None
+    ) -> Config:
+        """Return the tuned or else the default configuration with explicit `values` put in.
+
+        Raises
+        ------
+        InvalidConfig
+            If the space of this algorithm does not allow the result, or `values` are none.
+        """
+        if values is not None and not isinstance(values, Mapping):
+            raise InvalidConfig(f"config must map parameters to values, not be {values!r}")
+        if values:
+            return self._configure(problem, device, values)
+        # This is on the way of every call, so the answer is kept.
+        return database.remember(
+            (self, recent_digest(self.templates), problem, device, database.enabled()),
+            lambda: self._configure(problem, device, {}),
+        )
+
+    def _configure(self, problem: P, device: Device, values: Mapping[str, Any]) -> Config:
+        default = self.default_config(problem, device)
+        if set(values) < set(self.space.names):
+            found = self.tuned(problem, device, values)
+            if found is not None:
+                return found[0]
+        return self.space.check(values, default)
+
+    def tuned(
+        self, problem: P, device: Device, values: Mapping[str, Any] | None = None
+    ) -> tuple[Config, database.Match] | None:
+        """Return the best tuned configuration that is allowed here, and where it is from.
+
+        None if there is none, or ``OCLAB_TUNING=off``; `values` replace its own.
+        """
+        if not (database.enabled() and self.templates and self.operation):
+            return None
+        digest = kernel_digest(self.templates)
+        how = {"modelled": self.modelled, "own": self.replanned}
+        known = database.lookup(device, self.operation, self.name, problem, digest, **how)
+        for match in known:
+            merged = {**match.entry.config, **(values or {})}
+            # What was measured elsewhere may break a limit of this device or problem.
+            with suppress(InvalidConfig, InvalidProblem):
+                config = self.space.check(merged, self.default_config(problem, device))
+                check_plan(self.plan(problem, config, device), device)
+                return config, match
+        return None
+
+
+Homes: TypeAlias = Mapping[str, str | Algorithm[Any]]
+
+
+class Solver(ABC, Generic[P]):
+    """What solves problems of a kind: its algorithms, and the one road to a result."""
+
+    name: ClassVar[str]
+    homes: ClassVar[Homes]
+    """The algorithms by name, in order of preference: each itself or, so that a call loads what it
+    needs alone, its place ``"module:class"``."""
+    groups: ClassVar[tuple[str, ...]] = (AUTO,)
+    """Names that stand for several algorithms each; see `ranked`."""
+    choices: ClassVar[Mapping[str, str]] = {}
+    """Names that the public function takes as algorithms and that are none, and what they are."""
+    tunable: ClassVar[bool] = True
+    """Whether tuned configurations are looked for, under the name of this solver."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Algorithm[Any]] = {}
+
+    @property
+    def algorithms(self) -> tuple[Algorithm[Any], ...]:
+        """All of them, in order of preference."""
+        return tuple(map(self.algorithm, self.homes))
+
+    def algorithm(self, name: str) -> Algorithm[P]:
+        """Return an algorithm by name.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is none of that name.
+        """
+        found = self._loaded.get(name)
+        if found is not None:
+            return found
+        if name in self.choices:
+            raise InvalidConfig(f"{name} cannot be run or tuned here: {self.choices[name]}")
+        if name not in self.homes:
+            names = ", ".join((AUTO, *self.homes, *self.choices))
+            raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: {names}")
+        home = self.homes[name]
+        made = _made(home) if isinstance(home, str) else home
+        if self.tunable:
+            made.operation = self.name
+        return self._loaded.setdefault(name, made)
+
+    def ranked(self, problem: P, device: Device, group: str = AUTO) -> Iterable[str]:
+        """Return the names of a group's algorithms, those that are probably faster first."""
+        return self.homes
+
+    def promising(self, problem: P, device: Device) -> Iterable[str]:
+        """Return the names of those that may be the fastest: what a search for it has to try."""
+        return self.homes
+
+    def choose(self, problem: P, device: Device, name: str = AUTO) -> Algorithm[P]:
+        """Return the algorithm `name`.
+
+        ``auto`` and other groups mean the first of their `ranked` algorithms that supports the
+        problem on the device.
+
+        Raises
+        ------
+        InvalidConfig
+            If there is no such algorithm, or it does not support this problem here.
+        """
+        names = self.ranked(problem, device, name) if name in self.groups else (name,)
+        reasons = []
+        for candidate in dict.fromkeys(names):
+            algorithm = self.algorithm(candidate)
+            reason = algorithm.supports(problem, device)
+            if reason is None:
+                return algorithm
+            reasons.append(f"{candidate}: {reason}")
+        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
+
+    def run(
+        self,
+        problem: P,
+        inputs: Mapping[str, Any],
+        *,
+        algorithm: str = AUTO,
+        config: Mapping[str, Any] | None = None,
+        queue: Any = None,
+        out: Mapping[str, Any] | None = None,
+    ) -> Execution:
+        """Solve a problem on contiguous arrays of the host or of the device.
+
+        Parameters
+        ----------
+        problem : Problem
+        inputs : mapping
+            An array for every input buffer of the plan.
+        algorithm : str
+            Name of an algorithm, or ``auto``.
+        config : mapping, optional
+            Parameters that replace those of the default configuration.
+        queue : pyopencl.CommandQueue, optional
+            Where to run; by default the library's queue on `select_device()`.
+        out : mapping, optional
+            Arrays that receive outputs; they must not overlap the inputs.
+
+        Raises
+        ------
+        InvalidProblem, InvalidConfig, BuildError, LaunchError
+        """
+        for name, array in {**inputs, **(out or {})}.items():
+            if is_device_array(array) and array.size and array.offset:
+                raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
+        if queue is None:
+            queue = default_queue(select_device())
+        session = session_of(queue)
+        chosen = self.choose(problem, session.device, algorithm)
+        configured = chosen.configure(problem, session.device, config)
+        definition = _definition(chosen.plan)
+        note_condition(partial(_is_defined_so, chosen, *definition))
+        executable = session.executable(
+            (chosen, definition, problem, configured),
+            lambda: chosen.plan(problem, configured, session.device),
+            replan=chosen.replanned,
+        )
+        return execute(executable, inputs, queue, out)
+
+
+def _made(place: str) -> Algorithm[Any]:
+    """Import and make what lives at ``"module:class"``."""
+    module, _, name = place.partition(":")
+    made: Algorithm[Any] = getattr(import_module(module), name)()
+    return made
+
+
+def _is_defined_so(algorithm: Algorithm[Any], function: Any, code: Any) -> bool:
+    """Return whether `_definition` of an algorithm's plan is still this one."""
+    plan = algorithm.plan  # asked at every call
+    return getattr(plan, "__code__", None) is code and getattr(plan, "__func__", plan) is function
+
+
+def _definition(method: Callable[..., Any]) -> tuple[Any, Any]:
+    """Return what tells a method from one that was defined anew, also in place."""
+    return getattr(method, "__func__", method), getattr(method, "__code__", None)

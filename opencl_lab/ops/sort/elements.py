@@ -1,0 +1,105 @@
+"""What radix sorts move: keys as bits, and the values that travel with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.kernels import WORD_TYPES, c_type
+from opencl_lab.core.plan import Argument, Buffer
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = ["ElementTypes", "Elements"]
+
+
+@dataclass(frozen=True)
+class ElementTypes:
+    """What templates are told of elements: see ``clkernels/sort/keys.mako``.
+
+    Parameters
+    ----------
+    key : str
+        OpenCL C type of a key.
+    descending : bool
+    value : str, optional
+        OpenCL C type of a value on the way.
+    bits : tuple of two ints, optional
+        Which bits of a key's code count.
+    indices : bool
+        Whether values are positions in the row.
+    """
+
+    key: str
+    descending: bool
+    value: str | None
+    bits: tuple[int, int] | None
+    indices: bool
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Keys and values of a problem: their types in OpenCL C, and the buffers that hold them.
+
+    Parameters
+    ----------
+    problem : SortProblem
+    """
+
+    problem: SortProblem
+
+    @property
+    def value_dtype(self) -> np.dtype[Any] | None:
+        """Type of a value on the way; positions travel in the smallest type."""
+        if self.problem.indices:
+            return np.dtype(np.uint32 if self.problem.n < 2**32 else np.uint64)
+        return np.dtype(f"V{self.problem.value_bytes}") if self.problem.value_bytes else None
+
+    @property
+    def value_type(self) -> str | None:
+        """The same in OpenCL C, or None if there are no values."""
+        return None if self.value_dtype is None else WORD_TYPES[self.value_dtype.itemsize]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of a key and its value in one structure, aligned as compilers do."""
+        key = self.problem.dtype.itemsize
+        return key if self.value_dtype is None else 2 * max(key, self.value_dtype.itemsize)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The arguments of `sort/keys.mako`."""
+        return {
+            "KEY_T": c_type(self.problem.dtype),
+            "DESCENDING": self.problem.descending,
+            "VALUE_T": self.value_type,
+        }
+
+    @property
+    def types(self) -> ElementTypes:
+        """The same, and more, as one argument."""
+        problem = self.problem
+        key = c_type(problem.dtype)
+        return ElementTypes(key, problem.descending, self.value_type, problem.bits, problem.indices)
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """What the user gives and gets; the keys are scratch where indices are wanted."""
+        problem = self.problem
+        shape = (problem.rows, problem.n)
+        buffers = [Buffer("keys", "in", shape, problem.dtype)]
+        if not problem.indices:
+            buffers.append(Buffer("sorted", "out", shape, problem.dtype))
+        if problem.value_bytes:
+            assert self.value_dtype is not None
+            buffers.insert(1, Buffer("values", "in", shape, self.value_dtype))
+            buffers.append(Buffer("sorted_values", "out", shape, self.value_dtype))
+        if problem.indices:
+            buffers.append(Buffer("sorted_values", "out", shape, np.dtype(np.int64)))
+        return buffers
+
+    @property
+    def arguments(self) -> dict[str, Argument]:
+        """The same as arguments of a kernel."""
+        return {buffer.name: buffer.name for buffer in self.buffers}

@@ -1,0 +1,342 @@
+"""The public functions for sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import WORD_TYPES
+from opencl_lab.drivers.discovery import DeviceSpec, select_device
+from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.solver import SORT_SOLVER
+from opencl_lab.runtime.arrays import (
+    AnyArray,
+    as_array,
+    is_device_array,
+    native,
+    overlap,
+    queue_for,
+)
+from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.session import default_queue, session_of
+
+__all__ = ["argsort", "sort", "sort_by_key"]
+
+KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+"""Words of `numpy.sort`."""
+
+
+@replayed()
+def sort(
+    a: Any,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    bits: tuple[int, int] | None = None,
+    kind: str | None = None,
+    stable: bool | None = None,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
+
+    An array of the host that takes more memory than the device has (or than ``OCLAB_DEVICE_BYTES``)
+    is sorted part by part; the host then needs room for a third such array. By `bits` it is sorted
+    at once or, if it does not fit, not at all.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        Booleans, integers of 8 to 64 bits, float16, float32 or float64; any shape, any
+        strides. It is not changed.
+    axis : int, optional
+        Axis to sort along; None flattens first.
+    descending : bool
+        Reverse the order: the largest key first, and NaN, which NumPy counts as
+        the largest, before it. Equal keys keep their order all the same.
+    bits : tuple of two ints, optional
+        ``(low, high)``: sort by these bits of the keys alone, `low` up to ``high - 1``, with fewer
+        passes. Keys that differ in other bits only keep their order. Bits are those of the number
+        of a key among all values of its type in order: of ``key + 128`` for int8.
+    kind : {"quicksort", "heapsort", "mergesort", "stable"}, optional
+    stable : bool, optional
+        Taken as `numpy.sort` takes them, one of them at most, and without effect: every sort here
+        is stable. `algorithm` says how it is done.
+    algorithm : str
+        ``"auto"`` or the name of an algorithm of the operation ``sort``.
+    config : mapping, optional
+        Kernel parameters that replace the default ones.
+    out : array, optional
+        Receives the result; may be `a` itself. Same shape and dtype as the result.
+    queue : pyopencl.CommandQueue, optional
+        Where to sort a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        Of the kind, shape and dtype of `a`. A device array is enqueued on the
+        queue of `a` and not waited for.
+
+    Raises
+    ------
+    InvalidProblem
+        For an unsupported dtype, an axis out of bounds, a wrong `kind` or `out`, or an
+        array of the device for whose sort its memory does not suffice.
+    InvalidConfig
+        For an unknown algorithm or a configuration that the device cannot run.
+    BuildError, LaunchError
+        If the device's compiler or the device itself fails.
+    """
+    _check_kind(kind, stable)
+    given = as_array(a)
+    array = native(given)
+    queue = queue_for(array, queue, device)
+    rows = Rows.of(array, axis, queue)
+    target = rows.target(out, given.dtype)
+    problem = SortProblem(rows.length, array.dtype, rows.count, descending, bits=_pair(bits))
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
+    how["queue"] = default_queue(select_device()) if queue is None else queue
+    device = session_of(how["queue"]).device
+    if bits is None and not is_device_array(array) and _is_large(problem, device, how):
+        from opencl_lab.ops.sort.out_of_core import sort_array
+
+        result = sort_array(problem, rows.data, target, **how)
+    else:
+        out_rows = {} if target is None else {"sorted": target}
+        run = SORT_SOLVER.run(problem, {"keys": rows.data}, out=out_rows, **how)
+        result = run.outputs["sorted"]
+    if not given.dtype.isnative:
+        result = result.astype(given.dtype)
+    return rows.restore(result, out, queue)
+
+
+@replayed()
+def argsort(
+    a: Any,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    bits: tuple[int, int] | None = None,
+    kind: str | None = None,
+    stable: bool | None = None,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: AnyArray | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> AnyArray:
+    """Return the indices that sort an array stably.
+
+    Parameters and errors are those of `sort`.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array, int64
+        Positions along `axis`, of the shape of `a`; of equal keys the first
+        position comes first, ascending and descending alike.
+    """
+    _check_kind(kind, stable)
+    array = native(as_array(a))
+    queue = queue_for(array, queue, device)
+    rows = Rows.of(array, axis, queue)
+    target = rows.target(out, np.dtype(np.int64))
+    problem = SortProblem(
+        rows.length, array.dtype, rows.count, descending, indices=True, bits=_pair(bits)
+    )
+    run = SORT_SOLVER.run(
+        problem,
+        {"keys": rows.data},
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        out={} if target is None else {"sorted_values": target},
+    )
+    return rows.restore(run.outputs["sorted_values"], out, queue)
+
+
+@replayed()
+def sort_by_key(
+    keys: Any,
+    values: Any,
+    *,
+    axis: int | None = -1,
+    descending: bool = False,
+    bits: tuple[int, int] | None = None,
+    algorithm: str = "auto",
+    config: Mapping[str, Any] | None = None,
+    out: tuple[AnyArray, AnyArray] | None = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[AnyArray, AnyArray]:
+    """Sort keys stably and move values along with them.
+
+    The other parameters and errors are those of `sort`.
+
+    Parameters
+    ----------
+    keys : array_like or pyopencl.array.Array
+        As in `sort`.
+    values : array_like or pyopencl.array.Array
+        Of the shape of `keys` and on the same side, host or device; any dtype
+        but objects. Those of 1, 2, 4, 8 or 16 bytes travel with the keys; others, such as
+        structured ones, are brought in order at the end, by index.
+    out : tuple of two arrays, optional
+        Receive the results, of whose shape and dtypes they are. They may share memory with the
+        inputs, also crosswise, but not with each other.
+
+    Returns
+    -------
+    keys, values : numpy.ndarray or pyopencl.array.Array
+        Both sorted by the keys.
+    """
+    if out is None:
+        out_keys = out_values = None
+    elif isinstance(out, (tuple, list)) and len(out) == 2:
+        out_keys, out_values = out
+    else:
+        raise InvalidProblem("out must be a pair of arrays, for the keys and for the values")
+    return _sort_by_key(
+        keys,
+        values,
+        axis=axis,
+        descending=descending,
+        bits=bits,
+        algorithm=algorithm,
+        config=config,
+        out_keys=out_keys,
+        out_values=out_values,
+        queue=queue,
+        device=device,
+    )
+
+
+@replayed()
+def _sort_by_key(
+    keys: Any,
+    values: Any,
+    *,
+    axis: int | None,
+    descending: bool,
+    bits: tuple[int, int] | None,
+    algorithm: str,
+    config: Mapping[str, Any] | None,
+    out_keys: AnyArray | None,
+    out_values: AnyArray | None,
+    queue: Any,
+    device: DeviceSpec,
+) -> tuple[AnyArray, AnyArray]:
+    """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
+    given, value_array = as_array(keys), as_array(values)
+    key_array = native(given)
+    if is_device_array(key_array) != is_device_array(value_array):
+        raise InvalidProblem("keys and values must both be host arrays or both device arrays")
+    if key_array.shape != value_array.shape:
+        raise InvalidProblem(
+            f"keys and values must have one shape, not {key_array.shape} and {value_array.shape}"
+        )
+    if value_array.dtype.hasobject:
+        raise InvalidProblem("values of dtype object cannot travel with keys")
+    if not value_array.dtype.itemsize:
+        raise InvalidProblem("values of 0 bytes cannot travel with keys")
+    queue = queue_for(key_array, queue, device)
+    queue_for(value_array, queue)
+    key_rows, value_rows = Rows.of(key_array, axis, queue), Rows.of(value_array, axis, queue)
+    apart = (key_array, value_array)
+    key_target = key_rows.target(out_keys, given.dtype, *apart)
+    value_target = value_rows.target(out_values, value_array.dtype, *apart)
+    if out_keys is not None and out_values is not None and overlap(out_keys, out_values):
+        raise InvalidProblem("the two arrays of out share memory")
+    problem = SortProblem(
+        key_rows.length, key_array.dtype, key_rows.count, descending, bits=_pair(bits)
+    )
+    sort_pairs = _travelling if value_array.dtype.itemsize in WORD_TYPES else _by_index
+    result, moved = sort_pairs(
+        problem,
+        key_rows.data,
+        value_rows.data,
+        {"algorithm": algorithm, "config": config, "queue": queue},
+        key_target,
+        value_target,
+    )
+    moved = moved.view(value_array.dtype)
+    if not given.dtype.isnative:
+        result = result.astype(given.dtype)
+    return (
+        key_rows.restore(result, out_keys, queue, *apart),
+        value_rows.restore(moved, out_values, queue, *apart),
+    )
+
+
+def _check_kind(kind: str | None, stable: bool | None) -> None:
+    """Refuse what `numpy.sort` refuses; all kinds that it has are one here."""
+    if kind is not None and stable is not None:
+        raise InvalidProblem("kind and stable cannot be given together")
+    if kind is not None and kind not in KINDS:
+        raise InvalidProblem(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+
+
+def _pair(bits: Any) -> tuple[int, int] | None:
+    if bits is None:
+        return None
+    try:
+        low, high = map(index, bits)
+    except (TypeError, ValueError):
+        raise InvalidProblem(f"bits must be a pair of integers (low, high), not {bits!r}") from None
+    return low, high
+
+
+def _is_large(problem: SortProblem, device: Device, how: Mapping[str, Any]) -> bool:
+    """Return whether keys do not fit into the device's memory."""
+    from opencl_lab.ops.sort.part_sizes import needs_parts
+
+    return needs_parts(problem, device, how["algorithm"], how["config"])
+
+
+def _travelling(
+    problem: SortProblem,
+    keys: AnyArray,
+    values: AnyArray,
+    options: Mapping[str, Any],
+    *targets: AnyArray | None,
+) -> tuple[AnyArray, AnyArray]:
+    """Sort keys, with values of a size that kernels move along with them."""
+    problem = replace(problem, value_bytes=values.dtype.itemsize)
+    out = dict(zip(("sorted", "sorted_values"), targets, strict=True))
+    out = {name: target for name, target in out.items() if target is not None}
+    outputs = SORT_SOLVER.run(problem, {"keys": keys, "values": values}, out=out, **options).outputs
+    return outputs["sorted"], outputs["sorted_values"]
+
+
+def _by_index(
+    problem: SortProblem,
+    keys: AnyArray,
+    values: AnyArray,
+    options: Mapping[str, Any],
+    *targets: AnyArray | None,
+) -> tuple[AnyArray, AnyArray]:
+    """Sort positions, and bring keys and values of any size in their order."""
+    from opencl_lab.ops.sort.gather import GATHER, GatherProblem
+
+    order = SORT_SOLVER.run(replace(problem, indices=True), {"keys": keys}, **options).outputs
+    results = []
+    for source, target in zip((keys, values), targets, strict=True):
+        taken = GATHER.run(
+            GatherProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
+            {"source": source, "order": order["sorted_values"]},
+            queue=options["queue"],
+            out={} if target is None else {"target": target},
+        )
+        results.append(taken.outputs["target"])
+    return results[0].view(keys.dtype), results[1]

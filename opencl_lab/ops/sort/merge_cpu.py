@@ -1,0 +1,94 @@
+"""The merge sort for CPUs: groups of one item that go through phases of tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, largest_power
+from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide
+from opencl_lab.core.space import Config
+from opencl_lab.ops.sort.elements import Elements
+from opencl_lab.ops.sort.phases import phased_plan
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = ["TEMPLATE", "cpu_config", "cpu_plan"]
+
+TEMPLATE = "sort/merge_path_cpu.cl.mako"
+
+CACHED = 1 << 18
+"""Bytes of a tile: two of them are in the cache of a unit."""
+LOCAL = 64 << 10
+"""Bytes of local memory for rows that are tiles: they need no buffers then."""
+TASKS_OF_UNIT = 4
+LEAST, MOST = 1024, 32768
+"""Elements of a tile that is sorted by itself, where there are so many."""
+PATIENCE = 1 << 20
+
+
+def _moved(elements: Elements) -> tuple[str, str | None]:
+    """Return what elements are, and the type of OpenCL C of their values."""
+    problem = elements.problem
+    if problem.indices or problem.value_bytes:
+        return "indices" if problem.indices else "pairs", elements.value_type
+    if problem.dtype.kind == "f":  # whose codes take more to compute than to move
+        return "codes", WORD_TYPES[problem.dtype.itemsize]
+    return "keys", None
+
+
+def _nbytes(problem: SortProblem) -> int:
+    """Return the size of an element."""
+    elements = Elements(problem)
+    return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
+
+
+def cpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
+    """Return tiles for which the cache has room, and which give each unit some."""
+    total = problem.n * problem.rows
+    share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
+    most = min(MOST, largest_power(CACHED // _nbytes(problem)))
+    tile = max(min(share, most, largest_power(2 * problem.n - 1)), LEAST)
+    return {"TILE": tile, "STRETCH": tile}
+
+
+def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch, or one a phase where items do not see what others have written."""
+    elements = Elements(problem)
+    moved, value_type = _moved(elements)
+    buffers = elements.buffers
+    n, rows = problem.n, problem.rows
+    if n * rows == 0:
+        return Plan(tuple(buffers), ())
+    tile, stretch = config.integer("TILE"), config.integer("STRETCH")
+    tiles = ceil_divide(n, tile)
+    merges = (tiles - 1).bit_length()
+    capacity = max(tile, stretch)
+    items = min(device.compute_units, rows * tiles)
+    element = np.dtype(f"V{_nbytes(problem)}")
+
+    local_bytes = 2 * capacity * element.itemsize
+    alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)
+    arguments: dict[str, Argument] = dict(elements.arguments)
+    runs = {"spares": items * 2 * capacity, "first": n * rows if merges else 1}
+    if moved != "keys":  # else this is the result
+        runs["second"] = n * rows if merges > 1 else 1
+    if not alone:
+        arguments.update({name: name for name in runs})
+        buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
+    params: dict[str, Any] = {
+        **elements.params,
+        "VALUE_T": value_type,
+        "MOVED": moved,
+        "INDEX_T": c_type(index_type(n * rows)),
+        "SPACE": "__local" if alone else "__global",
+        "TILE": tile,
+        "STRETCH": stretch,
+        "CAPACITY": capacity,
+        "PATIENCE": PATIENCE,
+    }
+    return phased_plan(
+        problem, device, buffers, arguments, phases=1 + merges, items=items, template=TEMPLATE,
+        kernel="merge_cpu", params=params, local_bytes=local_bytes if alone else 0,
+    )  # fmt: skip

@@ -1,0 +1,143 @@
+"""The merge sort for GPUs: tiles of work-groups, and merges of which each group has a tile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import c_type, index_type, largest_power
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide
+from opencl_lab.core.space import Config
+from opencl_lab.ops.sort.elements import Elements
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = ["TEMPLATE", "gpu_config", "gpu_plan"]
+
+TEMPLATE = "sort/merge_path_gpu.cl.mako"
+
+GROUP = 256
+EXCHANGE = 24 << 10
+"""Bytes of local memory for a tile: GPUs hold several groups per unit then."""
+ITEM_KEYS = 17
+"""Keys of an item, at most: an odd number, so that items of a warp meet in no bank."""
+FEW_KEYS = 7  # where there are too few to give each unit a group
+
+
+def _has_slots(problem: SortProblem) -> bool:
+    """Return whether elements keep slots: they are more than the codes of their keys."""
+    return problem.dtype.kind == "f" or Elements(problem).value_dtype is not None
+
+
+def _local_bytes(problem: SortProblem, tile: int) -> int:
+    """Return the local memory of a kernel: codes, slots and two words."""
+    slots = tile if _has_slots(problem) else 1
+    return problem.dtype.itemsize * (tile + 1) + 2 * slots + 16
+
+
+def _row_items(problem: SortProblem, wg_size: int, item_keys: int) -> int:
+    """Return how many items sort a row, or the part of it that a group has."""
+    return min(wg_size, 1 << (ceil_divide(problem.n, item_keys) - 1).bit_length())
+
+
+def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
+    """Return the size of groups and tiles: short rows get items that have few keys to spare."""
+    limits = device.capabilities
+    wg_size = largest_power(GROUP, limits.max_work_group)
+    room = min(EXCHANGE, limits.local_memory * 3 // 4)
+    items = ITEM_KEYS
+    while items > 3 and _local_bytes(problem, wg_size * items) > room:
+        items -= 2
+    while wg_size > 4 and _local_bytes(problem, wg_size * items) > limits.local_memory:
+        wg_size //= 2
+    if problem.n <= wg_size * items:
+        row_items = _row_items(problem, wg_size, items)
+        # Even numbers of keys that fit better are not worth the conflicts of banks.
+        items = max(ceil_divide(problem.n, row_items) | 1, 3)
+        while wg_size > max(row_items, 32) and problem.rows * row_items < wg_size:
+            wg_size //= 2
+    elif problem.rows * problem.n < device.compute_units * wg_size * items:
+        items = min(items, FEW_KEYS)
+    return {"WG_SIZE": wg_size, "ITEM_KEYS": items}
+
+
+def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch that sorts tiles, and one for each doubling of the runs."""
+    elements = Elements(problem)
+    if problem.n * problem.rows == 0:
+        return Plan(tuple(elements.buffers), ())
+    return _Merges(elements, config, device).plan()
+
+
+class _Merges:
+    """The launches: tiles are sorted, and then merged, from one array to another."""
+
+    def __init__(self, elements: Elements, config: Config, device: Device) -> None:
+        self.elements, self.problem = elements, elements.problem
+        self.wg_size, self.item_keys = config.integer("WG_SIZE"), config.integer("ITEM_KEYS")
+        self.row_items = _row_items(self.problem, self.wg_size, self.item_keys)
+        self.tiles = ceil_divide(self.problem.n, self.row_items * self.item_keys)
+        self.merges = (self.tiles - 1).bit_length()
+        self.index = index_type(self.problem.n)
+        self.ptx = device.capabilities.inline_ptx
+        self.buffers = {item.name: item for item in elements.buffers}
+
+    def plan(self) -> Plan:
+        """Return the whole."""
+        launches = []
+        source = ("keys", "values")
+        for number in range(self.merges + 1):
+            target = self._target(self.merges - number)
+            launches.append(self._launch(number, source, target))
+            source = target
+        return Plan(tuple(self.buffers.values()), tuple(launches))
+
+    def _target(self, left: int) -> tuple[str, str]:
+        """Return where keys and values go with so many launches left: the last are the user's."""
+        if not left or not (left % 2 or self.problem.indices):
+            return "sorted", "sorted_values"
+        # Indices have another type on the way than at the end.
+        names = ("spare", "spare_values") if left % 2 else ("middle", "middle_values")
+        dtypes = (self.problem.dtype, self.elements.value_dtype)
+        for name, dtype in zip(names, dtypes, strict=True):
+            if dtype is not None and name not in self.buffers:
+                shape = (self.problem.rows, self.problem.n)
+                self.buffers[name] = Buffer(name, "scratch", shape, dtype)
+        return names
+
+    def _launch(self, number: int, source: tuple[str, str], target: tuple[str, str]) -> Launch:
+        """Return the launch that sorts tiles, number 0, or one that merges."""
+        problem, values = self.problem, self.elements.value_dtype is not None
+        last = problem.indices and number == self.merges
+        arguments: dict[str, Argument] = {"source": source[0]}
+        if not last:
+            arguments["target"] = target[0]
+        if values and (number or not problem.indices):
+            arguments["source_values"] = source[1]
+        if values:
+            arguments["target_values"] = target[1]
+        arguments["n"] = self.index(problem.n)
+        groups = problem.rows * self.tiles
+        if number:
+            arguments["width"] = np.uint32(1 << (number - 1))
+        else:
+            arguments["rows"] = np.uint64(problem.rows)
+            groups = ceil_divide(groups, self.wg_size // self.row_items)
+        return Launch(
+            template=TEMPLATE,
+            kernel="merge_tiles" if number else "sort_tiles",
+            params={
+                **self.elements.params,
+                "POSITIONS": problem.indices,
+                "VALUE_OUT_T": "long" if last else self.elements.value_type,
+                "KEYS_OUT": not last,
+                "INDEX_T": c_type(self.index),
+                "WG_SIZE": self.wg_size,
+                "ITEM_KEYS": self.item_keys,
+                "ROW_ITEMS": self.row_items,
+                "PTX": self.ptx,
+            },
+            global_size=(groups * self.wg_size,),
+            local_size=(self.wg_size,),
+            arguments=arguments,
+            local_bytes=_local_bytes(problem, self.wg_size * self.item_keys),
+        )

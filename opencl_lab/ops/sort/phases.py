@@ -1,0 +1,66 @@
+"""Launches of kernels in phases of claimed tasks, see ``clkernels/common/phases.mako``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = ["phased_plan"]
+
+
+def phased_plan(
+    problem: SortProblem,
+    device: Device,
+    buffers: Sequence[Buffer],
+    arguments: Mapping[str, Argument],
+    *,
+    phases: int,
+    items: int,
+    **kernel: Any,
+) -> Plan:
+    """Return a plan of one launch, or of one a phase where items do not see what others write.
+
+    Parameters
+    ----------
+    problem : SortProblem
+    device : Device
+    buffers : sequence of Buffer
+        All but the counters.
+    arguments : mapping
+        Of the kernel, but for sizes, phases and counters.
+    phases : int
+    items : int
+        How many take tasks, in groups of one.
+    **kernel
+        Further fields of `Launch`.
+    """
+    joined = device.capabilities.visible_writes
+    spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
+    counters = Buffer("counters", "zeros", (2 * phases + 1,), np.dtype(np.uint32))
+    given: dict[str, Argument] = {
+        **arguments,
+        "n": np.uint64(problem.n),
+        "rows": np.uint64(problem.rows),
+    }
+    launches = tuple(
+        Launch(
+            global_size=(items,),
+            local_size=(1,),
+            arguments={
+                **given,
+                "from": np.uint32(begin),
+                "to": np.uint32(end),
+                "last": np.uint32(phases),
+                "counters": counters.name,
+            },
+            **kernel,
+        )
+        for begin, end in spans
+    )
+    return Plan((*buffers, counters), launches)

@@ -1,0 +1,97 @@
+"""The problem of sorting rows of keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import C_TYPES, WORD_TYPES
+from opencl_lab.core.plan import Work
+from opencl_lab.core.wording import counted
+from opencl_lab.ops.solver import Problem
+
+__all__ = ["KEY_TYPES", "PARTIAL_KEYS", "SortProblem"]
+
+KEY_TYPES = tuple(name for name in C_TYPES if not name.startswith("complex"))
+"""Names of the dtypes that are sorted."""
+PARTIAL_KEYS = "only radix sorts by some bits of the keys"
+
+
+@dataclass(frozen=True)
+class SortProblem(Problem):
+    """Sort `rows` rows of `n` keys each, stably.
+
+    Parameters
+    ----------
+    n : int
+        Keys in a row.
+    dtype : numpy.dtype
+        Type of the keys, in the machine's byte order.
+    rows : int
+    descending : bool
+        Reverse NumPy's order, NaN first; equal keys keep their order all the same.
+    indices : bool
+        Return each key's position in its row (int64) instead of the keys.
+    value_bytes : int
+        Size of one value that travels with each key; 0 for none.
+    bits : tuple of two ints, optional
+        The first bit that counts and the one after the last, of what `sort` says.
+    """
+
+    sizes = ("n", "rows")
+    layout = ("dtype", "indices", "value_bytes")
+
+    n: int
+    dtype: np.dtype[Any]
+    rows: int = 1
+    descending: bool = False
+    indices: bool = False
+    value_bytes: int = 0
+    bits: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        if self.n * self.rows >= 2**63:
+            raise InvalidProblem(f"{self.n * self.rows} keys are more than a 64-bit index counts")
+        if self.dtype.name not in KEY_TYPES or not self.dtype.isnative:
+            raise InvalidProblem(
+                f"cannot sort keys of dtype {self.dtype}; supported: {', '.join(KEY_TYPES)}"
+            )
+        if self.bits is not None:
+            most = 8 * self.dtype.itemsize
+            if not 0 <= self.bits[0] < self.bits[1] <= most:
+                raise InvalidProblem(
+                    f"bits must be (low, high) with 0 <= low < high <= {most}, not {self.bits}"
+                )
+        if self.value_bytes and self.value_bytes not in WORD_TYPES:
+            raise InvalidProblem(
+                f"values of {self.value_bytes} bytes cannot travel with keys (sizes: "
+                f"{', '.join(map(str, WORD_TYPES))}); use argsort and index with its result"
+            )
+
+    @property
+    def title(self) -> str:
+        """How many keys, and of which type."""
+        keys = f"{self.n:,} {self.dtype} keys"
+        parts = [keys if self.rows == 1 else f"{self.rows:,} rows of {keys}"]
+        parts += ["by bits {} to {}".format(*self.bits)] if self.bits else []
+        parts += ["as indices"] * self.indices
+        parts += [f"with values of {counted(self.value_bytes, 'byte')}"] * bool(self.value_bytes)
+        return ", ".join(parts + ["descending"] * self.descending)
+
+    @property
+    def code_bits(self) -> int:
+        """How many bits of a key count."""
+        return 8 * self.dtype.itemsize if self.bits is None else self.bits[1] - self.bits[0]
+
+    @property
+    def work(self) -> Work:
+        """One read and one write of every key, value and index."""
+        moved = 2 * (self.dtype.itemsize + self.value_bytes)
+        if self.indices:
+            moved = self.dtype.itemsize + 8
+        keys = self.rows * self.n
+        return Work(flops=0, bytes=float(keys * moved), items=keys, item="keys")

@@ -1,0 +1,286 @@
+"""The radix sort for GPUs: passes by tiles of work-groups, or a launch for rows that fit in one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide
+from opencl_lab.core.space import Config
+from opencl_lab.ops.sort.elements import Elements
+from opencl_lab.ops.sort.problem import SortProblem
+
+__all__ = [
+    "LOOKS",
+    "PATIENCE",
+    "ROWS",
+    "TEMPLATE",
+    "gpu_config",
+    "gpu_plan",
+    "in_one_launch",
+    "local_bytes",
+]
+
+TEMPLATE = "sort/radix_gpu.cl.mako"
+ROWS = "sort/radix_gpu_rows.cl.mako"
+WARP = 32
+WIDE = 1 << 30
+"""Keys of a row from which counts need words of 64 bits."""
+PATIENCE = 1 << 12
+HISTOGRAM_GROUPS = 8  # a compute unit
+MOST_COPIES = 8
+COPIED = 1 << 20
+"""Keys of a row from which neighbours have counts of their own, in other banks."""
+LOOKS = 4
+TILE_BYTES = 36 << 10
+"""Local memory for a tile: GPUs hold several groups per unit then."""
+TILE_KEYS, TILE_PAIRS = 20, 18
+"""The most keys of an item in a tile, and with values: they stay in registers."""
+FEWEST_KEYS = 8
+"""Smaller tiles spend more time on looking back than others save by starting earlier."""
+FEW_TILES = 4
+"""Tiles a compute unit, below which their number is made to suit the number of units."""
+ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
+UINT = np.dtype(np.uint32)
+
+
+def _moved(problem: SortProblem) -> int:
+    """Return the bytes that one key takes in the exchange, or its value if that is longer."""
+    value = Elements(problem).value_dtype
+    return max(problem.dtype.itemsize, 0 if value is None else value.itemsize)
+
+
+def _room(problem: SortProblem, config: Config, device: Device) -> int:
+    """Return the local memory in which a tile is ranked, and then exchanged."""
+    wg_size = config.integer("WG_SIZE")
+    words = 1 if device.capabilities.inline_ptx else 2
+    rank = 4 * (wg_size // WARP) * words << config.integer("DIGIT_BITS")
+    return max(rank, wg_size * config.integer("ITEM_KEYS") * _moved(problem))
+
+
+def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
+    """Return the local memory of the largest kernel."""
+    wg_size, radix = config.integer("WG_SIZE"), 1 << config.integer("DIGIT_BITS")
+    ptx = device.capabilities.inline_ptx
+    index = 8 if problem.n >= WIDE else 4
+    digits = ceil_divide(problem.code_bits, config.integer("DIGIT_BITS"))
+    sums = 4 * (WARP if ptx else 2 * wg_size)
+    counts = 4 * digits * radix + _histogram_bytes(config, device, digits)
+    return max(_room(problem, config, device) + 8 + sums + index * radix + 64, counts)
+
+
+def _histogram_bytes(config: Config, device: Device, digits: int) -> int:
+    """Return the local memory in which the counts of all digits are added up."""
+    sums = WARP if device.capabilities.inline_ptx else 2 * config.integer("WG_SIZE")
+    return (8 << config.integer("DIGIT_BITS")) + 4 * (sums + digits) + 64
+
+
+def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
+    """Return the form, and the size of groups and tiles: short rows get groups that fit."""
+    limits = device.capabilities
+    wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
+    chosen: dict[str, Any] = {
+        "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
+    }
+    wg_size, items = _for_rows(problem, device)
+    if problem.n <= wg_size * items:
+        # Small groups for short rows; a few keys per item hide what it waits for.
+        while wg_size > WARP and wg_size * 4 >= 2 * problem.n:
+            wg_size //= 2
+        items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
+    else:
+        wg_size, items = _for_tiles(problem, device)
+    chosen |= {"WG_SIZE": wg_size, "ITEM_KEYS": items}
+    return chosen | {"DIGIT_BITS": min(8, wg_size.bit_length() - 1)}
+
+
+def in_one_launch(problem: SortProblem, device: Device) -> bool:
+    """Return whether a group of the built-in size sorts a whole row."""
+    wg_size, items = _for_rows(problem, device)
+    return problem.n <= wg_size * items
+
+
+# Sizes as measured on an H200.
+
+
+def _for_rows(problem: SortProblem, device: Device) -> tuple[int, int]:
+    pairs = Elements(problem).value_dtype is not None
+    light = device.capabilities.inline_ptx and _moved(problem) <= 4 and not pairs
+    return _largest(problem, device, 512 if light else 256)
+
+
+def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
+    wg_size, most = _largest(problem, device, 384 if device.capabilities.inline_ptx else 256)
+    keys, units = problem.rows * problem.n, device.compute_units
+    if keys >= FEW_TILES * units * wg_size * most:
+        return wg_size, most
+
+    def busiest(items: int) -> tuple[int, int]:
+        tiles = ceil_divide(keys, wg_size * items)
+        # Keys per item of the unit with most tiles.
+        return ceil_divide(tiles, units) * items, -items
+
+    return wg_size, min((i for i in ITEM_KEYS if min(FEWEST_KEYS, most) <= i <= most), key=busiest)
+
+
+def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, int]:
+    """Return the items of a group, at most `wg_size`, and the most keys of an item."""
+    limits = device.capabilities
+    wg_size = min(wg_size, limits.max_work_group // WARP * WARP or WARP)
+    room = max(min(TILE_BYTES, limits.local_memory * 3 // 4), 1) // (wg_size * _moved(problem))
+    most = TILE_KEYS if Elements(problem).value_dtype is None else TILE_PAIRS
+    return wg_size, max((items for items in ITEM_KEYS if items <= min(room, most)), default=2)
+
+
+def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
+    return {
+        "ELEMENT": elements.types,
+        "WG_SIZE": config.integer("WG_SIZE"),
+        "ITEM_KEYS": config.integer("ITEM_KEYS"),
+        "DIGIT_BITS": config.integer("DIGIT_BITS"),
+        "ROOM": _room(elements.problem, config, device),
+        "PTX": device.capabilities.inline_ptx,
+    }
+
+
+def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
+    """Plan one launch for rows that fit in a group, else one or two, and one or three a digit."""
+    elements = Elements(problem)
+    if problem.n * problem.rows == 0:
+        return Plan(tuple(elements.buffers), ())
+    wg_size = config.integer("WG_SIZE")
+    local = local_bytes(problem, config, device)
+    if problem.n <= wg_size * config.integer("ITEM_KEYS"):
+        launch = Launch(
+            template=ROWS,
+            kernel="sort_rows",
+            params=_common(elements, config, device),
+            global_size=(problem.rows * wg_size,),
+            local_size=(wg_size,),
+            arguments={**elements.arguments, "n": np.uint32(problem.n)},
+            local_bytes=local,
+        )
+        return Plan(tuple(elements.buffers), (launch,))
+    return _Passes(elements, config, device, local).plan()
+
+
+class _Passes:
+    """The launches of long rows."""
+
+    def __init__(self, elements: Elements, config: Config, device: Device, local: int) -> None:
+        self.elements, self.problem = elements, elements.problem
+        self.wg_size, self.local = config.integer("WG_SIZE"), local
+        self.tiles = ceil_divide(self.problem.n, self.wg_size * config.integer("ITEM_KEYS"))
+        self.radix = 1 << config.integer("DIGIT_BITS")
+        self.digits = ceil_divide(self.problem.code_bits, config.integer("DIGIT_BITS"))
+        self.look_back = config["FORM"] == "onesweep"
+        self.wide = self.problem.n >= WIDE
+        self.index: Any = np.uint64 if self.wide else np.uint32
+        self.units = device.compute_units
+        self.params = {
+            **_common(elements, config, device),
+            "DIGITS": self.digits,
+            "WIDE": self.wide,
+            "LOOK_BACK": self.look_back,
+            "LOOKS": config.integer("LOOKS"),
+            "PATIENCE": config.integer("PATIENCE"),
+            "COPIES": self._copies(device),
+        }
+        counts = 4 * self.digits * self.radix * self.params["COPIES"]
+        self.local = max(local, counts + _histogram_bytes(config, device, self.digits))
+        self.buffers = {item.name: item for item in elements.buffers}
+
+    def _copies(self, device: Device) -> int:
+        """Return how many counts of a digit fit in the local memory of the other kernels."""
+        if not device.capabilities.inline_ptx or self.problem.n < COPIED:
+            return 1
+        copies = MOST_COPIES
+        while copies > 1 and 4 * self.digits * self.radix * copies > max(TILE_BYTES, self.local):
+            copies //= 2
+        return copies
+
+    def plan(self) -> Plan:
+        """Return the whole."""
+        rows, entries = self.problem.rows, self.problem.rows * self.digits * self.radix
+        shape, dtype = (rows, self.problem.n), self.problem.dtype
+        word = 2 if self.wide else 1
+        self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word + rows,), UINT)
+        self._scratch("bases", (entries,), np.dtype(self.index))
+        self._scratch("pass_flags", (rows * self.digits,), UINT)
+        keys = {"keys": "keys", "sorted": "sorted", "spare": "spare"}
+        if self.problem.indices:
+            self._scratch("sorted", shape, dtype)
+        self._scratch("spare", shape, dtype)
+        values = self._values(shape)
+        cells = rows * self.tiles * self.radix
+        n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
+        groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
+        counted: dict[str, Argument] = {"histogram": "histogram"}
+        flags: dict[str, Argument] = {"bases": "bases", "pass_flags": "pass_flags"}
+        found: dict[str, Argument] = {}
+        if self.look_back:
+            self._scratch("status", (2, cells), np.dtype(self.index))
+            self._scratch("tickets", (self.digits,), UINT)
+            counted |= {**flags, "status": "status", "status_words": np.uint64(cells)}
+            counted |= {"tickets": "tickets"}
+            found = {"bases": "bases", "status": "status", "tickets": "tickets"}
+        else:
+            self._scratch("table", (cells,), np.dtype(self.index))
+            found = {"table": "table"}
+        counted = {"keys": "keys", **counted, "n": n, "groups": np.uint32(groups)}
+        launches = [self._launch("histograms", rows * groups, counted)]
+        if not self.look_back:
+            arguments: dict[str, Argument] = {"histogram": "histogram", **flags, "n": n}
+            launches.append(self._launch("scan_histograms", rows, arguments))
+        for number in map(np.uint32, range(self.digits)):
+            where: dict[str, Argument] = {"tiles": tiles, "pass": number}
+            if not self.look_back:
+                of_tiles: dict[str, Argument] = {
+                    **keys,
+                    "pass_flags": "pass_flags",
+                    "table": "table",
+                    "n": n,
+                    **where,
+                }
+                launches.append(self._launch("count_tiles", rows * self.tiles, of_tiles))
+                scanned: dict[str, Argument] = {
+                    "bases": "bases",
+                    "pass_flags": "pass_flags",
+                    "table": "table",
+                    **where,
+                }
+                launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
+            scattered = {**keys, **values, "pass_flags": "pass_flags", **found, "n": n, **where}
+            launches.append(self._launch("scatter", rows * self.tiles, scattered))
+        return Plan(tuple(self.buffers.values()), tuple(launches))
+
+    def _scratch(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.buffers[name] = Buffer(name, "scratch", shape, dtype)
+
+    def _values(self, shape: tuple[int, ...]) -> dict[str, Argument]:
+        """Add the buffers of values between passes; return the arguments."""
+        dtype = self.elements.value_dtype
+        if dtype is None:
+            return {}
+        names = ["sorted_values", "spare_values"]
+        self._scratch("spare_values", shape, dtype)
+        if self.problem.indices:
+            # What the user gets has another type than what travels.
+            self._scratch("middle_values", shape, dtype)
+            names.append("middle_values")
+        else:
+            names.insert(0, "values")
+        return {name: name for name in names}
+
+    def _launch(self, kernel: str, groups: int, arguments: dict[str, Argument]) -> Launch:
+        return Launch(
+            template=TEMPLATE,
+            kernel=kernel,
+            params=self.params,
+            global_size=(groups * self.wg_size,),
+            local_size=(self.wg_size,),
+            arguments=arguments,
+            local_bytes=self.local,
+        )
