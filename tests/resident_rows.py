@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
 

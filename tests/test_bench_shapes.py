@@ -7,9 +7,9 @@ import pytest
 from command_line import oclab
 from comparison_rows import row
 
-from opencl_lab.lab.comparison.runner import run_comparison
-from opencl_lab.lab.comparison.shapes import judged, summary, summary_lines, table
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.presentation.shapes import judged, summary, summary_lines, table
 from opencl_lab.ops.gemm.host import elsewhere
 from opencl_lab.ops.gemm.host.hybrid import Choice
 

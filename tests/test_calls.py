@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison import calls as module
-from opencl_lab.lab.comparison.calls import (
+from opencl_lab.lab.engine import calls as module
+from opencl_lab.lab.engine.calls import (
     ALLOCATION,
     LAUNCHES,
     OURS,

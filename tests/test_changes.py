@@ -10,10 +10,10 @@ from documents import DEVICE, OPTIONS, row, slower, sweep
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.changes import Change, compare_results
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.changes import Change, compare_results
 
 
 def test_a_row_is_read_back_as_it_was(tmp_path):

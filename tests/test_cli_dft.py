@@ -11,8 +11,8 @@ from dft_checks import write_tone
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.plots import plot_curves
 from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.presentation.plots import plot_curves
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])

@@ -10,7 +10,7 @@ import pytest
 from command_line import QUICK, command, oclab, one_sentence
 
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.measure import COLUMNS
+from opencl_lab.lab.engine.row import COLUMNS
 from opencl_lab.lab.registry import operations
 
 

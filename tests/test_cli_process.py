@@ -20,8 +20,8 @@ from command_line import QUICK, command, oclab, oclab_process, one_sentence
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.common import Settings, settings
-from opencl_lab.lab.comparison.measure import COLUMNS
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.row import COLUMNS
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.measuring.difference import Difference
 
 

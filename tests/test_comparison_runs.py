@@ -12,16 +12,16 @@ import opencl_lab as ol
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import global_options
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.comparison import runner
-from opencl_lab.lab.comparison.drawing import saved_figure, set_title
-from opencl_lab.lab.comparison.implementations import ReferenceRun, Workload
-from opencl_lab.lab.comparison.ours import OpenCL
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine import runner
+from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
+from opencl_lab.lab.engine.ours import OpenCL
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.ops.sort.references import numpy_sort
+from opencl_lab.lab.presentation.drawing import saved_figure, set_title
 from opencl_lab.lab.reference.descriptor import HostReference
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
@@ -41,9 +41,7 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
 
     sort = get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr(
-        "opencl_lab.lab.comparison.implementations.prepare", lambda *arguments: Slow()
-    )
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: Slow())
     problem = sort.problem(n=9)
     for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
         slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
@@ -69,9 +67,7 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
 
     slow, sort = Slow(), get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr(
-        "opencl_lab.lab.comparison.implementations.prepare", lambda *arguments: slow
-    )
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: slow)
     task = Workload(sort, sort.problem(n=9), {}, {})
     run = ReferenceRun(task, sort.references[0], 1, patient=patient)
     run.attempt(run.start)
@@ -224,8 +220,8 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
 
 
 def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.lab.comparison.implementations.FEW_STEPS", 0)
-    monkeypatch.setattr("opencl_lab.lab.comparison.implementations.PATIENCE", 0.0)
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.PATIENCE", 0.0)
     steps = []
     problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
     for row in ol.compare("conv2d", **problem):

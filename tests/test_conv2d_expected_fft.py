@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine.request import Request, check_comparison
 from opencl_lab.lab.ops.conv2d import expected, expected_fft
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d.problem import Conv2dProblem

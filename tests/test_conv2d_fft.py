@@ -15,7 +15,7 @@ from opencl_lab import compare
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.lab.comparison import ours
+from opencl_lab.lab.engine import ours
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d.blocks import Blocks

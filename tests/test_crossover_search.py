@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from comparison_rows import row
 
-from opencl_lab.lab.comparison.crossover_search import CLOSE, CrossoverSearch
+from opencl_lab.lab.engine.bisection import CLOSE, CrossoverSearch
 from opencl_lab.lab.measuring.samples import Times
 
 OURS = "opencl:x"

@@ -15,7 +15,7 @@ from dft_checks import BOUND, random_signal, relative, write_tone
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.tuning.tuner import make_task
@@ -77,8 +77,8 @@ def test_axes_of_real_results():
 
 
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
-    from opencl_lab.lab.comparison.implementations import ReferenceRun, Workload
-    from opencl_lab.lab.comparison.request import Request, check_comparison
+    from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
+    from opencl_lab.lab.engine.request import Request, check_comparison
 
     short, long = DftProblem(4096), DftProblem(441_000)
     for problem, names, expected in (

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import measurement_of
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.ops.gemm import freivalds
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.host.blas import multiply_by_blas

@@ -12,7 +12,7 @@ from test_report import EVIL, checked
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.report.chapters import chapter_of, sections_of
@@ -367,7 +367,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
 
 def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
-    monkeypatch.setattr("opencl_lab.lab.cli.points.stored_peaks", lambda device: peaks)
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.stored_peaks", lambda device: peaks)
     sizes = ["bench", "gemm", "--sizes", "16,32", "--against", "c:seq", "--repeats", "1"]
     assert main([*sizes, "--out", str(tmp_path), "--quiet"]) == 0
     results = read_results(tmp_path / "results.json")

@@ -9,8 +9,8 @@ from resident_rows import INT32, compared
 import opencl_lab as ol
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison import implementations
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine import implementations
+from opencl_lab.lab.engine.request import Request, check_comparison
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers

@@ -15,13 +15,12 @@ from opencl_lab.core.template import Source
 from opencl_lab.drivers.discovery import probe_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import run_comparison
-from opencl_lab.lab.comparison.table import comparison_table
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.findings import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.measuring.roofline import (
     Peaks,
     above_peak,
@@ -30,6 +29,7 @@ from opencl_lab.lab.measuring.roofline import (
     refusal,
     stored_peaks,
 )
+from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.tuner import make_task

@@ -14,7 +14,7 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers import processes
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine.request import Request, check_comparison
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort import out_of_core, part_sizes
 from opencl_lab.ops.sort.codes import codes, last_key

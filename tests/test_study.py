@@ -8,9 +8,9 @@ import pytest
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.comparison.measure import COLUMNS
-from opencl_lab.lab.comparison.request import Request, check_comparison
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.request import Request, check_comparison
+from opencl_lab.lab.engine.row import COLUMNS
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.registry import get_operation

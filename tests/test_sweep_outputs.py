@@ -12,14 +12,14 @@ from matplotlib.legend import Legend
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.crossover import range_of
-from opencl_lab.lab.cli.points import patience_of
-from opencl_lab.lab.comparison.lines import styles
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.plots import plot_efficiency, plot_times, share_of_worker
-from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.comparison.sweep import crossovers
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.sweep import patience_of
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.lines import styles
+from opencl_lab.lab.presentation.plots import plot_efficiency, plot_times, share_of_worker
+from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.lab.registry import get_operation, operations
 
 PEAKS = Peaks(2e11, 1e11, 1e10, 4e10)
@@ -253,7 +253,7 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
 def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypatch, against):
-    from opencl_lab.lab.comparison.runner import run_comparison
+    from opencl_lab.lab.engine.runner import run_comparison
 
     limits = []
 
@@ -279,7 +279,7 @@ def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypat
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
-    from opencl_lab.lab.comparison.runner import run_comparison
+    from opencl_lab.lab.engine.runner import run_comparison
 
     asked = []
 

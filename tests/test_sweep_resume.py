@@ -13,8 +13,8 @@ from comparison_rows import row
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.runner import run_comparison
-from opencl_lab.lab.comparison.unfinished import FILE, Unfinished
+from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.unfinished import FILE, Unfinished
 
 QUICK = ("--repeats", "1", "--against", "c:seq")
 

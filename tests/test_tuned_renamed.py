@@ -10,7 +10,7 @@ from tuning_runs import GPU
 
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.adopt import adopt, task_of
 from opencl_lab.lab.tuning.evaluation import Evaluation

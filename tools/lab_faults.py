@@ -148,56 +148,58 @@ LAB_FAULTS = (
     # ------------------------------------------------------- sweeps and their comparison
     Fault(
         "sweeps: the finished sizes of another sweep are taken over",
-        "opencl_lab/lab/comparison/unfinished.py", "if head == self._head:", 'if "sweep" in head:',
+        "opencl_lab/lab/engine/unfinished.py", "if head == self._head:", 'if "sweep" in head:',
         "test_sweep_resume*.py",
     ),
     Fault(
         "sweeps: other options of the problem are the same sweep",
-        "opencl_lab/lab/cli/points.py", '"options": dict(self.options),', "",
+        "opencl_lab/lab/engine/sweep.py", '"options": dict(self.options),', "",
         "test_sweep_resume*.py",
     ),
     Fault(
         "sweeps: finished sizes of other kernel parameters are taken over",
-        "opencl_lab/lab/comparison/unfinished.py",
+        "opencl_lab/lab/engine/unfinished.py",
         'record["configs"] != json.loads(json.dumps(configs))', "False",
         "test_sweep_resume*.py",
     ),
     Fault(
         "patience: a time does not grow with the size",
-        "opencl_lab/lab/comparison/patience.py", "return steps(new) / max(steps(old), 1)",
+        "opencl_lab/lab/engine/patience.py", "return steps(new) / max(steps(old), 1)",
         "return 1.0",
         "test_sweep_patience*.py",
     ),
     Fault(
         "patience: a guess over a wide gap is believed",
-        "opencl_lab/lab/comparison/patience.py", "if uncertain and growth > WIDE:", "if False:",
+        "opencl_lab/lab/engine/patience.py", "if uncertain and growth > WIDE:", "if False:",
         "test_sweep_patience*.py",
     ),
     Fault(
         "crossovers: bisected from the first size on, not from the last before",
-        "opencl_lab/lab/comparison/crossover_search.py",
+        "opencl_lab/lab/engine/bisection.py",
         "_between(before[-1], above)", "_between(before[0], above)",
         "test_crossover_search*.py",
     ),
     Fault(
         "crossovers: the greatest size is not looked at",
-        "opencl_lab/lab/comparison/crossover_search.py",
+        "opencl_lab/lab/engine/bisection.py",
         "return greatest if above is not None else", "return None if above is not None else",
         "test_crossover_search*.py",
     ),
     Fault(
         "compared runs: rows of ours that are missing are no regression",
-        "opencl_lab/lab/comparison/changes.py", "return bool(self.missing) or any(", "return any(",
+        "opencl_lab/lab/presentation/changes.py",
+        "return bool(self.missing) or any(",
+        "return any(",
         "test_changes*.py",
     ),
     Fault(
         "compared runs: a size that lost all of its rows is not missing",
-        "opencl_lab/lab/comparison/changes.py", " or _lists(new, row))", ")",
+        "opencl_lab/lab/presentation/changes.py", " or _lists(new, row))", ")",
         "test_changes*.py",
     ),
     Fault(
         "compared runs: three runs and three tell the slower one",
-        "opencl_lab/lab/comparison/changes.py", " > CHANCE:", " > 0.2:",
+        "opencl_lab/lab/presentation/changes.py", " > CHANCE:", " > 0.2:",
         "test_changes*.py",
     ),
     # ------------------------------------------------------------------ tuner

@@ -10,12 +10,12 @@ from rich.table import Table
 
 from opencl_lab.core.wording import counted, size_text
 from opencl_lab.lab.cli.common import print_json, settings
-from opencl_lab.lab.cli.points import Sweep
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import write_json, write_results
-from opencl_lab.lab.comparison.baseline import check_baseline
-from opencl_lab.lab.comparison.calls import OURS, CallReport, measure_calls
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.calls import OURS, CallReport, measure_calls
+from opencl_lab.lab.engine.request import check_baseline
+from opencl_lab.lab.engine.sweep import Sweep
+from opencl_lab.lab.presentation.table import number
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
 

@@ -17,15 +17,15 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import write_target
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import print_json, settings
-from opencl_lab.lab.cli.points import Sweep
 from opencl_lab.lab.cli.progress import progress_bar, progress_of_part
 from opencl_lab.lab.cli.results import write_json, write_results
-from opencl_lab.lab.comparison.crossover_search import CrossoverSearch, Pair
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.patience import Patience
-from opencl_lab.lab.comparison.plots import plot_times
-from opencl_lab.lab.comparison.runner import StepReport, run_comparison
+from opencl_lab.lab.engine.bisection import CrossoverSearch, Pair
+from opencl_lab.lab.engine.patience import Patience
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.runner import StepReport, run_comparison
+from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.ops.solver import AUTO
 
 __all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]

@@ -16,8 +16,8 @@ from opencl_lab.lab.cli.parts import find_job, run_job
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
 from opencl_lab.lab.cli.values import ByteCount
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import Comparison, run_comparison
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.runner import Comparison, run_comparison
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import residents
 

@@ -15,11 +15,11 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError
 from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
 from opencl_lab.lab.cli.request import Data, OperationRequest
-from opencl_lab.lab.comparison.plots import plot_comparison, plot_curves
-from opencl_lab.lab.comparison.runner import Comparison
-from opencl_lab.lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
+from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.files import check_array, is_text, summary, write_array
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.plots import plot_comparison, plot_curves
+from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem
 

@@ -13,7 +13,7 @@ import click
 from opencl_lab.lab.cli.common import settings
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
-    from opencl_lab.lab.comparison.runner import StepReport
+    from opencl_lab.lab.engine.runner import StepReport
 
 __all__ = ["progress_bar", "progress_of_part"]
 

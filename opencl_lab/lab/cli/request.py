@@ -14,9 +14,9 @@ from opencl_lab.core.paths import check_target
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import output_path, settings
 from opencl_lab.lab.cli.options import RunOptions, given_of
-from opencl_lab.lab.comparison.drawing import check_plot
 from opencl_lab.lab.files import Stored, check_output, read_stored
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem
 

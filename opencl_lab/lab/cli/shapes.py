@@ -12,13 +12,15 @@ from typing import Any
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.options import RunOptions, used_options
-from opencl_lab.lab.cli.points import Sweep, SweepPoint
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
 from opencl_lab.lab.cli.values import whole_numbers
-from opencl_lab.lab.comparison.lines import Series
-from opencl_lab.lab.comparison.measure import Side
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.shapes import (
+from opencl_lab.lab.engine.references import names_of
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.row import Side
+from opencl_lab.lab.engine.sweep import Sweep, SweepPoint
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.presentation.shapes import (
     Shape,
     ShapeResult,
     judged,
@@ -27,9 +29,7 @@ from opencl_lab.lab.comparison.shapes import (
     summary_lines,
     table,
 )
-from opencl_lab.lab.comparison.table import table_text, write_csv
-from opencl_lab.lab.comparison.wanted import names_of
-from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.table import table_text, write_csv
 from opencl_lab.lab.reference.descriptor import DeviceReference, HostReference
 from opencl_lab.ops.solver import AUTO
 

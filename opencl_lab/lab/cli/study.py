@@ -19,7 +19,7 @@ from opencl_lab.lab.cli.common import document, global_options, print_json, sett
 from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import named_folder, results_folder, write_json, write_text
-from opencl_lab.lab.comparison.table import OPTIONAL_COLUMNS, table_text, write_csv
+from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, PartResult, Study
 from opencl_lab.lab.studies.outcome import FILE_WIDTH, Outcome

@@ -16,7 +16,6 @@ from opencl_lab.lab.cli.common import global_options, settings
 from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import RunOptions, given_of, problem_options, run_options
-from opencl_lab.lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
 from opencl_lab.lab.cli.progress import progress_bar, progress_of_part
 from opencl_lab.lab.cli.results import named_folder, results_folder
 from opencl_lab.lab.cli.shapes import (
@@ -28,11 +27,12 @@ from opencl_lab.lab.cli.shapes import (
 )
 from opencl_lab.lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
-from opencl_lab.lab.comparison.calls import OURS
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.patience import UNNAMED, Patience
-from opencl_lab.lab.comparison.runner import Comparison, StepReport, run_comparison
-from opencl_lab.lab.comparison.unfinished import Finished, Unfinished
+from opencl_lab.lab.engine.calls import OURS
+from opencl_lab.lab.engine.patience import UNNAMED, Patience
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.runner import Comparison, StepReport, run_comparison
+from opencl_lab.lab.engine.sweep import Sweep, SweepPoint, patience_of, sweep_of
+from opencl_lab.lab.engine.unfinished import Finished, Unfinished
 from opencl_lab.lab.operation import Operation
 
 __all__ = ["sweep_command"]

@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.lab.cli.common import settings
-from opencl_lab.lab.cli.points import Sweep
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
-from opencl_lab.lab.comparison.baseline import with_base
-from opencl_lab.lab.comparison.lines import Series
-from opencl_lab.lab.comparison.plots import (
+from opencl_lab.lab.engine.crossings import Crossover, crossovers
+from opencl_lab.lab.engine.sweep import Sweep
+from opencl_lab.lab.measuring.roofline import stored_peaks
+from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.presentation.plots import (
     plot_efficiency,
     plot_speedup,
     plot_throughput,
     plot_times,
     share_of_worker,
 )
-from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.comparison.sweep import Crossover, crossovers
-from opencl_lab.lab.comparison.table import (
+from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.presentation.speedups import with_base
+from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     comparison_table,
     table_text,
     write_csv,
 )
-from opencl_lab.lab.measuring.roofline import stored_peaks
 
 __all__ = ["PLOTS", "RESULTS", "SweepOutputs"]
 

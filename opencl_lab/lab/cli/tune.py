@@ -26,8 +26,8 @@ from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.cli.tune_progress import watch
 from opencl_lab.lab.cli.tune_result import print_result, result_document
-from opencl_lab.lab.comparison.drawing import check_plot
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.tuning.plots import plot_tuning
 from opencl_lab.lab.tuning.result import TuneResult
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.stored import Results
 
 __all__ = ["command_of", "finite", "is_comparison", "is_search", "objects", "source_of", "texts"]
 

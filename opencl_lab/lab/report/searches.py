@@ -10,10 +10,10 @@ from statistics import median
 from typing import Any
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.comparison.plots import group_name
-from opencl_lab.lab.comparison.stored import Results, times_of
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.stored import Results, times_of
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.plots import group_name
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import (
     Cell,
     PageTable,

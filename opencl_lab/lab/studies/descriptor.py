@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.request import AlgorithmRun
+from opencl_lab.lab.engine.request import AlgorithmRun
+from opencl_lab.lab.engine.row import Measurement
 
 __all__ = [
     "SCALES",

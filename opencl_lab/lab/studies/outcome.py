@@ -10,9 +10,9 @@ from rich.table import Table
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import duration
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.sweep import crossovers
-from opencl_lab.lab.comparison.table import comparison_table
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
 from opencl_lab.lab.studies.plots import Draw, plots_of
 from opencl_lab.lab.studies.printed import Beside, beside_printed, printed_table

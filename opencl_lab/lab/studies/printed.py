@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.wording import plain
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.studies.descriptor import Point
 
 __all__ = ["Beside", "Printed", "beside_printed", "printed_figures", "printed_table"]

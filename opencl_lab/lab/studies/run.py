@@ -12,9 +12,9 @@ from typing import Any
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.comparison.baseline import over_baseline
-from opencl_lab.lab.comparison.request import AlgorithmRun, Request, check_comparison
-from opencl_lab.lab.comparison.runner import Comparison, StepReport, run_comparison
+from opencl_lab.lab.engine.request import AlgorithmRun, Request, check_comparison
+from opencl_lab.lab.engine.row import over_baseline
+from opencl_lab.lab.engine.runner import Comparison, StepReport, run_comparison
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.studies.descriptor import Part, PartResult, Point, Study

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Machine, Part, PartResult
 from opencl_lab.lab.studies.outcome import Outcome

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.core.space import Value
-from opencl_lab.lab.comparison.drawing import (
+from opencl_lab.lab.presentation.drawing import (
     check_plot,
     legend_below,
     pale_grid,
@@ -17,7 +17,7 @@ from opencl_lab.lab.comparison.drawing import (
     set_title,
     written_figure,
 )
-from opencl_lab.lab.comparison.plots import OPENCL, OTHER
+from opencl_lab.lab.presentation.plots import OPENCL, OTHER
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.result import TuneResult
 

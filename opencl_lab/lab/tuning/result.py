@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.tuning.evaluation import Evaluation

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.stored import Results
 
 __all__ = ["other_conditions", "shown"]
 

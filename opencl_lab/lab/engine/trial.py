@@ -8,9 +8,9 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import OclabError
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.runner import run_comparison
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem

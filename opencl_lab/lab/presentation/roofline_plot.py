@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opencl_lab.lab.comparison.drawing import (
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.measuring.roofline import Peaks, rate_text
+from opencl_lab.lab.presentation.drawing import (
     legend_below,
     pale_grid,
     plain_scale,
     saved_figure,
     set_title,
 )
-from opencl_lab.lab.comparison.lines import WIDTH, Series, group_name, styles
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.measuring.roofline import Peaks, rate_text
+from opencl_lab.lab.presentation.lines import WIDTH, Series, group_name, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from opencl_lab.core.wording import duration
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.wanted import References
+from opencl_lab.lab.engine.references import References
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Reference
 from opencl_lab.lab.reference.peers import Resident, residents

@@ -10,9 +10,9 @@ from statistics import median
 from typing import Any, Literal, TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.comparison.conditions import other_conditions, shown
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import Result, Results
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import Result, Results
+from opencl_lab.lab.presentation.conditions import other_conditions, shown
 
 __all__ = ["THRESHOLD", "Change", "Changes", "compare_results"]
 

@@ -11,16 +11,15 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import check_plan
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.comparison.baseline import check_baseline
-from opencl_lab.lab.comparison.implementations import Implementation, ReferenceRun, Workload
-from opencl_lab.lab.comparison.measure import Side
-from opencl_lab.lab.comparison.ours import OpenCL, row_name
-from opencl_lab.lab.comparison.wanted import References, names_of, references_of, workers_of
+from opencl_lab.lab.engine.implementations import Implementation, ReferenceRun, Workload
+from opencl_lab.lab.engine.ours import OpenCL, row_name
+from opencl_lab.lab.engine.references import References, names_of, references_of, workers_of
+from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import Calls
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["AlgorithmRun", "Request", "Schedule", "check_comparison"]
+__all__ = ["AlgorithmRun", "Request", "Schedule", "check_baseline", "check_comparison"]
 
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
@@ -167,6 +166,20 @@ def check_comparison(
     if request.baseline is not None:
         check_baseline(request.baseline, schedule.names)
     return schedule
+
+
+def check_baseline(name: str, names: Sequence[str]) -> None:
+    """Check that speed-ups can be over a row of this name.
+
+    Raises
+    ------
+    InvalidConfig
+        If it is none of the `names` of the rows.
+    """
+    if name not in names:
+        raise InvalidConfig(
+            f"{name} is not measured here, so it is no baseline; there are: {', '.join(names)}"
+        )
 
 
 def _check_choice(

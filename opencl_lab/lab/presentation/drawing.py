@@ -176,14 +176,14 @@ def plain_scale(
     axis: XAxis | YAxis, unit: str = "", write: Callable[[float], str] = plain_number
 ) -> None:
     """Make an axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
-    from opencl_lab.lab.comparison.ticks import show_values
+    from opencl_lab.lab.presentation.ticks import show_values
 
     show_values(axis, lambda value: f"{write(value)}{unit}")
 
 
 def size_scale(axes: Axes, sizes: Sequence[int]) -> None:
     """Make the x axis logarithmic, with a tick at each of some sizes, the smallest first."""
-    from opencl_lab.lab.comparison.ticks import show_sizes
+    from opencl_lab.lab.presentation.ticks import show_sizes
 
     show_sizes(axes, sizes, plain_number)
 
@@ -204,7 +204,7 @@ def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
-    from opencl_lab.lab.comparison.ticks import text_width
+    from opencl_lab.lab.presentation.ticks import text_width
 
     figure = axes.get_figure(root=True)
     assert figure is not None

@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import measurement_of
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.record_file import append_record, read_records
 
 __all__ = ["FILE", "Finished", "Unfinished"]

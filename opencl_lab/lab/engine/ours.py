@@ -12,8 +12,8 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
-from opencl_lab.lab.comparison.implementations import Implementation, Workload
-from opencl_lab.lab.comparison.measure import Measurement, Side
+from opencl_lab.lab.engine.implementations import Implementation, Workload
+from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.measuring.doubt import doubt, unseen
 from opencl_lab.lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
 from opencl_lab.lab.measuring.rows import in_a_row

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from opencl_lab.lab.comparison.measure import Measurement, Side
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.presentation.table import number
 
 __all__ = ["Shape", "ShapeResult", "judged", "shape_text", "summary", "summary_lines", "table"]
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.comparison.baseline import with_base
-from opencl_lab.lab.comparison.drawing import (
+from opencl_lab.lab.engine.crossings import Crossover
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.operation import Curves
+from opencl_lab.lab.presentation.drawing import (
     large_number,
     legend_below,
     pale_grid,
@@ -17,7 +19,7 @@ from opencl_lab.lab.comparison.drawing import (
     set_title,
     written_figure,
 )
-from opencl_lab.lab.comparison.lines import (
+from opencl_lab.lab.presentation.lines import (
     ROW,
     WIDTH,
     Series,
@@ -26,9 +28,7 @@ from opencl_lab.lab.comparison.lines import (
     group_name,
     total,
 )
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.sweep import Crossover
-from opencl_lab.lab.operation import Curves
+from opencl_lab.lab.presentation.speedups import with_base
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

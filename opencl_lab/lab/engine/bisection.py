@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.sweep import Crossover, Verdict, crossovers, verdict
+from opencl_lab.lab.engine.crossings import Crossover, Verdict, crossovers, verdict
+from opencl_lab.lab.engine.row import Measurement
 
 __all__ = ["CLOSE", "CrossoverSearch", "Measure", "Pair"]
 

@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.paths import write_target
-from opencl_lab.lab.comparison.baseline import with_base
-from opencl_lab.lab.comparison.measure import COLUMNS, Measurement
+from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.presentation.speedups import with_base
 
 __all__ = [
     "OPTIONAL_COLUMNS",

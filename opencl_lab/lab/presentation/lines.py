@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opencl_lab.lab.comparison.drawing import pale_grid, plain_number, size_scale
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.sweep import Crossover
+from opencl_lab.lab.engine.crossings import Crossover
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.presentation.drawing import pale_grid, plain_number, size_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,10 @@ from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import document, settings
 from opencl_lab.lab.cli.options import RunOptions, used_options
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.patience import Patience
-from opencl_lab.lab.comparison.request import Request, Schedule, check_comparison
-from opencl_lab.lab.comparison.trial import reference_trial
+from opencl_lab.lab.engine.patience import Patience
+from opencl_lab.lab.engine.request import Request, Schedule, check_comparison
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.trial import reference_trial
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays

@@ -1,10 +1,10 @@
-"""What one measured implementation is: times, rates, correctness, and its row in every report."""
+"""The row: what one measured implementation is, in every table, plot, document and answer."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ from opencl_lab.core.plan import Work
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
-__all__ = ["BASELINE", "COLUMNS", "Measurement", "Side", "Status"]
+__all__ = ["BASELINE", "COLUMNS", "Measurement", "Side", "Status", "over_baseline"]
 
 Status: TypeAlias = Literal[
     "correct", "correctness", "compile", "runtime", "timeout", "constraints", "unavailable"
@@ -252,6 +252,13 @@ COLUMNS = (
     "ok",
 )
 """Columns of a CSV file, in order."""
+
+
+def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
+    """Return rows with their speed-ups over the row of this name, by default sequential C."""
+    wanted = name or BASELINE
+    base = next((row for row in rows if row.implementation == wanted), None)
+    return [replace(row, speedup=None, baseline=wanted).against(base) for row in rows]
 
 
 def _finite(value: float | None) -> float | None:

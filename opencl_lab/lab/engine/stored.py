@@ -13,7 +13,7 @@ from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
-from opencl_lab.lab.comparison.measure import BASELINE, COLUMNS, Measurement
+from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.tuned.renamed import renamed_config

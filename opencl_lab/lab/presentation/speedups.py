@@ -1,36 +1,17 @@
-"""What speed-ups are over: sequential C, or the row that a user names; else what there is."""
+"""What speed-ups are over in tables and plots: the baseline, else what there is; or one worker."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.lab.comparison.lines import Series
-from opencl_lab.lab.comparison.measure import BASELINE, Measurement
+from opencl_lab.lab.engine.row import BASELINE, Measurement, over_baseline
+from opencl_lab.lab.presentation.lines import Series
 
-__all__ = ["check_baseline", "over_baseline", "with_base"]
+__all__ = ["ONE_WORKER", "by_workers", "with_base"]
 
-
-def check_baseline(name: str, names: Sequence[str]) -> None:
-    """Check that speed-ups can be over a row of this name.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is none of the `names` of the rows.
-    """
-    if name not in names:
-        raise InvalidConfig(
-            f"{name} is not measured here, so it is no baseline; there are: {', '.join(names)}"
-        )
-
-
-def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
-    """Return rows with their speed-ups over the row of this name, by default sequential C."""
-    wanted = name or BASELINE
-    base = next((row for row in rows if row.implementation == wanted), None)
-    return [replace(row, speedup=None, baseline=wanted).against(base) for row in rows]
+ONE_WORKER = "one worker"
+"""What speed-ups by workers are over."""
 
 
 def with_base(series: Series) -> tuple[Series, list[str]]:
@@ -74,3 +55,19 @@ def _of_side(rows: Sequence[Measurement], side: str, base: str) -> Sequence[Meas
     """Return all rows, those of one side with their speed-ups over a base."""
     over = iter(over_baseline([row for row in rows if row.data == side], base))
     return [next(over) if row.data == side else row for row in rows]
+
+
+def by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
+    """Return by workers the references that ran with one and with several, with their speed-up.
+
+    That is over one worker of the same code.
+    """
+    right = [row for row in rows if row.kind != "opencl" and row.ok and row.total_ms]
+    ones = {row.algorithm: row for row in right if row.workers == 1}
+    several = {row.algorithm for row in right if row.workers > 1} & ones.keys()
+    found: dict[int, list[Measurement]] = {}
+    for row in right:
+        if row.algorithm in several:
+            named = replace(row, implementation=row.algorithm).against(ones[row.algorithm])
+            found.setdefault(row.workers, []).append(named)
+    return sorted(found.items())

@@ -17,7 +17,7 @@ from opencl_lab.core.errors import (
 )
 from opencl_lab.core.wording import counted, duration
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.comparison.measure import Measurement, Side, Status
+from opencl_lab.lab.engine.row import Measurement, Side, Status
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.poison import poisoned
 from opencl_lab.lab.measuring.rows import calls_for
