@@ -6,7 +6,7 @@ import json
 
 import pytest
 from documents import row, sweep
-from tuning_runs import GPU
+from tuning_runs import GPU, Replay
 
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
@@ -16,7 +16,6 @@ from opencl_lab.lab.tuning.adopt import adopt, task_of
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.formats import read_recording
 from opencl_lab.lab.tuning.interchange import Recording, to_kernel_tuner, to_t4, values_of
-from opencl_lab.lab.tuning.runner import Replay
 from opencl_lab.tuned import database, renamed
 from opencl_lab.tuned.entry import parse
 
@@ -128,7 +127,6 @@ def test_runs_of_earlier_versions_are_tried(
     assert task.problem == problem
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
     runner = Replay([])
-    runner.restarts = 0
     monkeypatch.setattr("opencl_lab.lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
     adopt(recording, task)
     asked = runner.asked[-1]

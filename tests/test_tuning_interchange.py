@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tuning_runs import Replay
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
@@ -26,8 +27,7 @@ from opencl_lab.lab.tuning.interchange import (
     to_t4,
     values_of,
 )
-from opencl_lab.lab.tuning.journal import Journal
-from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.tuned import database, storage
 
 STATUSES = ("correct", "timeout", "compile", "correct", "runtime", "correctness", "constraints")
@@ -325,7 +325,6 @@ def answer(monkeypatch):
 
     def use(evaluations):
         runner = Replay(evaluations)
-        runner.restarts = 1
         monkeypatch.setattr("opencl_lab.lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
         return runner
 
@@ -352,7 +351,7 @@ def test_only_what_is_right_and_faster_here_is_adopted(overlay, answer):
 
     again = adopt(found, task)
     assert not again.stored and again.best.config == answers[3].config
-    Journal(task, fresh=True)
+    journal_of(task).path.unlink()
     few = answer(answers)
     adopt(found, task, limit=1)
     assert len(few.asked) == 3  # the built-in one, the one in use, and one of the file

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import Recording
-from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.result import TuningProgress
+from opencl_lab.lab.tuning.strategies.exhaustive import in_order
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import run_tuning
 from opencl_lab.ops.solver import Problem
@@ -174,13 +173,9 @@ def adopt(
         )
     chosen = list(dict.fromkeys(config for config in allowed if config != present))[:limit]
 
-    def strategy(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
-        for config in chosen:  # noqa: UP028  (answers cannot be sent through to an iterator)
-            yield config
-
     result = run_tuning(
         task,
-        strategy=strategy,
+        strategy=lambda points, rng: in_order(chosen),
         time_limit=math.inf,
         timeout=timeout,
         progress=progress,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.plan import Launch, Plan, check_plan
 from opencl_lab.core.space import Config
-from opencl_lab.lab.tuning.evaluation import Built, Status
+from opencl_lab.lab.engine.row import Status
+from opencl_lab.lab.tuning.evaluation import Built
 from opencl_lab.lab.tuning.stage import Stage
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem

@@ -6,15 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, get_args
 
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 
-__all__ = ["Built", "Evaluation", "Status"]
-
-Status: TypeAlias = Literal[
-    "timeout", "compile", "runtime", "correctness", "constraints", "correct"
-]
+__all__ = ["Built", "Evaluation"]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import Any, cast, get_args
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.space import Config, SearchSpace, Value
-from opencl_lab.lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.lab.engine.row import Status
+from opencl_lab.lab.tuning.evaluation import Evaluation
 
 __all__ = [
     "Recording",

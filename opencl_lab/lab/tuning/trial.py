@@ -10,8 +10,9 @@ from statistics import median
 
 from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.measuring.doubt import doubt, unseen
-from opencl_lab.lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.stage import Stage, Wrong
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.executable import Executable

@@ -1,11 +1,10 @@
-"""The tuner: a strategy asks, the sandbox answers, the journal remembers, the finals decide."""
+"""The tuner: the search goes on from its journal, the finals decide, the winner is stored."""
 
 from __future__ import annotations
 
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
@@ -16,17 +15,18 @@ from opencl_lab.core.plan import check_plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.journal import Journal
+from opencl_lab.lab.tuning.finals import Finals
+from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
 from opencl_lab.lab.tuning.process import LEAST_BUILD, longest_phase
 from opencl_lab.lab.tuning.prune import points_of
-from opencl_lab.lab.tuning.result import Stopped, TuneResult, TuningProgress
-from opencl_lab.lab.tuning.runner import Runner
+from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
 from opencl_lab.lab.tuning.sandbox import Sandbox
-from opencl_lab.lab.tuning.search import Search, evaluation_of
+from opencl_lab.lab.tuning.search import Search
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_strategy
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.tuned import database
@@ -84,12 +84,12 @@ def run_tuning(
     builders: int | None = None,
     fresh: bool = False,
     progress: Callable[[TuningProgress], None] | None = None,
-    runner: Runner | None = None,
+    sandbox: Sandbox | None = None,
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search, and the result says so.
 
     Parameters are those of `tune`. The strategy may be one of the caller's own; so
-    may the `runner` that answers, such as a recorded run, and then nothing is stored.
+    may the `sandbox` that answers, and then nothing is stored.
 
     Raises
     ------
@@ -99,89 +99,66 @@ def run_tuning(
     check_limits(budget=budget, time_limit=time_limit, timeout=timeout)
     if builders is not None and builders < 0:
         raise InvalidProblem(f"builders must not be negative: {builders}")
-    search = get_strategy(strategy) if isinstance(strategy, str) else strategy
+    chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
     if budget is None and time_limit is None:
         time_limit = DEFAULT_TIME_LIMIT
     algorithm, problem, device = task.algorithm, task.problem, task.device
-    built_in = algorithm.default_config(problem, device)
     points = points_of(algorithm, problem, device, _starts(task))
-    journal = _journal(task, fresh, timeout, time_limit)
-    sandbox = None if runner is not None else Sandbox(task, timeout, builders, time_limit)
-    used: Runner = runner or sandbox  # type: ignore[assignment]
-    with closing(used):
-        report = progress or (lambda state: None)
-        tuning = Search(
-            task, points, used, journal, budget=budget, time_limit=time_limit, report=report
-        )
-        if journal.trouble:
-            tuning.note(journal.trouble)
-        stopped = _stopped(tuning, search, random.Random(task.seed))
-        untested = tuning.untested()
-        if untested:
-            tuning.note(untested)
-        phases = tuning.phases()
-    best = tuning.winner()
+    journal = journal_of(task, fresh)
+    known = {
+        config: item
+        for config, item in evaluations_of(journal.records).items()
+        if item.status != "timeout" or item.build_ms >= _patience_ms(timeout, time_limit)
+    }
+    answers = sandbox or Sandbox(task, timeout, builders, time_limit)
+    with closing(answers):
+        limits = Limits(budget, time_limit)
+        search = Search(task, points, answers, journal, known, limits, progress)
+        finals = Finals(search)
+        # A strategy's matrices are small, and the other cores compile: threads of BLAS would wait
+        # for each other many times longer than they compute.
+        with ExitStack() as held:
+            with suppress(ReferenceUnavailable):
+                held.enter_context(blas_threads(1))
+            stopped = search.search(chosen, random.Random(task.seed))
+        try:
+            if stopped != "interrupted":
+                finals.hold()
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        phases = search.phases()
+    best = finals.winner()
+    if untested := finals.untested():
+        search.note(untested)
     with _undisturbed():
-        stored = sandbox is not None and _store(task, best, tuning)
+        stored = sandbox is None and _store(search, best)
+    evaluations = tuple(search.evaluations().values())
     return TuneResult(
-        task,
-        best,
-        evaluation_of(built_in, (*tuning.finalists, *tuning.seen.values())),
-        tuple(tuning.finalists),
-        tuning.stable,
-        tuning.evaluations(),
-        points.pruning,
-        stopped,
-        time.monotonic() - tuning.begin,
-        None if journal.trouble else journal.path,
-        len(tuning.evaluations()) - tuning.made,
-        max(0, sandbox.restarts - 1) if sandbox is not None else 0,
-        stored,
-        tuple(tuning.notes),
-        used.built_ahead,
-        phases,
-        tuning.per_minute(),
-        tuning.timeline.slices(),
+        task=task,
+        best=best,
+        default=finals.built_in(),
+        finalists=tuple(finals.ranking),
+        stable=finals.stable,
+        evaluations=evaluations,
+        pruning=points.pruning,
+        stopped=stopped,
+        seconds=limits.spent,
+        journal=None if journal.trouble else journal.path,
+        resumed=len(evaluations) - len(search.measured),
+        restarts=max(0, answers.restarts - 1),
+        stored=stored,
+        notes=tuple(search.notes),
+        built_ahead=answers.built_ahead,
+        phases=phases,
+        per_minute=search.per_minute(),
+        timeline=search.timeline.slices(),
     )
 
 
-def _journal(
-    task: TuningTask, fresh: bool, timeout: float | None, time_limit: float | None
-) -> Journal:
-    """Return the journal of a task, without what had less time to end than it would have now."""
-    journal = Journal(task, fresh)
+def _patience_ms(timeout: float | None, time_limit: float | None) -> float:
+    """Return the least milliseconds that a build has: what hung for less is tried again."""
     least = LEAST_BUILD if timeout is None else timeout
-    patience = min(least, longest_phase(timeout, time_limit)) * 1e3
-    journal.evaluations = {
-        config: item
-        for config, item in journal.evaluations.items()
-        if item.status != "timeout" or item.build_ms >= patience
-    }
-    return journal
-
-
-def _stopped(tuning: Search, strategy: Strategy, rng: random.Random) -> Stopped:
-    """Search, then hold the finals; return what ended the search."""
-    try:
-        with _one_blas_thread():
-            stopped = tuning.search(strategy, rng)
-        tuning.finals()
-    except KeyboardInterrupt:
-        return "interrupted"
-    return stopped
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Hold NumPy's BLAS to one thread, where that can be done.
-
-    A strategy's matrices are small, and the other cores compile: threads of BLAS would wait for
-    each other many times longer than they compute.
-    """
-    with ExitStack() as held:
-        with suppress(ReferenceUnavailable):
-            held.enter_context(blas_threads(1))
-        yield
+    return min(least, longest_phase(timeout, time_limit)) * 1e3
 
 
 @contextmanager
@@ -233,13 +210,14 @@ def _starts(task: TuningTask) -> list[Config]:
     return list(dict.fromkeys(starts))
 
 
-def _store(task: TuningTask, best: Evaluation | None, tuning: Search) -> bool:
+def _store(search: Search, best: Evaluation | None) -> bool:
     """Put a winner that was checked in all cases into the database; say so if that fails.
 
     What was compared with nothing is no winner, and what is stored already may be faster.
     """
-    if best is None or best.config not in tuning.proved or len(tuning.evaluations()) < 2:
+    if best is None or best.config not in search.proved or len(search.evaluations()) < 2:
         return False
+    task = search.task
     try:
         database.store(
             task.device,
@@ -250,7 +228,7 @@ def _store(task: TuningTask, best: Evaluation | None, tuning: Search) -> bool:
             best.time_ms,
         )
     except OclabError as error:
-        tuning.note(f"the winner could not be stored: {error}")
+        search.note(f"the winner could not be stored: {error}")
         return False
     return True
 
