@@ -51,7 +51,7 @@ def keys_of(
     for name in sizes:
         if name in options:
             raise InvalidProblem(f"{name} is given by the input file; leave it out")
-    keys = native(arrays["keys"])
+    keys: np.ndarray[Any, Any] = native(arrays["keys"])
     return convert(keys, options["dtype"]) if "dtype" in options else keys
 
 
@@ -60,7 +60,8 @@ def rows_of(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     keys = keys_of(arrays, options, ("n", "rows"))
     if not keys.ndim:
         raise InvalidProblem("the file holds a single number without dimensions, not an array")
-    return Rows.of(keys, axis_of(options, keys.ndim)).data
+    data: np.ndarray[Any, Any] = Rows.of(keys, axis_of(options, keys.ndim)).data
+    return data
 
 
 def along_axis(
