@@ -102,7 +102,8 @@ LAB_FAULTS = (
     ),
     Fault(
         "own kernels: what hung is tried again at every resume",
-        "opencl_lab/lab/tuning/tuner.py", "or item.build_ms >= _patience_ms(timeout, time_limit)", "",
+        "opencl_lab/lab/tuning/tuner.py",
+        "or item.build_ms >= _patience_ms(timeout, time_limit)", "",
         "test_tuning_journal.py -k hung",
     ),
     Fault(
