@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.core.plan import check_plan
-from opencl_lab.core.space import Config
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import number_of
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
@@ -165,7 +163,9 @@ def adopt(
     present = task.algorithm.configure(task.problem, task.device)
     correct = [item for item in recording.evaluations if item.status == "correct"]
     correct.sort(key=lambda item: item.time_ms)
-    allowed = [config for item in correct if (config := _allowed(task, item.config)) is not None]
+    name = task.operation.name, task.algorithm_name
+    today = [task.allowed(renamed_config(*name, item.config)) for item in correct]
+    allowed = [config for config in today if config is not None]
     if not allowed:
         raise InvalidProblem(
             f"none of its correct configurations ({len(correct)}) can run as {task.operation.name} "
@@ -185,16 +185,3 @@ def adopt(
     best = result.best
     new = best is not None and best.config != present
     return Adoption(task, tuple(tried), best, len(correct) - len(allowed), result.stored and new)
-
-
-def _allowed(task: TuningTask, config: Config) -> Config | None:
-    """Return a configuration completed by the default one, None where something forbids it."""
-    algorithm, problem, device = task.algorithm, task.problem, task.device
-    default = algorithm.default_config(problem, device)
-    today = renamed_config(task.operation.name, task.algorithm_name, config)
-    try:
-        complete = algorithm.space.check(today, default)
-        check_plan(algorithm.plan(problem, complete, device), device)
-    except (InvalidConfig, InvalidProblem):
-        return None
-    return complete

@@ -62,7 +62,6 @@ def _identity(task: TuningTask) -> dict[str, Any]:
 
 def _plan_digest(task: TuningTask) -> str:
     """Return a digest of what is launched without tuning; constants count by their shapes."""
-    algorithm, problem, device = task.algorithm, task.problem, task.device
-    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+    plan = task.algorithm.plan(task.problem, task.built_in, task.device)
     buffers = [(item.name, item.role, item.shape, item.dtype.str) for item in plan.buffers]
     return hashlib.sha256(f"{buffers} {plan.launches}".encode()).hexdigest()[:16]

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.plan import check_plan
+from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.measuring.fingerprint import Fingerprints
 from opencl_lab.lab.measuring.guarded import Guarded
 from opencl_lab.lab.reference.descriptor import Arrays
@@ -18,11 +19,22 @@ from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Stage", "Wrong"]
+__all__ = ["Stage", "Wrong", "verdict"]
 
 
 class Wrong(Exception):
     """A result that is not right."""
+
+
+def verdict(error: Exception) -> tuple[Status, str]:
+    """Return what an error makes of a configuration, and why."""
+    if isinstance(error, BuildError):
+        return "compile", f"{error.sentence}{error.first_error}"
+    if isinstance(error, InvalidConfig):
+        return "constraints", str(error)
+    if isinstance(error, MemoryError):
+        return "runtime", "the host ran out of memory"
+    return "correctness" if isinstance(error, Wrong) else "runtime", str(error) or repr(error)
 
 
 class Stage:
@@ -66,14 +78,9 @@ class Stage:
 
     def build(self, config: Config) -> Executable:
         """Plan, check the limits and build, or return what was built before."""
-        task, session = self.task, session_of(self.queue)
-
-        def plan() -> Any:
-            planned = task.algorithm.plan(self.problem, config, task.device)
-            check_plan(planned, task.device)
-            return planned
-
-        return session.executable(("tuning", task.algorithm_name, self.problem, config), plan)
+        task = self.task
+        key = ("tuning", task.algorithm_name, self.problem, config)
+        return session_of(self.queue).executable(key, lambda: task.plan(config, self.problem))
 
     def run(self, executable: Executable) -> Execution:
         """Run once and wait."""

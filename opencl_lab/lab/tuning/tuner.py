@@ -11,7 +11,6 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError, ReferenceUnavailable
-from opencl_lab.core.plan import check_plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import select_device
@@ -67,10 +66,8 @@ def make_task(
         raise InvalidConfig(
             f"the algorithm {algorithm_name} of {chosen.name} has no parameters to tune"
         )
-    plan = task.algorithm.plan(bound, task.algorithm.default_config(bound, selected), selected)
-    if not plan.launches:
+    if not task.plan(task.built_in).launches:
         raise InvalidProblem(f"this {chosen.name} is empty: there is nothing to time")
-    check_plan(plan, selected)
     return task
 
 
@@ -102,8 +99,7 @@ def run_tuning(
     chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
     if budget is None and time_limit is None:
         time_limit = DEFAULT_TIME_LIMIT
-    algorithm, problem, device = task.algorithm, task.problem, task.device
-    points = points_of(algorithm, problem, device, _starts(task))
+    points = points_of(task.algorithm, task.problem, task.device, _starts(task))
     journal = journal_of(task, fresh)
     known = {
         config: item
@@ -195,17 +191,14 @@ def _starts(task: TuningTask) -> list[Config]:
     With that in use among them, tuning cannot end with a worse one.
     """
     algorithm, problem, device = task.algorithm, task.problem, task.device
-    built_in = algorithm.default_config(problem, device)
     found = algorithm.tuned(problem, device)
-    starts = [built_in, *([] if found is None else [found[0]])]
+    starts = [task.built_in, *([] if found is None else [found[0]])]
     digest = kernel_digest(algorithm.templates)
     known = database.relatives(device, task.operation.name, algorithm.name, problem, digest)
     for config in dict.fromkeys(entry.config for entry in known):
         if len(starts) > RELATIVES:
             break
-        with suppress(InvalidConfig, InvalidProblem):
-            allowed = algorithm.space.check(config, built_in)
-            check_plan(algorithm.plan(problem, allowed, device), device)
+        if (allowed := task.allowed(config)) is not None:
             starts.append(allowed)
     return list(dict.fromkeys(starts))
 
