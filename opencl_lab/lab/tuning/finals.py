@@ -105,21 +105,23 @@ class Finals:
         """Return the fastest of this run and of earlier ones, and the built-in configuration."""
         correct = self._search.correct()
         best = [i.config for i in correct[:FINALISTS] if i.time_ms <= NEAR * correct[0].time_ms]
-        built_in = self.built_in()
-        if built_in is not None and built_in.config not in best:
-            best.append(built_in.config)
-        return best
+        rival = self._rival()
+        return best if rival is None or rival.config in best else [*best, rival.config]
 
-    def built_in(self) -> Evaluation | None:
-        """Return the built-in configuration with its latest times; None if it is not correct."""
+    def default(self) -> Evaluation | None:
+        """Return what became of the built-in configuration, with its latest times."""
         latest = {**self._search.evaluations(), **{item.config: item for item in self.ranking}}
-        found = latest.get(self._search.built_in)
-        return found if found is not None and found.status == "correct" else None
+        return latest.get(self._search.built_in)
+
+    def _rival(self) -> Evaluation | None:
+        """Return the built-in configuration, to be compared with; None if it is not correct."""
+        default = self.default()
+        return default if default is not None and default.status == "correct" else None
 
     def _is_decided(self) -> bool:
         """Return whether the leader is the built-in configuration, or measurably faster."""
-        leader, built_in = self.ranking[0], self.built_in()
-        return built_in is None or leader.config == built_in.config or self._beats(leader, built_in)
+        leader, rival = self.ranking[0], self._rival()
+        return rival is None or leader.config == rival.config or self._beats(leader, rival)
 
     def _beats(self, one: Evaluation, other: Evaluation) -> bool:
         """Return whether one is faster than the other beyond the noise.
@@ -137,27 +139,24 @@ class Finals:
 
         The best is one that was checked with all check cases.
         """
-        search, built_in = self._search, self.built_in()
+        search, rival = self._search, self._rival()
         proved = [item for item in search.correct() if item.config in search.proved]
-        best = next(iter(self.ranking or proved), built_in)
-        if best is None or built_in is None or self._beats(best, built_in):
+        best = next(iter(self.ranking or proved), rival)
+        if best is None or rival is None or self._beats(best, rival):
             return best
-        return built_in
+        return rival
 
     def untested(self) -> str:
         """Say which configuration looked faster than the built-in, but was not compared with it."""
         search = self._search
         best, built_in = search.best(), search.evaluations().get(search.built_in)
-        if best is None or built_in is None or self.built_in() is None:
+        if best is None or built_in is None or not best.time_ms < built_in.time_ms < math.inf:
             return ""
         if best.config in {item.config for item in self.ranking}:
             return ""
-        once = built_in.time_ms
-        if best.time_ms >= once:
-            return ""
         return (
             f"a configuration that took {best.time_ms:.4g} ms in the search, where the "
-            f"{search.task.operation.default_name} one took {once:.4g} ms, was not compared with "
-            "it: no time was left to check it in all cases and to time both in turns; a longer "
-            "time limit leaves more"
+            f"{search.task.operation.default_name} one took {built_in.time_ms:.4g} ms, was not "
+            "compared with it: no time was left to check it in all cases and to time both in "
+            "turns; a longer time limit leaves more"
         )

@@ -111,13 +111,13 @@ def run_tuning(
         limits = Limits(budget, time_limit)
         search = Search(task, points, answers, journal, known, limits, progress)
         finals = Finals(search)
-        # A strategy's matrices are small, and the other cores compile: threads of BLAS would wait
-        # for each other many times longer than they compute.
-        with ExitStack() as held:
-            with suppress(ReferenceUnavailable):
-                held.enter_context(blas_threads(1))
-            stopped = search.search(chosen, random.Random(task.seed))
         try:
+            # A strategy's matrices are small, and the other cores compile: threads of BLAS would
+            # wait for each other many times longer than they compute.
+            with ExitStack() as held:
+                with suppress(ReferenceUnavailable):
+                    held.enter_context(blas_threads(1))
+                stopped = search.search(chosen, random.Random(task.seed))
             if stopped != "interrupted":
                 finals.hold()
         except KeyboardInterrupt:
@@ -132,7 +132,7 @@ def run_tuning(
     return TuneResult(
         task=task,
         best=best,
-        default=finals.built_in(),
+        default=finals.default(),
         finalists=tuple(finals.ranking),
         stable=finals.stable,
         evaluations=evaluations,
