@@ -83,6 +83,8 @@ class Exploration(Generic[P, R]):
         By point what need not be measured, as from a journal.
     keep : callable, optional
         ``keep(point, row)`` takes each point that was measured at once, as to a journal.
+    told : callable, optional
+        ``told(point, row)`` hears of each point when it is answered first, known or not.
     limits : Limits, optional
 
     Attributes
@@ -101,9 +103,10 @@ class Exploration(Generic[P, R]):
         *,
         known: Mapping[P, R] | None = None,
         keep: Callable[[P, R], None] = lambda point, row: None,
+        told: Callable[[P, R], None] = lambda point, row: None,
         limits: Limits | None = None,
     ):
-        self._measure, self._keep = measure, keep
+        self._measure, self._keep, self._told = measure, keep, told
         self.known = dict(known or {})
         self.limits = limits or Limits()
         self.seen: dict[P, R] = {}
@@ -153,6 +156,7 @@ class Exploration(Generic[P, R]):
             self.measured.append(point)
             self._keep(point, row)
         self.seen[point] = row
+        self._told(point, row)
         return row
 
 
