@@ -7,7 +7,7 @@ import pytest
 from command_line import oclab
 from comparison_rows import row
 
-from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.presentation.shapes import judged, summary, summary_lines, table
 from opencl_lab.ops.gemm.host import elsewhere
@@ -55,13 +55,13 @@ def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
 def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, monkeypatch):
     measured, stop = [], [True]
 
-    def run(chosen, problem, *rest, **more):
-        if stop[0] and problem.n == 50:
+    def run(point, **more):
+        if stop[0] and point.problem.n == 50:
             raise KeyboardInterrupt
-        measured.append(problem.n)
-        return run_comparison(chosen, problem, *rest, **more)
+        measured.append(point.problem.n)
+        return run_point(point, **more)
 
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run)
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run)
     out = tmp_path / "out"
     stopped = bench(shapes, out, "--against", "none")
     assert stopped.returncode == 130

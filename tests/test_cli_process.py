@@ -21,7 +21,7 @@ from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.common import Settings, settings
 from opencl_lab.lab.engine.row import COLUMNS
-from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 
 
@@ -86,10 +86,10 @@ def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, monkeypatch, cap
     def run_once(*args, **options):
         if measured:
             raise KeyboardInterrupt
-        measured.append(run_comparison(*args, **options))
+        measured.append(run_point(*args, **options))
         return measured[0]
 
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run_once)
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run_once)
     arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
     assert main(arguments) == 130
     assert capsys.readouterr().err == "oclab: interrupted\n"

@@ -15,8 +15,8 @@ from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.engine import runner
 from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
 from opencl_lab.lab.engine.ours import OpenCL
-from opencl_lab.lab.engine.request import Request
-from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.request import Point, Request
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS
 from opencl_lab.lab.ops.sort.operation import SORT
@@ -164,11 +164,13 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
     problem = SortProblem(2000, np.dtype("int32"))
 
     def compared(against):
-        return run_comparison(
-            SORT,
-            problem,
-            lambda: SORT.generate(problem, 0),
-            Request(repeats=1, against=against),
+        return run_point(
+            Point(
+                SORT,
+                problem,
+                lambda: SORT.generate(problem, 0),
+                Request(repeats=1, against=against),
+            ),
             device=device,
         )
 
@@ -193,8 +195,8 @@ def test_every_run_counts_and_not_the_first_alone(device, monkeypatch):
 
     monkeypatch.setattr(type(SORT), "references", (HostReference("later-wrong", later_wrong),))
     problem = SortProblem(100, np.dtype("int32"))
-    comparison = run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2), device=device
+    comparison = run_point(
+        Point(SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2)), device=device
     )
     assert [r.status for r in comparison.measurements] == ["correct", "correctness"]
 
@@ -214,7 +216,7 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
     keys = SORT.generate(problem, 0)
     for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):
         request = Request(algorithms=names, against="none", repeats=1)
-        comparison = run_comparison(SORT, problem, lambda: keys, request, device=device)
+        comparison = run_point(Point(SORT, problem, lambda: keys, request), device=device)
         assert comparison.exit_status == 1
         np.testing.assert_equal(comparison.outputs, expected)
 
@@ -238,11 +240,13 @@ def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
 def test_every_step_is_named_before_it_begins(device):
     told = []
     problem = SortProblem(2000, np.dtype("int32"))
-    run_comparison(
-        SORT,
-        problem,
-        lambda: told.append("inputs made") or SORT.generate(problem, 0),
-        Request(against="numpy", repeats=2),
+    run_point(
+        Point(
+            SORT,
+            problem,
+            lambda: told.append("inputs made") or SORT.generate(problem, 0),
+            Request(against="numpy", repeats=2),
+        ),
         device=device,
         progress=lambda *step: told.append(step),
     )
@@ -260,11 +264,10 @@ def test_progress_goes_on_where_the_number_of_rows_is_unknown(device, monkeypatc
     monkeypatch.setattr("opencl_lab.lab.measuring.rounds.STEADY", 0.0)
     told = []
     problem = SortProblem(2000, np.dtype("int32"))
-    run_comparison(
-        SORT,
-        problem,
-        lambda: SORT.generate(problem, 0),
-        Request(against="numpy", budget=1.0),
+    run_point(
+        Point(
+            SORT, problem, lambda: SORT.generate(problem, 0), Request(against="numpy", budget=1.0)
+        ),
         device=device,
         progress=lambda *step: told.append(step),
     )
@@ -280,11 +283,10 @@ def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
     monkeypatch.setattr(type(SORT), "references", (HostReference("failing", _failing_sort),))
     told = []
     problem = SortProblem(200, np.dtype("int32"))
-    run_comparison(
-        SORT,
-        problem,
-        lambda: SORT.generate(problem, 0),
-        Request(repeats=2, against="failing"),
+    run_point(
+        Point(
+            SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2, against="failing")
+        ),
         device=device,
         progress=lambda *step: told.append(step[2]),
     )
@@ -318,16 +320,20 @@ def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
         raise AssertionError("the inputs must not be made")
 
     with pytest.raises(ol.InvalidProblem, match="are too few to sort"):
-        run_comparison(SORT, SortProblem(10**16, np.dtype("int8")), never, Request(), device=device)
+        run_point(
+            Point(SORT, SortProblem(10**16, np.dtype("int8")), never, Request()), device=device
+        )
 
 
 def test_profile_names_every_launch(device):
     problem = SortProblem(20_000, np.dtype("int32"))
-    comparison = run_comparison(
-        SORT,
-        problem,
-        lambda: SORT.generate(problem, 0),
-        Request(algorithms="odd-even-merge", repeats=1, against="none"),
+    comparison = run_point(
+        Point(
+            SORT,
+            problem,
+            lambda: SORT.generate(problem, 0),
+            Request(algorithms="odd-even-merge", repeats=1, against="none"),
+        ),
         device=device,
     )
     (lines,) = comparison.profiles.values()

@@ -15,7 +15,7 @@ from dft_checks import BOUND, random_signal, relative, write_tone
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.tuning.tuner import make_task
@@ -78,7 +78,7 @@ def test_axes_of_real_results():
 
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
     from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
-    from opencl_lab.lab.engine.request import Request, check_comparison
+    from opencl_lab.lab.engine.request import Point, Request, check_point
 
     short, long = DftProblem(4096), DftProblem(441_000)
     for problem, names, expected in (
@@ -86,7 +86,7 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
         (long, "auto", "fft"),
         (long, "direct-tiled", "direct-tiled"),
     ):
-        schedule = check_comparison(DFT, problem, Request(algorithms=names), device)
+        schedule = check_point(Point(DFT, problem, dict, Request(algorithms=names)), device)
         assert [name for name, _, _ in schedule.runs] == [expected]
     reference = DFT.references[0]
     skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
@@ -150,10 +150,10 @@ def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
     ran = []
 
     def watched(*args, **options):
-        ran.append(run_comparison(*args, **options))
+        ran.append(run_point(*args, **options))
         return ran[-1]
 
-    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_comparison", watched)
+    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_point", watched)
     tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
     write_tone(tone, n=200)
     start = ["dft", tone, "-o", csv, "--quiet"]

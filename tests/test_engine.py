@@ -1,5 +1,7 @@
 """The engine: strategies and what answers them, limits, and journals."""
 
+import os
+
 import pytest
 
 from opencl_lab.lab.engine.explore import Exploration, Limits, Stop, grid
@@ -111,10 +113,36 @@ def test_fresh_and_other_journals_replace_what_is_there_with_their_first_record(
     assert not Journal(path, HEAD).records
 
 
+def test_two_runs_at_the_same_time_take_over_nothing_of_each_other(tmp_path):
+    other = {**HEAD, "device": "y"}
+    first, second = Journal(tmp_path / "journal", HEAD), Journal(tmp_path / "journal", other)
+    first.add({"size": 1})
+    second.add({"size": 2})
+    first.add({"size": 3})  # now within the file of the second
+    again = Journal(first.path, other)
+    assert not again.afresh and again.records == [{"size": 2}]
+
+
+def test_a_disk_that_is_full_costs_no_run_and_no_other_record(tmp_path, monkeypatch):
+    journal, write = Journal(tmp_path / "journal", HEAD), os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "opencl_lab.lab.engine.journal.os.write", lambda handle, data: write(handle, data[:9])
+        )
+        journal.add({"size": 1})
+    assert (
+        journal.trouble == f"the journal {journal.path} cannot be written: No space left on device"
+    )
+    journal.remove()
+    journal.add({"size": 2})
+    assert not journal.trouble and Journal(journal.path, HEAD).records == [{"size": 2}]
+
+
 def test_records_of_an_earlier_version_without_marks_are_taken_over(tmp_path):
     path = tmp_path / "journal"
     path.write_text('\n{"sweep": 1, "device": "x", "runs": [1, 2]}\n{"size": 1}')
     assert Journal(path, HEAD).records == [{"size": 1}]
+    assert Journal(path, {**HEAD, "device": "y"}).records == []
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe", b"[1, 2]\n3", b'{"a": 1}'])

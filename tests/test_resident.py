@@ -10,7 +10,7 @@ import opencl_lab as ol
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine import implementations
-from opencl_lab.lab.engine.request import Request, check_comparison
+from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers
@@ -128,7 +128,7 @@ def test_all_shows_both_sides_in_one_table(device, there):
 )
 def test_names_say_where_the_data_are(device, there, wanted, resident, on_host, on_device):
     request = Request(against=wanted, resident=resident)
-    schedule = check_comparison(SORT, SortProblem(9, INT32), request, device)
+    schedule = check_point(Point(SORT, SortProblem(9, INT32), dict, request), device)
     found = list(schedule.references.on_host)
     assert found == on_host if isinstance(on_host, list) else len(found) == on_host
     assert [item.name for item in schedule.references.on_device] == on_device

@@ -19,8 +19,8 @@ from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.findings import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
-from opencl_lab.lab.engine.request import Request
-from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.request import Point, Request
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.roofline import (
     Peaks,
     above_peak,
@@ -150,11 +150,13 @@ def compare(device, peaks):
     sort = get_operation("sort")
     options = sort.with_defaults({"n": 20_000, "dtype": "float32"})
     problem = sort.problem(**options)
-    return run_comparison(
-        sort,
-        problem,
-        lambda: sort.generate(problem, 3, **options),
-        Request(against="numpy", repeats=2),
+    return run_point(
+        Point(
+            sort,
+            problem,
+            lambda: sort.generate(problem, 3, **options),
+            Request(against="numpy", repeats=2),
+        ),
         device=device,
     )
 

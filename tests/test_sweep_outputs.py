@@ -14,7 +14,7 @@ from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.crossover import range_of
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.engine.sweep import patience_of
+from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.lines import styles
@@ -253,22 +253,23 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
 def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypatch, against):
-    from opencl_lab.lab.engine.runner import run_comparison
+    from opencl_lab.lab.engine.runner import run_point
 
     limits = []
 
     def patience(sweep, seconds):
         limits.append(seconds)
-        return patience_of(sweep, seconds)
+        return whole(sweep, seconds)
 
     asked = []
 
     def run(*given, **more):
-        asked.append(given[3])
-        return run_comparison(*given, **more)
+        asked.append(given[0].request)
+        return run_point(*given, **more)
 
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.patience_of", patience)
-    monkeypatch.setattr("opencl_lab.lab.cli.crossover.run_comparison", run)
+    whole = Sweep.patience
+    monkeypatch.setattr(Sweep, "patience", patience)
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]
@@ -279,7 +280,7 @@ def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypat
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
-    from opencl_lab.lab.engine.runner import run_comparison
+    from opencl_lab.lab.engine.runner import run_point
 
     asked = []
 
@@ -287,9 +288,9 @@ def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
         asked.append(given)
         if len(asked) == 3:
             raise KeyboardInterrupt
-        return run_comparison(*given, **more)
+        return run_point(*given, **more)
 
-    monkeypatch.setattr("opencl_lab.lab.cli.crossover.run_comparison", run)
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run)
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
     out = capsys.readouterr().out

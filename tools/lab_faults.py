@@ -148,9 +148,19 @@ LAB_FAULTS = (
     ),
     # ------------------------------------------------------- sweeps and their comparison
     Fault(
-        "sweeps: the finished sizes of another sweep are taken over",
-        "opencl_lab/lab/engine/unfinished.py", "if head == self._head:", 'if "sweep" in head:',
-        "test_sweep_resume*.py",
+        "journals: records of another run in the same file are taken over",
+        "opencl_lab/lab/engine/journal.py", 'item.pop("of", self._mark) == self._mark', "True",
+        "test_engine*.py",
+    ),
+    Fault(
+        "journals: a record without a mark is taken over whatever the head",
+        "opencl_lab/lab/engine/journal.py", "mine if head == self._head else []", "mine",
+        "test_engine*.py",
+    ),
+    Fault(
+        "exploring: a budget does not count what was known before",
+        "opencl_lab/lab/engine/explore.py", "allow(len(self.seen))", "allow(len(self.measured))",
+        "test_engine*.py",
     ),
     Fault(
         "sweeps: other options of the problem are the same sweep",
@@ -159,7 +169,7 @@ LAB_FAULTS = (
     ),
     Fault(
         "sweeps: finished sizes of other kernel parameters are taken over",
-        "opencl_lab/lab/engine/unfinished.py",
+        "opencl_lab/lab/engine/sweep.py",
         'record["configs"] != json.loads(json.dumps(configs))', "False",
         "test_sweep_resume*.py",
     ),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.lab.engine.request import Request
-from opencl_lab.lab.engine.runner import run_comparison
+from opencl_lab.lab.engine.request import Request, point_of
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.presentation.table import Measurements
 from opencl_lab.lab.registry import get_operation
 
@@ -74,9 +73,6 @@ def compare(
     OclabError
         Of the kind that says what is wrong.
     """
-    chosen = get_operation(operation)
-    options = chosen.with_defaults(problem)
-    bound = chosen.problem(**options)
     request = Request(
         algorithms=algorithms,
         against=against,
@@ -87,11 +83,6 @@ def compare(
         resident=resident,
         baseline=baseline,
     )
-    comparison = run_comparison(
-        chosen,
-        bound,
-        partial(chosen.generate, bound, seed, **options),
-        request,
-        device=select_device(device),
-    )
-    return Measurements(comparison.measurements, f"{chosen.name}: {bound.title}")
+    point = point_of(get_operation(operation), problem, seed, request)
+    rows = run_point(point, device=select_device(device)).measurements
+    return Measurements(rows, f"{point.operation.name}: {point.problem.title}")

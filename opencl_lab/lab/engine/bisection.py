@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple
 
 from opencl_lab.lab.engine.crossings import Crossover, Verdict, crossovers, verdict
+from opencl_lab.lab.engine.explore import Strategy
 from opencl_lab.lab.engine.row import Measurement
 
-__all__ = ["CLOSE", "CrossoverSearch", "Measure", "Pair"]
+__all__ = ["CLOSE", "CrossoverSearch", "Look", "Pair"]
 
 CLOSE = 1.05  # ratio of sizes between which nothing more is measured
 MIDDLE = 0.4  # of the way between two sizes, on a logarithmic scale, where the middle begins
 STRIDE = 4  # ratio of sizes until the first is found where ours is faster
 
-Measure: TypeAlias = Callable[[int, Sequence[str] | None], Sequence[Measurement]]
-"""``measure(size, references)`` returns the rows of one size: ours, and those of these
-references, by `Measurement.algorithm`; None: of all."""
+
+class Look(NamedTuple):
+    """What the search asks for: ours at a size, and these references; None: all of them."""
+
+    size: int
+    references: tuple[str, ...] | None
 
 
 @dataclass
@@ -116,7 +120,6 @@ class CrossoverSearch:
 
     Parameters
     ----------
-    measure : callable
     least, greatest : int
         The sizes to search between, at least 1.
 
@@ -126,8 +129,8 @@ class CrossoverSearch:
         Those that could be measured at the least size.
     """
 
-    def __init__(self, measure: Measure, least: int, greatest: int):
-        self._measure, self._least, self._greatest = measure, least, greatest
+    def __init__(self, least: int, greatest: int):
+        self._least, self._greatest = least, greatest
         self._rows: dict[int, dict[str, Measurement]] = {}
         self.pairs: list[Pair] = []
 
@@ -136,17 +139,18 @@ class CrossoverSearch:
         """The sizes that were measured, the smallest first, with their rows."""
         return [(size, list(rows.values())) for size, rows in sorted(self._rows.items())]
 
-    def run(self) -> None:
-        """Measure until all crossovers are found; what is interrupted may be looked at."""
-        rows = self._look(self._least, None).values()
-        able = [row for row in rows if row.ok and row.total_ms]
+    def strategy(self) -> Strategy[Look, Sequence[Measurement]]:
+        """Ask until all crossovers are found; what is stopped may be looked at."""
+        first = self._learn(self._least, (yield Look(self._least, None)))
+        able = [row for row in first.values() if row.ok and row.total_ms]
         self.pairs = [
             Pair(one.implementation, other.implementation, other.algorithm)
             for one in able
             for other in able
             if one.kind == "opencl" != other.kind and one.data == other.data
         ]
-        self._learn(self._least, {row.implementation: row for row in rows})
+        for pair in self.pairs:
+            pair.learn(self._least, first)
         while True:
             wanted = [(pair.next(self._greatest), pair.algorithm) for pair in self.pairs]
             # Small sizes are quick, and tell how long large ones take.
@@ -157,16 +161,14 @@ class CrossoverSearch:
             for pair, (at, _) in zip(self.pairs, wanted, strict=True):
                 if at == size:
                     pair.tried.add(size)
-            self._learn(size, self._look(size, list(names)))
+            self._learn(size, (yield Look(size, tuple(names))))
 
-    def _look(self, size: int, references: Sequence[str] | None) -> dict[str, Measurement]:
-        """Return the rows of a size, and keep those that are new there."""
-        found = {row.implementation: row for row in self._measure(size, references)}
+    def _learn(self, size: int, rows: Sequence[Measurement]) -> dict[str, Measurement]:
+        """Tell all pairs, keep the rows that are new at this size, and return all by name."""
+        found = {row.implementation: row for row in rows}
         kept = self._rows.setdefault(size, {})
         for name, row in found.items():
             kept.setdefault(name, row)
-        return found
-
-    def _learn(self, size: int, rows: Mapping[str, Measurement]) -> None:
         for pair in self.pairs:
-            pair.learn(size, rows)
+            pair.learn(size, found)
+        return found

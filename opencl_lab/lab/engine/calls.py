@@ -15,10 +15,10 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.measuring.rest import rest
 from opencl_lab.lab.measuring.rounds import Rounds
 from opencl_lab.lab.measuring.rows import calls_for, in_a_row
-from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.ops.prepared import FUNCTIONS, prepare
@@ -132,34 +132,20 @@ class _Caller:
         return calls_for(ROW_SECONDS, seconds / 3, LEAST_CALLS)
 
 
-def measure_calls(
-    chosen: Operation[Any],
-    calls: Calls,
-    problem: Problem,
-    inputs: Arrays,
-    device: Device,
-    *,
-    seed: int = 0,
-    rounds: int | None = None,
-    budget: float | None = None,
-) -> CallReport:
+def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
     """Measure public calls, their launches alone, the bare runtime and other libraries in turns.
+
+    Medians are reported, of as many turns as the request of the point says, see `Rounds`.
 
     Parameters
     ----------
-    chosen : Operation
-    calls : Calls
-        How the operation is called, here and elsewhere.
-    problem : Problem
-    inputs : dict of numpy.ndarray
+    point : Point
     device : Device
     seed : int
         Of the order of turns.
-    rounds : int, optional
-        How often each has its turn, by default until the spread is small; medians are reported.
-    budget : float, optional
-        Seconds that all turns may take, see `Rounds`.
     """
+    chosen, problem, calls = point.operation, point.problem, point.operation.calls
+    inputs = point.make_inputs()
     queue = default_queue(device)
     on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}
     timed = default_queue(device, profiling=True)
@@ -172,7 +158,7 @@ def measure_calls(
     callers = [*_ours(calls, problem, inputs, on_device, runs[0].executable, queue), *peers]
     return CallReport(
         problem,
-        _in_turns(callers, rounds, budget, seed),
+        _in_turns(callers, point.request, seed),
         len(plan.launches),
         median(run.kernel_ms for run in runs[2:]) * 1e3,
         sum(item.nbytes for item in plan.with_role("out")),
@@ -239,12 +225,10 @@ def _peers(
     return callers, left_out
 
 
-def _in_turns(
-    callers: Sequence[_Caller], rounds: int | None, budget: float | None, seed: int
-) -> tuple[CallCost, ...]:
+def _in_turns(callers: Sequence[_Caller], request: Request, seed: int) -> tuple[CallCost, ...]:
     counts = [caller.calls_in_a_row() for caller in callers]
     totals, returns = ([list[float]() for _ in callers] for _ in range(2))
-    for turn in Rounds(totals, rounds, budget, seed=seed, rest=rest):
+    for turn in Rounds(totals, request.repeats, request.budget, seed=seed, rest=rest):
         caller = callers[turn.participant]
         caller.row(1)
         returned, total = caller.row(counts[turn.participant])

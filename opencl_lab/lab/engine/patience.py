@@ -6,15 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import OclabError
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.engine.references import References
+from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Reference
 from opencl_lab.lab.reference.peers import Resident, residents
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["UNNAMED", "Patience", "Trial"]
+__all__ = ["UNNAMED", "Patience", "Trial", "reference_trial"]
 
 UNNAMED = 5.0  # seconds of a call of a reference that nobody asked for by name
 NAMED = 60.0  # and of one that somebody did
@@ -141,6 +145,18 @@ class Patience:
             return steps(new) / max(steps(old), 1)
         pairs = ((new.work.flops, old.work.flops), (new.work.bytes, old.work.bytes))
         return max((more / less for more, less in pairs if less), default=1.0)
+
+
+def reference_trial(point: Point, reference: str, device: Device) -> Sequence[Measurement]:
+    """Return the rows of a reference alone, each of one timed run; none where it cannot run.
+
+    What is wrong with it is said where it is measured.
+    """
+    alone = {"runs": (), "against": [reference], "repeats": 1, "lenient": True, "baseline": None}
+    try:
+        return run_point(point.asking(**alone), device=device).measurements
+    except OclabError:
+        return ()
 
 
 def _few_steps(

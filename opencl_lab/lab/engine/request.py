@@ -1,10 +1,11 @@
-"""What a comparison is asked to run, and the checked list of runs that this makes."""
+"""What is asked for at a point: a problem, its data, and the implementations to run on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from opencl_lab.core.device import Device
@@ -16,10 +17,19 @@ from opencl_lab.lab.engine.ours import OpenCL, row_name
 from opencl_lab.lab.engine.references import References, names_of, references_of, workers_of
 from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["AlgorithmRun", "Request", "Schedule", "check_baseline", "check_comparison"]
+__all__ = [
+    "AlgorithmRun",
+    "Point",
+    "Request",
+    "Schedule",
+    "check_baseline",
+    "check_point",
+    "point_of",
+]
 
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
@@ -84,10 +94,38 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Point:
+    """One problem, what makes its inputs, and what is to be run on it."""
+
+    operation: Operation[Any]
+    problem: Problem
+    make_inputs: Callable[[], Arrays]
+    request: Request = field(default_factory=Request)
+
+    def asking(self, **changes: Any) -> Point:
+        """Return the same problem with other values in the request."""
+        return replace(self, request=replace(self.request, **changes))
+
+
+def point_of(
+    operation: Operation[Any], options: Mapping[str, Any], seed: int, request: Request
+) -> Point:
+    """Return a problem of generated data; `options` that are not given are as by default."""
+    complete = operation.with_defaults(options)
+    problem = operation.problem(**complete)
+    generate = partial(operation.generate, problem, seed, **complete)
+    return Point(operation, problem, generate, request)
+
+
+@dataclass(frozen=True)
 class Schedule:
-    """The runs of a comparison by name, all of them found to be possible."""
+    """The runs of a point by name, all of them found to be possible.
+
+    `configs` are the kernel parameters of each run of ours.
+    """
 
     runs: Sequence[AlgorithmRun]
+    configs: Sequence[Mapping[str, Any]]
     sides: Sequence[Side]
     references: References
     threads: Sequence[int]
@@ -132,16 +170,15 @@ class Schedule:
         return found
 
 
-def check_comparison(
-    chosen: Operation[Any], problem: Problem, request: Request, device: Device
-) -> Schedule:
-    """Return what `run_comparison` would run, after all its checks; nothing is run here.
+def check_point(point: Point, device: Device) -> Schedule:
+    """Return what `run_point` would run, after all its checks; nothing is run here.
 
     Raises
     ------
     InvalidProblem, InvalidConfig
         If the problem does not fit the device, or a name is unknown.
     """
+    chosen, problem, request = point.operation, point.problem, point.request
     _check_effort(request)
     threads = default_threads() if request.threads is None else request.threads
     numbers = threads if isinstance(threads, Sequence) else [threads]
@@ -150,22 +187,30 @@ def check_comparison(
     if request.lenient:
         references = replace(references, by_name=False)
     runs = _runs(chosen, problem, request, device)
-    for name, _, values in runs:
-        if name in chosen.choices:
-            _check_choice(chosen, name, values, request.resident)
-            continue
-        algorithm = chosen.algorithm(name)
-        config = algorithm.configure(problem, device, values)
-        if request.resident or not chosen.in_parts(problem, device, name, config):
-            check_plan(algorithm.plan(problem, config, device), device)
+    configs = [_checked_config(point, name, values, device) for name, _, values in runs]
     sides: list[Side] = [] if request.resident else ["host"]
     if request.resident or references.on_device:
         sides.append("device")
     ranks = isinstance(threads, Sequence)
-    schedule = Schedule(runs, sides, references, numbers, ranks, request.skip)
+    schedule = Schedule(runs, configs, sides, references, numbers, ranks, request.skip)
     if request.baseline is not None:
         check_baseline(request.baseline, schedule.names)
     return schedule
+
+
+def _checked_config(
+    point: Point, name: str, values: Mapping[str, Any], device: Device
+) -> dict[str, Any]:
+    """Return the kernel parameters of a run whose plan fits the device."""
+    chosen, problem, resident = point.operation, point.problem, point.request.resident
+    if name in chosen.choices:
+        _check_choice(chosen, name, values, resident)
+        return {}
+    algorithm = chosen.algorithm(name)
+    config = algorithm.configure(problem, device, values)
+    if resident or not chosen.in_parts(problem, device, name, config):
+        check_plan(algorithm.plan(problem, config, device), device)
+    return dict(config)
 
 
 def check_baseline(name: str, names: Sequence[str]) -> None:

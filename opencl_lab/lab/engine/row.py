@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -12,7 +12,16 @@ from opencl_lab.core.plan import Work
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
-__all__ = ["BASELINE", "COLUMNS", "Measurement", "Side", "Status", "over_baseline"]
+__all__ = [
+    "BASELINE",
+    "COLUMNS",
+    "Measurement",
+    "Side",
+    "Status",
+    "exit_status",
+    "first_failure",
+    "over_baseline",
+]
 
 Status: TypeAlias = Literal[
     "correct", "correctness", "compile", "runtime", "timeout", "constraints", "unavailable"
@@ -259,6 +268,21 @@ def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measure
     wanted = name or BASELINE
     base = next((row for row in rows if row.implementation == wanted), None)
     return [replace(row, speedup=None, baseline=wanted).against(base) for row in rows]
+
+
+def exit_status(rows: Sequence[Measurement]) -> int:
+    """Return 0 when all is right, 4 when a kernel did not build or run, 1 for a wrong result."""
+    failed = {row.status for row in rows if row.kind == "opencl"}
+    if failed & {"compile", "runtime", "timeout"}:
+        return 4
+    if failed & {"constraints"}:
+        return 2
+    return 1 if any(row.status in ("correctness", "runtime") for row in rows) else 0
+
+
+def first_failure(points: Iterable[Sequence[Measurement]]) -> int:
+    """Return the exit status of the first point that was not all right; 0 if all were."""
+    return next(filter(None, map(exit_status, points)), 0)
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,34 +1,36 @@
-"""Running implementations against each other, interleaved, on one problem or a sweep of sizes."""
+"""The runner: all implementations of a point are checked, then timed in turns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.engine.implementations import LONG_MS, Implementation, Workload
 from opencl_lab.lab.engine.ours import OpenCL
-from opencl_lab.lab.engine.request import Request, check_comparison
-from opencl_lab.lab.engine.row import Measurement, over_baseline
+from opencl_lab.lab.engine.request import Point, Request, check_point
+from opencl_lab.lab.engine.row import Measurement, exit_status, over_baseline
 from opencl_lab.lab.measuring.rest import rest
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
-from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem
 
-__all__ = [
-    "Comparison",
-    "StepReport",
-    "run_comparison",
-]
+__all__ = ["Comparison", "StepReport", "one_of", "run_point"]
 
 CHOSEN = "auto takes it"
 
 StepReport: TypeAlias = Callable[[int, int, str], None]
 """Called with steps done, steps in all, and what comes next."""
+
+
+def one_of(progress: StepReport, index: int, parts: int, label: str) -> StepReport:
+    """Return a progress report for one of several parts of about the same length."""
+    return lambda done, total, step: progress(
+        index * 100 + done * 100 // max(total, 1), parts * 100, f"{label}, {step}"
+    )
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,8 @@ class Comparison:
 
     @property
     def exit_status(self) -> int:
-        """0 when all is right, 4 when a kernel did not build or run, 1 for a wrong result."""
-        failed = {row.status for row in self.measurements if row.kind == "opencl"}
-        if failed & {"compile", "runtime", "timeout"}:
-            return 4
-        if failed & {"constraints"}:
-            return 2
-        wrong = any(row.status in ("correctness", "runtime") for row in self.measurements)
-        return 1 if wrong else 0
+        """See `opencl_lab.lab.engine.row.exit_status`."""
+        return exit_status(self.measurements)
 
 
 class _Steps:
@@ -85,14 +81,8 @@ class _Steps:
         self._done += self._timed
 
 
-def run_comparison(
-    chosen: Operation[Any],
-    problem: Problem,
-    make_inputs: Callable[[], Arrays],
-    request: Request,
-    *,
-    device: Device,
-    progress: StepReport | None = None,
+def run_point(
+    point: Point, *, device: Device, progress: StepReport = lambda done, total, label: None
 ) -> Comparison:
     """Measure algorithms and references on one problem, taking turns.
 
@@ -105,12 +95,8 @@ def run_comparison(
 
     Parameters
     ----------
-    chosen : Operation
-    problem : Problem
-    make_inputs : callable
-        Makes the input arrays; called only after the problem was found to fit
-        the device.
-    request : Request
+    point : Point
+        Its inputs are made only after the problem was found to fit the device.
     device : Device
     progress : callable, optional
 
@@ -121,10 +107,11 @@ def run_comparison(
     ReferenceUnavailable
         If a reference asked for by name cannot run here.
     """
-    schedule = check_comparison(chosen, problem, request, device)
-    steps = _Steps(schedule.rows, request.repeats, progress or (lambda done, total, label: None))
+    chosen, problem, request = point.operation, point.problem, point.request
+    schedule = check_point(point, device)
+    steps = _Steps(schedule.rows, request.repeats, progress)
     steps.next("input")
-    inputs = make_inputs()
+    inputs = point.make_inputs()
     steps.next("right result on the host")
     workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:

@@ -1,58 +1,60 @@
-"""The sizes that `oclab bench OPERATION` goes through."""
+"""A sweep: the points of one operation over sizes or shapes, and the journal of those measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from opencl_lab._version import __version__
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
-from opencl_lab.lab.cli.common import document, settings
-from opencl_lab.lab.cli.options import RunOptions, used_options
-from opencl_lab.lab.engine.patience import Patience
-from opencl_lab.lab.engine.request import Request, Schedule, check_comparison
+from opencl_lab.lab.engine.journal import Journal
+from opencl_lab.lab.engine.patience import Patience, reference_trial
+from opencl_lab.lab.engine.references import References, names_of
+from opencl_lab.lab.engine.request import Point, Request, Schedule, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.engine.trial import reference_trial
-from opencl_lab.lab.measuring.roofline import stored_peaks
+from opencl_lab.lab.engine.runner import StepReport, run_point
+from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.operation import Operation
-from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.solver import AUTO, Problem
 
-__all__ = ["Sweep", "SweepPoint", "patience_of", "sweep_of"]
+__all__ = ["FILE", "Shape", "ShapeSweep", "Sweep", "Unfinished", "shape_text"]
 
 ROWS = ("algorithms", "variants", "against", "threads", "resident")
 """What a request says of which rows there are."""
-
-
-@dataclass(frozen=True)
-class SweepPoint:
-    """One size with its problem, and what is to be run.
-
-    `configs` are the kernel parameters of each run of ours.
-    """
-
-    size: int
-    problem: Problem
-    schedule: Schedule
-    configs: Sequence[Mapping[str, Any]]
+FILE = "unfinished.jsonl"
+"""In the folder of the results; a sweep that ends removes it."""
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One call of `oclab bench OPERATION`, all of its problems checked.
+    """One operation over several sizes.
 
-    `options` are those that all sizes share, and the seed.
+    Parameters
+    ----------
+    chosen : Operation
+    selection : Selection
+        The device.
+    sizes : sequence of int
+    options : mapping
+        Those that all sizes share, and the seed.
+    request : Request
     """
 
     chosen: Operation[Any]
     selection: Selection
-    points: Sequence[SweepPoint]
+    sizes: Sequence[int]
     options: Mapping[str, Any]
     request: Request
+
+    # ------------------------------------------------------------------ names
 
     @property
     def title(self) -> str:
@@ -68,64 +70,80 @@ class Sweep:
 
     def heading(self, size: int) -> str:
         """Return what stands above the rows of a size."""
-        return f"{self.chosen.size_option}={size}: {self.problem(size).title}"
+        return f"{self.label(size)}: {self.problem(size).title}"
 
-    def options_of(self, size: int) -> dict[str, Any]:
-        """Return all options of the problem of a size."""
+    def label(self, size: int) -> str:
+        """Return what sentences call a size, such as ``n=1000``."""
+        return f"{self.chosen.size_option}={size}"
+
+    def named(self, size: int) -> dict[str, int]:
+        """Return what a size stands for, by the names of options: the first columns of its rows."""
+        return {self.chosen.size_option: size}
+
+    # ----------------------------------------------------------------- points
+
+    def _options_at(self, size: int) -> dict[str, Any]:
         given = {name: value for name, value in self.options.items() if name != "seed"}
-        return self.chosen.with_defaults({**given, self.chosen.size_option: size})
+        return self.chosen.with_defaults({**given, **self.named(size)})
 
     def problem(self, size: int) -> Problem:
         """Return the problem of a size."""
-        found: Problem = self.chosen.problem(**self.options_of(size))
+        found: Problem = self.chosen.problem(**self._options_at(size))
         return found
 
     def request_at(self, size: int) -> Request:
         """Return what is run at a size."""
         return self.request
 
-    def point(self, size: int) -> SweepPoint:
-        """Return a size that is checked.
+    def point(self, size: int) -> Point:
+        """Return the problem of a size with what is run there."""
+        seed, request = self.options["seed"], self.request_at(size)
+        return point_of(self.chosen, self._options_at(size), seed, request)
+
+    @cached_property
+    def schedules(self) -> dict[int, Schedule]:
+        """What runs at each size, all of it checked before the first one costs time.
 
         Raises
         ------
         InvalidProblem, InvalidConfig
-            If its problem does not fit the device, or cannot be run as asked for.
+            If a problem does not fit the device, or cannot be run as asked for; also where all
+            sizes are one problem, as options say all that a size says.
         """
-        chosen, device, problem = self.chosen, self.selection.device, self.problem(size)
-        schedule = check_comparison(chosen, problem, self.request_at(size), device)
-        configs = [
-            {}
-            if name in chosen.choices
-            else dict(chosen.algorithm(name).configure(problem, device, values))
-            for name, _, values in schedule.runs
-        ]
-        return SweepPoint(size, problem, schedule, configs)
+        points = {size: self.point(size) for size in self.sizes}
+        found = {size: check_point(at, self.selection.device) for size, at in points.items()}
+        first = points[self.sizes[0]].problem
+        if len(points) > 1 and all(point.problem == first for point in points.values()):
+            raise InvalidProblem(
+                f"{self.chosen.size_option} changes nothing beside the other options, so all sizes "
+                f"would be the same problem: {first.title}"
+            )
+        return found
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """All that the rows of a size depend on beside its own problem, in JSON-able values."""
-        asked = {item.name: getattr(self.request, item.name) for item in fields(self.request)}
-        templates = {name for item in self.chosen.algorithms for name in item.templates}
-        references = self.points[0].schedule.references
-        return {
-            "operation": self.chosen.name,
-            "options": dict(self.options),
-            **asked,
-            "references": [item.name for item in (*references.on_host, *references.on_device)],
-            "device": self.selection.device.key,
-            "version": __version__,
-            "kernels": kernel_digest(tuple(sorted(templates))),
-        }
+    def references(self) -> References:
+        """What is measured beside ours, at every size."""
+        return self.schedules[self.sizes[0]].references
 
-    def label(self, point: SweepPoint) -> str:
-        """Return what sentences call a size, such as ``n=1000``."""
-        return f"{self.chosen.size_option}={point.size}"
+    def measure(
+        self, size: int, patience: Patience, progress: StepReport, **asked: Any
+    ) -> list[Measurement]:
+        """Run a size, without the references that nobody waits for, and return its rows.
 
-    def data(self, size: int) -> Arrays:
-        """Return random inputs of one size."""
-        options = self.options_of(size)
-        return self.chosen.generate(self.problem(size), self.options["seed"], **options)
+        `asked` are other values in its request.
+        """
+        point = self.point(size).asking(skip=patience.skip(size), **asked)
+        return run_point(point, device=self.selection.device, progress=progress).measurements
+
+    def patience(self, seconds: float | None) -> Patience:
+        """Return what knows which references are too slow for the next size."""
+
+        def trial(size: int, reference: str) -> Sequence[Measurement]:
+            return reference_trial(self.point(size), reference, self.selection.device)
+
+        return Patience(self.chosen, self.references, self.problem, trial, seconds)
+
+    # -------------------------------------------------------------- documents
 
     def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
         """Return what decides of which problems and implementations there are rows."""
@@ -136,55 +154,130 @@ class Sweep:
             "request": {name: getattr(self.request, name) for name in ROWS},
         }
 
-    def document(
-        self, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any
-    ) -> dict[str, Any]:
-        """Return the JSON document of the sizes that were measured, with the device's peaks."""
-        peaks = stored_peaks(self.selection.device)
-        return document(
-            "bench",
-            peaks=None if peaks is None else peaks.as_dict(),
-            **self.about(sizes),
-            results=results,
-            **more,
-        )
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that the rows of a size depend on beside its own problem, in JSON-able values."""
+        asked = {item.name: getattr(self.request, item.name) for item in fields(self.request)}
+        templates = {name for item in self.chosen.algorithms for name in item.templates}
+        references = self.references
+        return {
+            "operation": self.chosen.name,
+            "options": dict(self.options),
+            **asked,
+            "references": [item.name for item in (*references.on_host, *references.on_device)],
+            "device": self.selection.device.key,
+            "version": __version__,
+            "kernels": kernel_digest(tuple(sorted(templates))),
+        }
+
+    def taken_over(self, unfinished: Unfinished) -> dict[int, list[Measurement]]:
+        """Return the rows of the sizes that this sweep has measured before it was stopped."""
+        found = {}
+        for size, schedule in self.schedules.items():
+            rows = unfinished.take(size, schedule.configs, self.chosen.name)
+            if rows is not None:
+                # Documents have the rates of work and not what it is made of.
+                work = self.problem(size).work
+                found[size] = [replace(row, work=work) for row in rows]
+        return found
 
 
-def sweep_of(
-    chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
-) -> Sweep:
-    """Return the problems of all sizes, checked before the first one costs time.
+Shape: TypeAlias = tuple[int, ...]
 
-    Raises
-    ------
-    InvalidProblem
-        Also where all sizes are one problem, as options say all that a size says.
+
+def shape_text(shape: Shape) -> str:
+    """Return a shape as tables have it, such as ``4096 x 8 x 4096``."""
+    return " x ".join(map(str, shape))
+
+
+@dataclass(frozen=True)
+class ShapeSweep(Sweep):
+    """A sweep whose sizes are places in a list of shapes."""
+
+    shapes: Sequence[Shape] = ()
+
+    def label(self, size: int) -> str:
+        """Return what sentences call a shape."""
+        return shape_text(self.shapes[size])
+
+    def named(self, size: int) -> dict[str, int]:
+        """Return a shape by the names of its options."""
+        return dict(zip(self.chosen.shape_options, self.shapes[size], strict=True))
+
+    def request_at(self, size: int) -> Request:
+        """Return what is run: what ``auto`` takes, and those named that take the shape."""
+        problem, device = self.problem(size), self.selection.device
+        wanted = names_of(self.request.algorithms)
+        if wanted == ["all"]:
+            wanted = list(self.chosen.solver.promising(problem, device))
+        able = [name for name in wanted if name != AUTO and self._takes(name, problem)]
+        return replace(self.request, algorithms=[AUTO, *able])
+
+    def _takes(self, name: str, problem: Any) -> bool:
+        """Return whether an algorithm takes a shape; one that chooses takes whatever is there."""
+        if name in self.chosen.choices:
+            return True
+        return self.chosen.algorithm(name).supports(problem, self.selection.device) is None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that the rows of a shape depend on beside its own problem."""
+        return {**super().identity, "shapes": [list(shape) for shape in self.shapes]}
+
+
+class Unfinished(Journal):
+    """The journal of a sweep: a record for each size that was measured.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the results.
+    identity : mapping
+        All that the rows of every size depend on.
+    fresh : bool
+        Begin anew.
     """
-    used = {**used_options(chosen, options), "seed": run.seed}
-    del used[chosen.size_option]
-    points: list[SweepPoint] = []
-    sweep = Sweep(chosen, settings().begin(), points, used, run.request())
-    points += map(sweep.point, sizes)
-    if len(points) > 1 and all(point.problem == points[0].problem for point in points):
-        raise InvalidProblem(
-            f"{chosen.size_option} changes nothing beside the other options, so all sizes would be "
-            f"the same problem: {points[0].problem.title}"
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any], fresh: bool = False):
+        super().__init__(folder / FILE, {"sweep": VERSION, **identity}, fresh)
+        whole = (record for record in self.records if _is_whole(record))
+        self._sizes = {record["size"]: record for record in whole}
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the latest results of the folder are those of this sweep, which was stopped."""
+        return bool(self._sizes)
+
+    def take(self, size: int, configs: Sequence[Any], operation: str) -> list[Measurement] | None:
+        """Return what was measured of a size, if that was with the same kernel parameters.
+
+        Rows of a file that is damaged are measured again.
+        """
+        record = self._sizes.get(size)
+        if record is None or record["configs"] != json.loads(json.dumps(configs)):
+            return None
+        try:
+            return [measurement_of(row, operation) for row in record["results"]]
+        except (ValueError, OverflowError, AttributeError):
+            return None
+
+    def date(self, sizes: Iterable[int]) -> str:
+        """Return when the last of these sizes was measured."""
+        return max(str(self._sizes[size]["date"]) for size in sizes)
+
+    def keep(self, size: int, configs: Sequence[Any], rows: Sequence[Measurement]) -> None:
+        """Append what was measured of a size."""
+        self.add(
+            {
+                "size": size,
+                "configs": configs,
+                "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+                "results": [row.as_row() for row in rows],
+            }
         )
-    return sweep
 
 
-def patience_of(sweep: Sweep, seconds: float | None) -> Patience:
-    """Return what knows which references are too slow for the next size."""
-
-    def trial(size: int, reference: str) -> Sequence[Measurement]:
-        return reference_trial(
-            sweep.chosen,
-            sweep.problem(size),
-            partial(sweep.data, size),
-            sweep.request,
-            reference,
-            sweep.selection.device,
-        )
-
-    references = sweep.points[0].schedule.references
-    return Patience(sweep.chosen, references, sweep.problem, trial, seconds)
+def _is_whole(record: Mapping[str, Any]) -> bool:
+    """Return whether a record has what one of a size has."""
+    kinds = {"size": int, "date": str, "configs": list, "results": list}
+    return all(isinstance(record.get(name), kind) for name, kind in kinds.items())

@@ -5,27 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.engine.sweep import Shape, shape_text
 from opencl_lab.lab.presentation.table import number
 
-__all__ = ["Shape", "ShapeResult", "judged", "shape_text", "summary", "summary_lines", "table"]
-
-Shape: TypeAlias = tuple[int, ...]
+__all__ = ["ShapeResult", "judged", "summary", "summary_lines", "table"]
 
 GOOD = 0.8
 """Of the speed of the best other library: what counts as no weak spot."""
 WORST = 5
 """How many of the worst shapes a summary names."""
-
-
-def shape_text(shape: Shape) -> str:
-    """Return a shape as tables have it, such as ``4096 x 8 x 4096``."""
-    return " x ".join(map(str, shape))
 
 
 @dataclass(frozen=True)

@@ -90,15 +90,11 @@ class Part:
 
 @dataclass
 class PartResult:
-    """The measured rows of a part, by points; `notes` says what was left out.
-
-    `status` is the exit status of the first comparison that was not all right.
-    """
+    """The measured rows of a part, by points; `notes` says what was left out."""
 
     part: Part
     rows: list[tuple[Point, Sequence[Measurement]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    status: int = 0
 
     @property
     def series(self) -> list[tuple[int, Sequence[Measurement]]]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.engine.crossings import crossovers
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
 from opencl_lab.lab.studies.plots import Draw, plots_of
@@ -102,7 +102,7 @@ class Outcome:
     @property
     def status(self) -> int:
         """The exit status."""
-        return next((result.status for result in self.parts if result.status), 0)
+        return first_failure(rows for result in self.parts for _, rows in result.rows)
 
     def _title(self, part: Part) -> str:
         """Return the name of a part of the study, which may be all of it."""
