@@ -17,7 +17,7 @@ from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import Recording
 from opencl_lab.lab.tuning.result import TuningProgress
-from opencl_lab.lab.tuning.strategies.exhaustive import in_order
+from opencl_lab.lab.tuning.strategies import in_order
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import run_tuning
 from opencl_lab.ops.solver import Problem

@@ -23,8 +23,7 @@ from opencl_lab.lab.tuning.process import no_reference
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.result import TuningProgress, failures, share_of_space
 from opencl_lab.lab.tuning.sandbox import Sandbox
-from opencl_lab.lab.tuning.strategies import Strategy
-from opencl_lab.lab.tuning.strategies.exhaustive import in_order
+from opencl_lab.lab.tuning.strategies import Strategy, in_order
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.timeline import Timeline
 

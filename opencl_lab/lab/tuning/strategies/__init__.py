@@ -18,12 +18,12 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.explore import Strategy as Questions
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.strategies.exhaustive import exhaustive
+from opencl_lab.lab.tuning.strategies.exhaustive import exhaustive, in_order
 from opencl_lab.lab.tuning.strategies.local_search import local_search
 from opencl_lab.lab.tuning.strategies.model import model
 from opencl_lab.lab.tuning.strategies.random import random_search
 
-__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy"]
+__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy", "in_order"]
 
 Strategy: TypeAlias = Callable[[Points, Random], Questions[Config, Evaluation]]
 
