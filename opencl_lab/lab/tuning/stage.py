@@ -12,6 +12,7 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.measuring.fingerprint import Fingerprints
 from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
@@ -90,11 +91,11 @@ class Stage:
         self.queue.finish()
         return execution
 
-    def poison(self) -> None:
+    def poison(self, pattern: int = POISON) -> None:
         """Overwrite the outputs, so that results of an earlier run cannot pass; restore others."""
         self._loaded = self._loaded or self._prints(self._in)
         for guarded in self._out.values():
-            guarded.poison()
+            guarded.poison(pattern)
         self.restore()
         self.queue.finish()
 
@@ -102,6 +103,10 @@ class Stage:
         """Put back what those outputs held that a run reads as well."""
         for name, array in self._held.items():
             self._out[name].set(array)
+
+    def results(self) -> Arrays:
+        """Return the outputs of the last run."""
+        return {name: guarded.get() for name, guarded in self._out.items()}
 
     def check(self, compared: bool = True) -> None:
         """Compare the outputs of the last run; raise `Wrong` if anything is not as it should.
@@ -146,8 +151,8 @@ class Stage:
         self._loaded = self._prints(self._in)
 
     def _compare(self, where: str) -> None:
-        actual = {name: guarded.get() for name, guarded in self._out.items()}
-        difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
+        compare = self.task.operation.compare
+        difference = compare(self.problem, self.inputs, self.expected, self.results())
         if not difference.ok:
             raise Wrong(f"wrong result {where}: {difference}")
 
