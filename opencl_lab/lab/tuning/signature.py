@@ -122,19 +122,14 @@ def _argument(text: str, macros: Mapping[str, Any]) -> Argument:
     plain = [str(macros.get(word, word.removeprefix("__"))) for word in words]
     plain = " ".join(plain).split()
     space = next((word for word in plain if word in SPACES), "private") if star else ""
-    base, width = _parts(next((word for word in plain if word not in QUALIFIERS), "int"))
+    name = next((word for word in plain if word not in QUALIFIERS), "int")
+    base = re.sub(r"(?<=[a-z])(2|3|4|8|16)$", "", name)
     dtype = TYPES.get("u" * ("unsigned" in plain) + base)
     return Argument(
         (re.findall(r"\w+", text) or [""])[-1],
         space,
         space == "constant" or "const" in plain,
         dtype,
-        1 if dtype is None else width,
+        1 if dtype is None else int(name[len(base) :] or 1),
         text,
     )
-
-
-def _parts(name: str) -> tuple[str, int]:
-    """Return the type of a vector's numbers, and how many there are: float and 4 of float4."""
-    match = re.fullmatch(r"(\w+?)(2|3|4|8|16)?", name)
-    return (name, 1) if match is None else (match[1], int(match[2] or 1))
