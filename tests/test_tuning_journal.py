@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import planted
 import pytest
-from tuning_runs import GPU, Replay, in_journal, record, replay, written
+from tuning_runs import GPU, Replay, in_journal, record, replay, tuned_by, written
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.tuning import search
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.journal import journal_of
-from opencl_lab.lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -106,7 +106,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
 
     runner = Editing(record(task, lambda config: 1.0))
     with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
-        run_tuning(task, budget=50, sandbox=runner)
+        tuned_by(runner, task, budget=50)
     assert len(runner.asked) == 2 and len(in_journal(task)) == 1
 
 

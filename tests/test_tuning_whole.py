@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import planted
 import pytest
-from tuning_runs import Replay, in_journal, replay, tile_time
+from tuning_runs import Replay, in_journal, replay, tile_time, tuned_by
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.plots import _draw_convergence, plot_tuning
-from opencl_lab.lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -46,7 +46,7 @@ def test_a_whole_run_finds_checks_and_stores_a_winner():
     # The record of this run, replayed, gives the same evaluations with no device.
     task = result.task
     recorded = list(in_journal(result.journal).values())
-    again = run_tuning(task, strategy="exhaustive", budget=50, fresh=True, sandbox=Replay(recorded))
+    again = tuned_by(Replay(recorded), task, strategy="exhaustive", budget=50, fresh=True)
     assert {item.config: item.status for item in again.evaluations} == {
         item.config: item.status for item in result.evaluations
     }

@@ -8,7 +8,7 @@ from opencl_lab.lab.engine.journal import read_journal
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.tuner import run_tuning
+from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 
 GPU = Device(
     "made up", "gpu", capabilities=Capabilities(fp64=True, max_work_group=256, local_memory=32768)
@@ -71,9 +71,14 @@ def tile_time(config):
     return 1.0 + abs(config.integer("TILE") - 16) + abs(config.integer("UNROLL") - 4) / 10
 
 
+def tuned_by(sandbox, task, progress=None, **options):
+    """Tune with what answers in the place of a sandbox."""
+    return run_tuning(task, SearchOptions(**options), progress, sandbox)
+
+
 def replay(task, time_of=tile_time, **options):
     runner = Replay(record(task, time_of))
-    return run_tuning(task, sandbox=runner, **{"budget": 1000, **options}), runner
+    return tuned_by(runner, task, **{"budget": 1000, **options}), runner
 
 
 def in_journal(task):

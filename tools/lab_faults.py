@@ -102,8 +102,7 @@ LAB_FAULTS = (
     ),
     Fault(
         "own kernels: what hung is tried again at every resume",
-        "opencl_lab/lab/tuning/tuner.py",
-        "or item.build_ms >= _patience_ms(timeout, time_limit)", "",
+        "opencl_lab/lab/tuning/tuner.py", "or item.build_ms >= options.patience_ms", "",
         "test_tuning_journal.py -k hung",
     ),
     Fault(

@@ -19,7 +19,7 @@ from opencl_lab.lab.tuning.interchange import Recording
 from opencl_lab.lab.tuning.result import TuningProgress
 from opencl_lab.lab.tuning.strategies import in_order
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.tuner import run_tuning
+from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 from opencl_lab.ops.solver import Problem
 from opencl_lab.tuned.renamed import renamed_config
 
@@ -173,13 +173,10 @@ def adopt(
         )
     chosen = list(dict.fromkeys(config for config in allowed if config != present))[:limit]
 
-    result = run_tuning(
-        task,
-        strategy=lambda points, rng: in_order(chosen),
-        time_limit=math.inf,
-        timeout=timeout,
-        progress=progress,
+    options = SearchOptions(
+        lambda points, rng: in_order(chosen), time_limit=math.inf, timeout=timeout
     )
+    result = run_tuning(task, options, progress)
     evaluated = {item.config: item for item in (*result.evaluations, *result.finalists)}
     tried = [evaluated[config] for config in (present, *chosen) if config in evaluated]
     best = result.best

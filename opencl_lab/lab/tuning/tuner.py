@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from opencl_lab.core.device import Device
@@ -30,7 +31,7 @@ from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_str
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.tuned import database
 
-__all__ = ["make_task", "run_tuning", "tune"]
+__all__ = ["SearchOptions", "make_task", "run_tuning", "tune"]
 
 DEFAULT_TIME_LIMIT = 90.0
 
@@ -71,44 +72,75 @@ def make_task(
     return task
 
 
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search and what that may take, as `tune` has it; the strategy may be one's own.
+
+    Raises
+    ------
+    InvalidProblem
+        If a limit is not positive.
+    """
+
+    strategy: str | Strategy = DEFAULT_STRATEGY
+    budget: int | None = None
+    time_limit: float | None = None
+    timeout: float | None = None
+    builders: int | None = None
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "time_limit", "timeout"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidProblem(f"{name} must be positive, not {value}")
+        if self.builders is not None and self.builders < 0:
+            raise InvalidProblem(f"builders must not be negative: {self.builders}")
+        if self.budget is None and self.time_limit is None:
+            object.__setattr__(self, "time_limit", DEFAULT_TIME_LIMIT)
+
+    @property
+    def patience_ms(self) -> float:
+        """The least milliseconds that a build has: what hung for less is tried again."""
+        least = LEAST_BUILD if self.timeout is None else self.timeout
+        return min(least, longest_phase(self.timeout, self.time_limit)) * 1e3
+
+
 def run_tuning(
     task: TuningTask,
-    *,
-    strategy: str | Strategy = DEFAULT_STRATEGY,
-    budget: int | None = None,
-    time_limit: float | None = None,
-    timeout: float | None = None,
-    builders: int | None = None,
-    fresh: bool = False,
+    options: SearchOptions,
     progress: Callable[[TuningProgress], None] | None = None,
     sandbox: Sandbox | None = None,
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search, and the result says so.
 
-    Parameters are those of `tune`. The strategy may be one of the caller's own; so
-    may the `sandbox` that answers, and then nothing is stored.
+    Parameters
+    ----------
+    task : TuningTask
+    options : SearchOptions
+    progress : callable, optional
+        Called with a `TuningProgress` after each evaluation.
+    sandbox : Sandbox, optional
+        What answers; then nothing is stored.
 
     Raises
     ------
     OclabError
         Of the kind that says what is wrong.
     """
-    check_limits(budget=budget, time_limit=time_limit, timeout=timeout)
-    if builders is not None and builders < 0:
-        raise InvalidProblem(f"builders must not be negative: {builders}")
-    chosen = get_strategy(strategy) if isinstance(strategy, str) else strategy
-    if budget is None and time_limit is None:
-        time_limit = DEFAULT_TIME_LIMIT
+    strategy = options.strategy
+    if isinstance(strategy, str):
+        strategy = get_strategy(strategy)
     points = points_of(task.algorithm, task.problem, task.device, _starts(task))
-    journal = journal_of(task, fresh)
+    journal = journal_of(task, options.fresh)
     known = {
         config: item
         for config, item in evaluations_of(journal.records).items()
-        if item.status != "timeout" or item.build_ms >= _patience_ms(timeout, time_limit)
+        if item.status != "timeout" or item.build_ms >= options.patience_ms
     }
-    answers = sandbox or Sandbox(task, timeout, builders, time_limit)
+    answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
     with closing(answers):
-        limits = Limits(budget, time_limit)
+        limits = Limits(options.budget, options.time_limit)
         search = Search(task, points, answers, journal, known, limits, progress)
         finals = Finals(search)
         try:
@@ -117,7 +149,7 @@ def run_tuning(
             with ExitStack() as held:
                 with suppress(ReferenceUnavailable):
                     held.enter_context(blas_threads(1))
-                stopped = search.search(chosen, random.Random(task.seed))
+                stopped = search.search(strategy, random.Random(task.seed))
             if stopped != "interrupted":
                 finals.hold()
         except KeyboardInterrupt:
@@ -151,12 +183,6 @@ def run_tuning(
     )
 
 
-def _patience_ms(timeout: float | None, time_limit: float | None) -> float:
-    """Return the least milliseconds that a build has: what hung for less is tried again."""
-    least = LEAST_BUILD if timeout is None else timeout
-    return min(least, longest_phase(timeout, time_limit)) * 1e3
-
-
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Keep Ctrl-C and SIGTERM from what must not be left half done; threads never get them."""
@@ -170,19 +196,6 @@ def _undisturbed() -> Iterator[None]:
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)
-
-
-def check_limits(**limits: float | None) -> None:
-    """Check that limits of a search, by name, are positive where they are given.
-
-    Raises
-    ------
-    InvalidProblem
-        If one is not.
-    """
-    for name, value in limits.items():
-        if value is not None and not value > 0:
-            raise InvalidProblem(f"{name} must be positive, not {value}")
 
 
 def _starts(task: TuningTask) -> list[Config]:
@@ -289,16 +302,8 @@ def tune(
         After what was found so far has been stored.
     """
     task = make_task(operation, algorithm=algorithm, device=device, seed=seed, **problem)
-    result = run_tuning(
-        task,
-        strategy=strategy,
-        budget=budget,
-        time_limit=time_limit,
-        timeout=timeout,
-        builders=builders,
-        fresh=fresh,
-        progress=progress,
-    )
+    options = SearchOptions(strategy, budget, time_limit, timeout, builders, fresh)
+    result = run_tuning(task, options, progress)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
     return result
