@@ -77,7 +77,7 @@ class Search(Exploration[Config, Evaluation]):
         self.task, self.points, self.sandbox = task, points, sandbox
         self.built_in = points.starts[0]
         self.proved: set[Config] = set()
-        self.notes = [journal.trouble] if journal.trouble else []
+        self.notes: list[str] = []
         self.timeline = Timeline()
         self._journal, self._report = journal, report
         self._kernel = kernel_digest(task.algorithm.templates)
@@ -87,9 +87,8 @@ class Search(Exploration[Config, Evaluation]):
         """Evaluate the starting configurations, then what the strategy asks for."""
         if self.built_in in self.known:
             self._check_reference(self.known[self.built_in])
-        starts = self.points.starts
         if self.limits.budget != 1:
-            self.sandbox.want([config for config in starts if config not in self.known])
+            self.sandbox.want([c for c in self.points.starts if c not in self.known])
         stopped = self.run(_from_starts(self.points, strategy, rng))
         if stopped in ("budget", "time"):
             for found in self.sandbox.refused():  # a resume need not wait for it again
@@ -151,7 +150,11 @@ class Search(Exploration[Config, Evaluation]):
         found = ask(left) if left > 0 else None
         if found is None:
             raise Stop("time")
-        self._check_reference(found)
+        try:
+            self._check_reference(found)
+        except OclabError:
+            self._keep(found.config, found)
+            raise
         task, problem = self.task, self.task.problem
         if kernel_digest(task.algorithm.templates) != self._kernel:
             raise OclabError(
@@ -172,7 +175,6 @@ class Search(Exploration[Config, Evaluation]):
         """Raise an error if a configuration hangs with which all others would be compared."""
         hangs = found.status == "timeout" and found.config == self.built_in
         if hangs and self.task.operation.reference_is_first:
-            self._keep(found.config, found)
             raise no_reference(found.config, found.reason)
 
     def _prove_leader(self) -> None:
