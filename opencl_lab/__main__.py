@@ -2,7 +2,7 @@
 
 import sys
 
-from opencl_lab.lab.cli.interrupt import exit_at_interrupt, interrupted
+from opencl_lab.lab.interrupt import exit_at_interrupt, interrupted
 
 __all__ = ["main"]
 

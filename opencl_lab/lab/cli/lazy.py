@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from opencl_lab.lab.cli.interrupt import exit_at_interrupt
+from opencl_lab.lab.interrupt import exit_at_interrupt
 
 __all__ = ["LazyGroup"]
 

@@ -21,12 +21,12 @@ from opencl_lab.lab.cli.common import (
     write_files,
 )
 from opencl_lab.lab.cli.completion import algorithms, files
-from opencl_lab.lab.cli.interrupt import interrupt_at_termination
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.cli.tune_progress import watch
 from opencl_lab.lab.cli.tune_result import print_result, result_document
 from opencl_lab.lab.comparison.drawing import check_plot
+from opencl_lab.lab.interrupt import interrupt_at_termination
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.tuning.plots import plot_tuning
 from opencl_lab.lab.tuning.result import TuneResult
