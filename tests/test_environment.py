@@ -13,6 +13,7 @@ import pytest
 from command_line import QUICK, oclab
 
 from opencl_lab.core.device import Device
+from opencl_lab.drivers import processes
 from opencl_lab.lab.measuring import environment, gpu_state, load
 from opencl_lab.lab.measuring.load import Sample
 from opencl_lab.lab.reference.compiler import compiler, known
@@ -92,7 +93,7 @@ def test_only_our_processors_count(monkeypatch, tmp_path):
     counts = tmp_path / "stat"
     counts.write_text("\n".join([*lines, "intr 5 5 5", "cpu2 1 1 1"]))
     monkeypatch.setattr(load, "COUNTS", counts)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2}, raising=False)
+    monkeypatch.setattr(load, "PROCESSORS", {0, 2})
     monkeypatch.setattr(os, "sysconf", lambda name: 100)
     assert load.sample().working == pytest.approx((2 * 42 + 200) / 100)
     for text in ("", "cpu0 1 2", "cpu0 0 0 0 0 0 0 0 0", "cpu0 " + 9 * "x "):
@@ -235,7 +236,7 @@ def test_a_quota_that_makes_no_sense_is_none(text, four):
 def test_counts_that_make_no_sense_are_none(text, monkeypatch, tmp_path):
     (tmp_path / "stat").write_text(text)
     monkeypatch.setattr(load, "COUNTS", tmp_path / "stat")
-    monkeypatch.setattr(load.os, "sched_getaffinity", lambda who: {0}, raising=False)
+    monkeypatch.setattr(load, "PROCESSORS", {0})
     assert load.sample().working is None
 
 
@@ -302,7 +303,7 @@ def test_git_that_fails_tells_nothing(script, tmp_path, monkeypatch):
 
 
 def test_a_processor_without_a_name(monkeypatch, tmp_path):
-    monkeypatch.setattr(environment, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(processes, "CPU_INFO", tmp_path / "cpuinfo")
     assert environment._processor()  # what Python knows
     (tmp_path / "cpuinfo").write_text("model name\t:\n")
     assert environment._processor()
