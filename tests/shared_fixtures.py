@@ -16,6 +16,7 @@ from tuning_runs import GPU
 from opencl_lab.core.plan import Buffer, Launch, Plan
 from opencl_lab.drivers import intel
 from opencl_lab.drivers import wheel as pip
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import Session, session_of
@@ -187,3 +188,40 @@ def either_memory(request, device, own_queue):
         pytest.skip("the device has memory of its own")
     session.device = replace(session.device, unified_memory=request.param == "shared")
     return queue
+
+
+# --------------------------------------------------------------------- sweeps
+
+
+class Measured:
+    """Runs the points of sweeps and notes them; Ctrl-C strikes instead where that is wanted.
+
+    Attributes
+    ----------
+    points : list of Point
+    stop : set of int
+        Values of `n` at which it strikes.
+    most : int or None
+        So many points, after which it strikes.
+    """
+
+    def __init__(self):
+        self.points, self.stop, self.most = [], set(), None
+
+    def __call__(self, point, **more):
+        if point.problem.n in self.stop or len(self.points) == self.most:
+            raise KeyboardInterrupt
+        self.points.append(point)
+        return run_point(point, **more)
+
+    @property
+    def sizes(self):
+        return [point.problem.n for point in self.points]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The points that sweeps measure."""
+    found = Measured()
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", found)
+    return found

@@ -201,8 +201,12 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
 def test_targets_that_cannot_be_are_refused_before_the_run(
     tmp_path, monkeypatch, capsys, arguments, words
 ):
-    for module in ("operation.run_point", "sweep.run_point", "tune.run_tuning"):
-        monkeypatch.setattr(f"opencl_lab.lab.cli.{module}", pytest.fail)
+    for module in (
+        "cli.operation.run_point",
+        "engine.sweep.run_point",
+        "cli.tune_search.run_tuning",
+    ):
+        monkeypatch.setattr(f"opencl_lab.lab.{module}", pytest.fail)
     left = 1 << 16 if "new" in arguments else 1 << 20
     monkeypatch.setattr("opencl_lab.core.paths.free_bytes", lambda folder: left)
     for name in ("folder.npy", "folder.png", "out/results.csv"):

@@ -252,45 +252,26 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
-def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypatch, against):
-    from opencl_lab.lab.engine.runner import run_point
-
-    limits = []
+def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, measured, against):
+    limits, whole = [], Sweep.patience
 
     def patience(sweep, seconds):
         limits.append(seconds)
         return whole(sweep, seconds)
 
-    asked = []
-
-    def run(*given, **more):
-        asked.append(given[0].request)
-        return run_point(*given, **more)
-
-    whole = Sweep.patience
     monkeypatch.setattr(Sweep, "patience", patience)
-    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]
     # Those that were named are run however long they take, as far as patience lets them.
+    asked = [point.request for point in measured.points]
     assert {item.lenient for item in asked[1:] if item.against is not None} <= {not against, False}
     assert any(item.lenient for item in asked) == (not against)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
-    from opencl_lab.lab.engine.runner import run_point
-
-    asked = []
-
-    def run(*given, **more):
-        asked.append(given)
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return run_point(*given, **more)
-
-    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run)
+def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, measured):
+    measured.most = 2
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
     out = capsys.readouterr().out

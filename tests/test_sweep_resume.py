@@ -13,29 +13,11 @@ from comparison_rows import row
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.engine.sweep import FILE, Unfinished
 
 QUICK = ("--repeats", "1", "--against", "c:seq")
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """The sizes that sweeps measure, each noted; at those in `stop` Ctrl-C strikes."""
-    sizes = []
-    sizes_to_stop = set()
-
-    def run(point, **more):
-        if point.problem.n in sizes_to_stop:
-            raise KeyboardInterrupt
-        sizes.append(point.problem.n)
-        return run_point(point, **more)
-
-    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", run)
-    run.sizes, run.stop = sizes, sizes_to_stop
-    return run
 
 
 def bench(out, sizes="100,200,300", *more):

@@ -234,9 +234,9 @@ def _go_through(
         taken = [size for size in run.seen if size in known]
         failed = outputs(sweep, list(run.seen.items()), folder, taken).print_and_write()
     if stopped == "interrupted":
-        if run.seen and not unfinished.trouble:
-            left = next(size for size in sweep.sizes if size not in run.seen)
-            settings().say(f"stopped; the same command goes on with {sweep.label(left)}")
+        left = [size for size in sweep.sizes if size not in run.seen]
+        if run.seen and left and not unfinished.trouble:
+            settings().say(f"stopped; the same command goes on with {sweep.label(left[0])}")
         raise KeyboardInterrupt
     if not failed:
         unfinished.remove()

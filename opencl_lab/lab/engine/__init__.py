@@ -1,22 +1,23 @@
-"""One engine for all that is measured: `tune`, `bench`, `crossover`, `shapes` and `study`.
+"""One engine for all that is measured: `bench`, `crossover`, `shapes`, `calls`, `study`, `tune`.
 
 ```text
- strategy          asks for points, one after the other, and is sent what became of each:
-    |  ^           a grid, a bisection, or the strategies of `tuning/`
- point |
+ strategy       asks for points, one after the other, and is sent what became of each: `grid`,
+    |  ^        a bisection, or those of the tuner
+ point | row
     v  |
- explore           `explore`: takes over what the journal has, measures the rest, keeps it there
-    |  |           stops: at the strategy's end, the budget, the time limit, Ctrl-C
- point row
+ explore        what the journal knows is taken over, the rest measured and kept; ends with the
+    |  ^        strategy, the budget, the time, or at Ctrl-C
+ point | row
     v  |
- runner            builds or starts, checks the first result, times in turns (`measuring.rounds`),
-    |  |           checks the last one: `comparison` here, the tuner's sandbox in a worker
-    v  |
- row               `Measurement`: kernel and total times apart, a status with its reason
+ runner         `request` says what takes part: `ours` and `references`, both `implementations`; the
+    |           first result of each is checked, all are timed in turns (`measuring.rounds`), the
+    v           last is checked again
+ row            a `Measurement`: kernel and total times apart, a status with its reason
     |
- journal           `journal`: append-only lines of JSON with an identity
+    v
+ journal        lines of JSON, on the disk at once; `stored` reads documents back
 ```
 
-Points differ: a size of a sweep, a shape, a point of a study, a configuration. What is the same for
-all is here.
+A `sweep` is many points of one operation, with `patience` for references that are too slow.
+`crossings` says where one row overtakes another, `calls` what a public call costs.
 """

@@ -179,7 +179,7 @@ class Measurement:
 
     def as_row(self) -> dict[str, Any]:
         """Return the row of the JSON document ``oclab/1``."""
-        difference = self.difference
+        of = self.difference
         return {
             "implementation": self.implementation,
             "kind": self.kind,
@@ -204,61 +204,31 @@ class Measurement:
             "speedup": self.speedup,
             "baseline": self.baseline,
             "efficiency": self.efficiency,
-            "max_abs_diff": None if difference is None else _finite(difference.max_abs),
-            "max_rel_diff": None if difference is None else _finite(difference.max_rel),
-            "rel_l2_diff": None if difference is None else _finite(difference.rel_l2),
-            "error_over_bound": None
-            if difference is None
-            else _finite(difference.error_over_bound),
+            "max_abs_diff": None if of is None else _finite(of.max_abs),
+            "max_rel_diff": None if of is None else _finite(of.max_rel),
+            "rel_l2_diff": None if of is None else _finite(of.rel_l2),
+            "error_over_bound": None if of is None else _finite(of.error_over_bound),
             "ok": self.ok,
         }
 
     def as_csv(self) -> dict[str, Any]:
         """Return the same row flat: medians as ``total_ms`` and ``kernel_ms``, and their spread."""
         row = self.as_row()
-        nothing = dict.fromkeys(("median", "min", "max", "runs"))
-        times, kernels = (row.pop(name) or nothing for name in ("total_ms", "kernel_times"))
-        row["config"] = json.dumps(row["config"])
-        row["total_ms"] = times["median"]
-        for name in ("min", "max", "runs"):
-            row[f"total_ms_{name}"], row[f"kernel_ms_{name}"] = times[name], kernels[name]
-        return {column: row[column] for column in COLUMNS}
+        flat = {**row, "config": json.dumps(row["config"])}
+        for name, times in (("kernel_ms", "kernel_times"), ("total_ms", "total_ms")):
+            found = row[times] or {}
+            flat.update({f"{name}_{part}": found.get(part) for part in ("min", "max", "runs")})
+        flat["total_ms"] = (row["total_ms"] or {}).get("median")
+        return {column: flat[column] for column in COLUMNS}
 
 
 COLUMNS = (
-    "implementation",
-    "kind",
-    "algorithm",
-    "data",
-    "config",
-    "threads",
-    "workers",
-    "status",
-    "reason",
-    "note",
-    "kernel_ms",
-    "kernel_ms_min",
-    "kernel_ms_max",
-    "kernel_ms_runs",
-    "transfer_ms",
-    "total_ms",
-    "total_ms_min",
-    "total_ms_max",
-    "total_ms_runs",
-    "calls",
-    "build_ms",
-    "gflops",
-    "gbps",
-    "peak_fraction",
-    "peak_note",
-    "speedup",
-    "baseline",
-    "efficiency",
-    "max_abs_diff",
-    "max_rel_diff",
-    "rel_l2_diff",
-    "error_over_bound",
-    "ok",
+    *("implementation", "kind", "algorithm", "data", "config", "threads", "workers"),
+    *("status", "reason", "note"),
+    *("kernel_ms", "kernel_ms_min", "kernel_ms_max", "kernel_ms_runs", "transfer_ms"),
+    *("total_ms", "total_ms_min", "total_ms_max", "total_ms_runs", "calls", "build_ms"),
+    *("gflops", "gbps", "peak_fraction", "peak_note", "speedup", "baseline", "efficiency"),
+    *("max_abs_diff", "max_rel_diff", "rel_l2_diff", "error_over_bound", "ok"),
 )
 """Columns of a CSV file, in order."""
 

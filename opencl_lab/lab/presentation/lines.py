@@ -19,6 +19,7 @@ __all__ = [
     "ROW",
     "WIDTH",
     "Series",
+    "Value",
     "draw_lines",
     "draw_rings",
     "group_name",

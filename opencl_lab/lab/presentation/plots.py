@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from opencl_lab.lab.presentation.drawing import (
     large_number,
     legend_below,
     pale_grid,
+    plain_number,
     plain_scale,
     saved_figure,
     set_title,
@@ -23,6 +24,7 @@ from opencl_lab.lab.presentation.lines import (
     ROW,
     WIDTH,
     Series,
+    Value,
     draw_lines,
     draw_rings,
     group_name,
@@ -122,56 +124,26 @@ def plot_times(
     Where one becomes faster for good than another, `crossings`, is a ring with a number that the
     legend explains.
     """
-
-    def draw(axes: Axes) -> None:
-        draw_lines(axes, series, total)
-        rows, notes = draw_rings(axes, series, crossings, total)
-        plain_scale(axes.yaxis)
-        axes.set_xlabel(size_name)
-        axes.set_ylabel("total time in ms (median, min and max)")
-        legend_below(axes, notes)
-        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
-
-    saved_figure(path, draw, WIDTH, 5)
+    label = "total time in ms (median, min and max)"
+    _plot(path, series, size_name, title, total, label, crossings=crossings)
 
 
 def plot_throughput(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw throughput against size, both logarithmic, one line per implementation.
-
-    Where one overtakes another for good, `crossings`, is a ring with a number that the legend
-    explains.
-    """
-
-    def draw(axes: Axes) -> None:
-        draw_lines(axes, series, lambda row: row.throughput)
-        rows, notes = draw_rings(axes, series, crossings, lambda row: row.throughput)
-        units = dict.fromkeys(row.throughput_unit for _, rows in series for row in rows)
-        if axes.lines:
-            plain_scale(axes.yaxis, write=large_number)
-        axes.set_xlabel(size_name)
-        axes.set_ylabel(f"{next(filter(None, units), '')} (by total time; median, min and max)")
-        legend_below(axes, notes)
-        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
-
-    saved_figure(path, draw, WIDTH, 5)
+    """Draw throughput against size as `plot_times` does."""
+    units = (row.throughput_unit for _, rows in series for row in rows)
+    label = f"{next(filter(None, units), '')} (by total time; median, min and max)"
+    _plot(
+        path, series, size_name, title, lambda row: row.throughput, label,
+        crossings=crossings, write=large_number,
+    )  # fmt: skip
 
 
 def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
     """Draw the speed-up over the baseline against size."""
-
-    def draw(axes: Axes) -> None:
-        draw_lines(axes, series, lambda row: row.speedup)
-        axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
-        if axes.lines[:-1]:
-            plain_scale(axes.yaxis, "x")
-        axes.set_xlabel(size_name)
-        axes.set_ylabel(f"speed-up over {baseline} (total time, median, min and max)")
-        legend_below(axes)
-        set_title(axes, title, WIDTH - 1)
-
-    saved_figure(path, draw, WIDTH, 5)
+    label = f"speed-up over {baseline} (total time, median, min and max)"
+    _plot(path, series, size_name, title, lambda row: row.speedup, label, even=True, unit="x")
 
 
 def share_of_worker(row: Measurement) -> float | None:
@@ -186,14 +158,36 @@ def _with_workers(row: Measurement) -> str:
 
 def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
     """Draw the speed-up over the baseline per worker against size; see `share_of_worker`."""
+    label = f"efficiency: speed-up over {baseline}, per worker"
+    _plot(path, series, size_name, title, share_of_worker, label, even=True, named=_with_workers)
+
+
+def _plot(
+    path: Path,
+    series: Series,
+    size_name: str,
+    title: str,
+    value: Value,
+    label: str,
+    *,
+    crossings: Sequence[Crossover] = (),
+    even: bool = False,
+    unit: str = "",
+    write: Callable[[float], str] = plain_number,
+    named: Callable[[Measurement], str] | None = None,
+) -> None:
+    """Draw a value of the rows against size, with rings at `crossings`, or a line where it is 1."""
 
     def draw(axes: Axes) -> None:
-        draw_lines(axes, series, share_of_worker, _with_workers)
-        axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
-        plain_scale(axes.yaxis)
+        draw_lines(axes, series, value, named)
+        rows, notes = draw_rings(axes, series, crossings, value)
+        if axes.lines:
+            plain_scale(axes.yaxis, unit, write)
+        if even:
+            axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
         axes.set_xlabel(size_name)
-        axes.set_ylabel(f"efficiency: speed-up over {baseline}, per worker")
-        legend_below(axes)
-        set_title(axes, title, WIDTH - 1)
+        axes.set_ylabel(label)
+        legend_below(axes, notes)
+        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 
     saved_figure(path, draw, WIDTH, 5)
