@@ -12,9 +12,8 @@ from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.adopt import adopt, task_of
+from opencl_lab.lab.tuning.adopt import adopt, read_recording, task_of
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.formats import read_recording
 from opencl_lab.lab.tuning.interchange import Recording, to_kernel_tuner, to_t4, values_of
 from opencl_lab.tuned import database, renamed
 from opencl_lab.tuned.entry import parse

@@ -15,10 +15,9 @@ from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.space import Config
 from opencl_lab.lab.ops.gemm.operation import GEMM
-from opencl_lab.lab.tuning.adopt import adopt, task_of
+from opencl_lab.lab.tuning.adopt import adopt, read_recording, task_of
 from opencl_lab.lab.tuning.clblast import from_clblast
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.formats import read_recording
 from opencl_lab.lab.tuning.interchange import (
     Recording,
     from_kernel_tuner,

@@ -16,11 +16,10 @@ from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.prune import Points, traits_of
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES, get_strategy
 from opencl_lab.lab.tuning.strategies.features import Features
 from opencl_lab.lab.tuning.strategies.gaussian import MOST, Process
-from opencl_lab.lab.tuning.traits import traits_of
 
 Recorded = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "recorded_space.py"))[
     "Recorded"

@@ -36,7 +36,7 @@ class Recorded:
         Each parameter's values.
     evaluations : list of Evaluation
     traits : mapping, optional
-        Of each configuration; see `opencl_lab.lab.tuning.traits`.
+        Of each configuration; see `opencl_lab.lab.tuning.prune`.
     """
 
     about: Mapping[str, Any]

@@ -14,8 +14,9 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import number_of
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.clblast import from_clblast
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.interchange import Recording
+from opencl_lab.lab.tuning.interchange import Recording, from_kernel_tuner, from_t4
 from opencl_lab.lab.tuning.result import TuningProgress
 from opencl_lab.lab.tuning.strategies import in_order
 from opencl_lab.lab.tuning.task import TuningTask
@@ -23,7 +24,7 @@ from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 from opencl_lab.ops.solver import Problem
 from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Adoption", "adopt", "problem_with", "task_of"]
+__all__ = ["Adoption", "adopt", "problem_with", "read_recording", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,26 @@ class Adoption:
     best: Evaluation | None
     refused: int
     stored: bool
+
+
+def read_recording(text: str) -> Recording:
+    """Return the run in a file of any format that is known here.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is none of them.
+    """
+    if '"tune_params_keys"' in text:
+        return from_kernel_tuner(text)
+    if '"kernel_family"' in text:
+        return from_clblast(text)
+    if '"schema_version"' in text and '"results"' in text:
+        return from_t4(text)
+    raise InvalidProblem(
+        "this is none of: tuned entries of opencl_lab, a cache file of Kernel Tuner, T4 results, "
+        "JSON of CLBlast's tuners"
+    )
 
 
 def task_of(

@@ -2,7 +2,7 @@
 
 Both are read as well as written. What they have no field for goes into fields
 of their own that other programs skip, so that a run of ours comes back whole.
-`opencl_lab.lab.tuning.formats` tells formats apart.
+`opencl_lab.lab.tuning.adopt` tells formats apart.
 """
 
 from __future__ import annotations
