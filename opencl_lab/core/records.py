@@ -17,10 +17,21 @@ import msgspec
 
 from opencl_lab.core.space import Config, Value
 
-__all__ = ["Count", "Finite", "Positive", "as_json", "parsed", "read_as", "sound_fields", "typed"]
+__all__ = [
+    "Count",
+    "Finite",
+    "Natural",
+    "Positive",
+    "as_json",
+    "parsed",
+    "read_as",
+    "sound_fields",
+    "typed",
+]
 
 LARGEST = sys.float_info.max  # and so neither infinity nor NaN
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Finite: TypeAlias = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 
@@ -55,8 +66,12 @@ def _made(kind: Any, values: Any) -> Any:
 
 
 def as_json(record: Any) -> Any:
-    """Return a dataclass or a `msgspec.Struct` as JSON-able values."""
-    return msgspec.to_builtins(record, enc_hook=dict)  # of a `Config`
+    """Return what JSON makes of a dataclass or a `msgspec.Struct`."""
+    return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Config) else value.item()  # a scalar of NumPy
 
 
 def sound_fields(kind: type[Any], values: Any) -> dict[str, Any]:
