@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints, overload
 
 import msgspec
 
@@ -48,10 +48,17 @@ def parsed(text: str) -> Any:
         raise ValueError("it is nested too deeply") from error
 
 
-def typed(kind: type[T], values: Any) -> T:
-    """Return JSON values as a `kind`; ValueError says what is not as declared, and where."""
+@overload
+def typed(kind: type[T], values: Any, strict: bool = True) -> T: ...
+@overload
+def typed(kind: Any, values: Any, strict: bool = True) -> Any: ...  # such as `int | None`
+def typed(kind: Any, values: Any, strict: bool = True) -> Any:
+    """Return JSON values as a `kind`; ValueError says what is not as declared, and where.
+
+    Unless it is `strict`, texts may stand for numbers.
+    """
     try:
-        return msgspec.convert(values, kind, dec_hook=_made)
+        return msgspec.convert(values, kind, dec_hook=_made, strict=strict)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$")
         where = place.strip(".`") + ": " if place else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
@@ -236,7 +236,7 @@ def times_of(row: Mapping[str, Any], name: str) -> Times | None:
     ValueError
         If they are damaged.
     """
-    return _times(typed(cast(type[_Times | None], _Times | None), row.get(name)))
+    return _times(typed(_Times | None, row.get(name)))
 
 
 def _clean(value: Any) -> Any:
