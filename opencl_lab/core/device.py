@@ -193,7 +193,8 @@ class Device:
         """Return the record as JSON-able values, with its key and spec."""
         record = as_json(replace(self, handle=None))
         del record["handle"]
-        return {"key": self.key, "spec": self.spec, **record, "architecture": self.architecture}
+        record["architecture"], found = self.architecture, record.pop("capabilities")
+        return {"key": self.key, "spec": self.spec, **record, "capabilities": found}
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}, {self.platform}, driver {self.driver})"
