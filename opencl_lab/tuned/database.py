@@ -104,11 +104,7 @@ def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> Non
 def add(new: Iterable[Entry], replace: bool = True) -> int:
     """Put entries among the user's own, and return how many.
 
-    Parameters
-    ----------
-    new : iterable of Entry
-    replace : bool
-        Take the place of any entry of the same identity; else of older ones only.
+    They take the place of others of the same identity; with `replace` of newer ones, too.
 
     Raises
     ------
@@ -143,19 +139,7 @@ def store(
     config: Mapping[str, Any],
     time_ms: float,
 ) -> None:
-    """Keep a configuration that was found to be right and the fastest.
-
-    Parameters
-    ----------
-    device : Device
-    operation : str
-        Name of the operation.
-    algorithm : Algorithm
-    problem : Problem
-    config : mapping
-        Every parameter of the algorithm.
-    time_ms : float
-        Kernel time.
+    """Keep a configuration, every parameter of it, that was found to be right and the fastest.
 
     Raises
     ------
@@ -197,12 +181,7 @@ def entries() -> list[Entry]:
 def staleness(entry: Entry, device: Device, digest: str) -> str | None:
     """Return why `entry` must not be used any more on `device`, or None if it may.
 
-    Parameters
-    ----------
-    entry : Entry
-    device : Device
-    digest : str
-        Of the algorithm's templates as they are now.
+    `digest` is of the algorithm's templates as they are now.
     """
     if entry.digest != digest:
         return "the kernel has changed since"
@@ -265,18 +244,8 @@ def lookup(
     layout, more than `REACH` doublings away, or stale are left out; if all of
     this device are stale, that is logged once.
 
-    Parameters
-    ----------
-    device : Device
-    operation, algorithm : str
-        Their names.
-    problem : Problem
-    digest : str
-        Of the algorithm's templates as they are now.
-    modelled : bool
-        Whether only those of this device and nearly this size may serve.
-    own : bool
-        Whether it is a kernel of the user's own, which no command names alone.
+    `digest` is of the algorithm's templates as they are now. With `modelled`, only entries of this
+    device and nearly this size may serve; `own` is a kernel of the user's, which no command names.
     """
     layout, sizes = _parts(problem)
     bucket, origin = to_bucket(sizes), Origin.of(device)

@@ -229,14 +229,11 @@ def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
 
 
 def times_of(row: Mapping[str, Any], name: str) -> Times | None:
-    """Return the times that a row of any document has by this name; None where it has none.
-
-    Raises
-    ------
-    ValueError
-        If they are damaged.
-    """
-    return _times(typed(_Times | None, row.get(name)))
+    """Return the times that a row of any document has by this name; None where they are damaged."""
+    try:
+        return _times(typed(_Times | None, row.get(name)))
+    except ValueError:
+        return None
 
 
 def _clean(value: Any) -> Any:

@@ -256,7 +256,7 @@ class _Result(Struct):
     invalidity: Status
     measurements: list[_Measured] | None = None
     oclab_reason: str | None = None
-    timestamp: str = ""
+    timestamp: str | None = None
 
 
 class _Metadata(Struct):
@@ -326,7 +326,7 @@ def _t4_evaluation(result: _Result, scale: float) -> Evaluation:
         [time * scale for time in times.runtimes or ()] or measured[:1],
         _number(build, scale),
         _number(times.validation, scale),
-        result.timestamp,
+        result.timestamp or "",
     )
 
 
