@@ -11,12 +11,12 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
-from opencl_lab.core.paths import cache_dir, free_bytes, read_json
+from opencl_lab.core.paths import cache_dir, free_bytes
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
+from opencl_lab.drivers.probed import is_report
 
 __all__ = [
     "danger",
@@ -39,11 +39,10 @@ ADVICE = (
     "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
     "POCL_CACHE_DIR to folders that are yours alone"
 )
-REPORT_FIELDS = {"key", "version", "date", "capabilities", "peaks", "probes"}
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
-_said: set[Path] = set()
+_temporary: dict[Path, Path] = {}
 
 
 # ----------------------------------------------------------------- what is ours
@@ -59,13 +58,7 @@ def _is_library(path: Path) -> bool:
 
 
 def _is_report(path: Path) -> bool:
-    report = read_json(path) if path.suffix == ".json" else None
-    return _is_temporary(path) or (
-        isinstance(report, dict)
-        and {*report} | {"peaks"} == REPORT_FIELDS  # older versions measured no peaks
-        and isinstance(report["capabilities"], dict)
-        and isinstance(report["probes"], list)
-    )
+    return _is_temporary(path) or is_report(path)
 
 
 def _is_of_pocl(path: Path) -> bool:
@@ -230,14 +223,10 @@ def temporary_folder(instead_of: Path, why: str = "") -> Path:
 
     Why it is needed is said on standard error, once.
     """
-    if why and instead_of not in _said:
-        _said.add(instead_of)
-        _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
-    return _temporary_folder(instead_of)
-
-
-@cache
-def _temporary_folder(instead_of: Path) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")).resolve()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    if instead_of not in _temporary:
+        if why:
+            _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
+        made = tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        _temporary[instead_of] = Path(made).resolve()
+    return _temporary[instead_of]
