@@ -171,16 +171,16 @@ def rows_of(size):
 
 def test_a_size_is_read_back_as_it_was(tmp_path):
     first = stored(tmp_path)
-    assert first.take(9, CONFIGS, "sort") is None and not first.goes_on
+    assert first.take(9, CONFIGS) is None and not first.goes_on
     first.keep(9, CONFIGS, rows_of(9))
     first.keep(90, CONFIGS, rows_of(90))
     again = stored(tmp_path)
-    found = again.take(9, CONFIGS, "sort")
+    found = again.take(9, CONFIGS)
     assert again.goes_on and again.date([9, 90]) >= again.date([9]) > "2026"
     assert [item.as_row() for item in found] == [item.as_row() for item in rows_of(9)]
-    assert again.take(9, [{"WG_SIZE": 32}], "sort") is None and again.take(8, CONFIGS, "") is None
+    assert again.take(9, [{"WG_SIZE": 32}]) is None and again.take(8, CONFIGS) is None
     again.keep(9, CONFIGS, rows_of(7))  # later records count
-    assert stored(tmp_path).take(9, CONFIGS, "sort")[0].total_ms.median == 7
+    assert stored(tmp_path).take(9, CONFIGS)[0].total_ms.median == 7
 
 
 @pytest.mark.parametrize("cut", [1, 30, 700])
@@ -190,9 +190,9 @@ def test_damage_costs_the_damaged_sizes_only(tmp_path, cut):
         first.keep(size, CONFIGS, rows_of(size))
     os.truncate(first.path, first.path.stat().st_size - cut)
     again = stored(tmp_path)
-    assert [again.take(size, CONFIGS, "sort") is None for size in (1, 2, 3)] == [False, False, True]
+    assert [again.take(size, CONFIGS) is None for size in (1, 2, 3)] == [False, False, True]
     again.keep(3, CONFIGS, rows_of(3))
-    assert stored(tmp_path).take(3, CONFIGS, "sort") is not None
+    assert stored(tmp_path).take(3, CONFIGS) is not None
 
 
 def test_rows_that_make_no_sense_are_measured_again(tmp_path):
@@ -205,7 +205,7 @@ def test_rows_that_make_no_sense_are_measured_again(tmp_path):
     ):  # fmt: skip
         assert before in text
         first.path.write_text(text.replace(before, after))
-        assert stored(tmp_path).take(1, CONFIGS, "sort") is None
+        assert stored(tmp_path).take(1, CONFIGS) is None
 
 
 def test_sizes_and_numbers_are_needed(capsys, tmp_path):

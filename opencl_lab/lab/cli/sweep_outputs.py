@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+from opencl_lab.core.records import as_json
 from opencl_lab.lab.cli.common import document, settings
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
 from opencl_lab.lab.engine.crossings import Crossover, crossovers
@@ -39,10 +40,9 @@ def bench_document(
     sweep: Sweep, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any
 ) -> dict[str, Any]:
     """Return the JSON document of the sizes that were measured, with the device's peaks."""
-    peaks = stored_peaks(sweep.selection.device)
     return document(
         "bench",
-        peaks=None if peaks is None else peaks.as_dict(),
+        peaks=as_json(stored_peaks(sweep.selection.device)),
         **sweep.about(sizes),
         results=results,
         **more,

@@ -33,7 +33,7 @@ class References:
 def references_of(
     chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
 ) -> References:
-    """Return the references that `wanted` names, as `run_comparison` says."""
+    """Return the references that `wanted` names, as `Request.against` says."""
     there = residents(chosen.calls)  # on the device
     here = () if resident else chosen.references  # on the host
     names = [] if wanted is None else names_of(wanted)

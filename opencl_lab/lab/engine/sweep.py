@@ -174,7 +174,7 @@ class Sweep:
         """Return the rows of the sizes that this sweep has measured before it was stopped."""
         found = {}
         for size, schedule in self.schedules.items():
-            rows = unfinished.take(size, schedule.configs, self.chosen.name)
+            rows = unfinished.take(size, schedule.configs)
             if rows is not None:
                 # Documents have the rates of work and not what it is made of.
                 work = self.problem(size).work
@@ -248,7 +248,7 @@ class Unfinished(Journal):
         """Whether the latest results of the folder are those of this sweep, which was stopped."""
         return bool(self._sizes)
 
-    def take(self, size: int, configs: Sequence[Any], operation: str) -> list[Measurement] | None:
+    def take(self, size: int, configs: Sequence[Any]) -> list[Measurement] | None:
         """Return what was measured of a size, if that was with the same kernel parameters.
 
         Rows of a file that is damaged are measured again.
@@ -257,7 +257,7 @@ class Unfinished(Journal):
         if record is None or record["configs"] != json.loads(json.dumps(configs)):
             return None
         try:
-            return [measurement_of(row, operation) for row in record["results"]]
+            return [measurement_of(row) for row in record["results"]]
         except (ValueError, OverflowError, AttributeError):
             return None
 

@@ -22,7 +22,6 @@ from opencl_lab.lab.tuning.strategies import in_order
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 from opencl_lab.ops.solver import Problem
-from opencl_lab.tuned.renamed import renamed_config
 
 __all__ = ["Adoption", "adopt", "problem_with", "read_recording", "task_of"]
 
@@ -184,9 +183,7 @@ def adopt(
     present = task.algorithm.configure(task.problem, task.device)
     correct = [item for item in recording.evaluations if item.status == "correct"]
     correct.sort(key=lambda item: item.time_ms)
-    name = task.operation.name, task.algorithm_name
-    today = [task.allowed(renamed_config(*name, item.config)) for item in correct]
-    allowed = [config for config in today if config is not None]
+    allowed = [c for item in correct if (c := task.allowed(item.config)) is not None]
     if not allowed:
         raise InvalidProblem(
             f"none of its correct configurations ({len(correct)}) can run as {task.operation.name} "
