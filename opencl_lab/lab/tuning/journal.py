@@ -37,7 +37,7 @@ def evaluations_of(records: Iterable[Mapping[str, Any]]) -> dict[Config, Evaluat
         try:
             evaluation = Evaluation.from_dict(record["evaluation"])
             known[evaluation.config] = evaluation
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError):
             continue
     return known
 
