@@ -19,7 +19,7 @@ from opencl_lab.lab.engine.journal import Journal
 from opencl_lab.lab.measuring.doubt import doubt
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.process import no_reference
+from opencl_lab.lab.tuning.limits import no_reference
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.result import TuningProgress, failures, share_of_space
 from opencl_lab.lab.tuning.sandbox import Sandbox

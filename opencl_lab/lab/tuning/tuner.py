@@ -22,7 +22,7 @@ from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.finals import Finals
 from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
-from opencl_lab.lab.tuning.process import LEAST_BUILD, longest_phase
+from opencl_lab.lab.tuning.limits import LEAST_BUILD, longest_phase
 from opencl_lab.lab.tuning.prune import points_of
 from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
 from opencl_lab.lab.tuning.sandbox import Sandbox
