@@ -14,8 +14,9 @@ from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem, LaunchError
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.tuning.ahead import Ahead, builders_for
-from opencl_lab.lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.limits import (
     BUILD_FACTOR,
     GENEROUS,
