@@ -97,7 +97,7 @@ class Sandbox:
         self._opening = _opening("opencl_lab.lab.tuning.trial:Trial", task)
         self._first: Config | None = None
         if task.operation.reference_is_first:  # the worker runs it before anything is asked
-            self._first = task.algorithm.default_config(task.problem, task.device)
+            self._first = task.built_in
         self._worker: Worker | None = None
         self._builds: list[float] = []
         self.restarts = 0
