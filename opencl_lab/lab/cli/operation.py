@@ -112,10 +112,11 @@ def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
     request = Request(asked.run.algorithm, "none", repeats=1, timed=False)
     point = Point(chosen, data.problem, data.make_inputs, request)
     other = run_point(point, device=asked.selection.device)
+    work = comparison.workload
     return replace(
         comparison,
+        workload=replace(work, expected=chosen.combined(work.expected, other.workload.expected)),
         measurements=[*comparison.measurements, *(x for x in other.measurements if not x.ok)],
-        expected=chosen.combined(comparison.expected, other.expected),
         outputs=other.outputs and chosen.combined(comparison.outputs, other.outputs),
     )
 
