@@ -34,7 +34,7 @@ def check_outputs(asked: OperationRequest, data: Data) -> bool:
     if asked.output is None and asked.plot is None:
         return False
     chosen, arrays = asked.chosen, data.arrays
-    blank = _blank_outputs(chosen, data.problem, asked.selection.device)
+    blank = _blank_outputs(chosen, data.point.problem, asked.selection.device)
     if asked.output is not None:
         result = chosen.present(arrays, blank, **data.options)
         check_array(
@@ -146,7 +146,7 @@ class Outputs:
         return failed
 
     def _csv(self, path: Path) -> None:
-        before = self.data.problem.as_dict() if self.data.stored else self.options
+        before = self.data.point.problem.as_dict() if self.data.stored else self.options
         write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
 
     def _plot(self, path: Path) -> None:
