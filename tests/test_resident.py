@@ -81,7 +81,9 @@ def test_data_of_the_device_are_compared_with_such_data(device, there):
     assert rows["torch@device"].status == "unavailable"
     assert rows["torch@device"].reason == "it is on another planet"
     assert comparison.exit_status == 0
-    np.testing.assert_array_equal(comparison.outputs["sorted"], comparison.expected["sorted"])
+    np.testing.assert_array_equal(
+        comparison.outputs["sorted"], comparison.workload.expected["sorted"]
+    )
 
 
 def test_libraries_get_arrays_as_their_users_have_them(device, there):

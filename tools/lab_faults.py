@@ -169,7 +169,7 @@ LAB_FAULTS = (
     Fault(
         "sweeps: finished sizes of other kernel parameters are taken over",
         "opencl_lab/lab/engine/sweep.py",
-        'record["configs"] != json.loads(json.dumps(configs))', "False",
+        'found.configs != json.loads(json.dumps(configs))', "False",
         "test_sweep_resume*.py",
     ),
     Fault(

@@ -76,7 +76,7 @@ def compare(
     request = Request(
         algorithms=algorithms,
         against=against,
-        config=config,
+        variants={"": config} if config else None,
         repeats=repeats,
         budget=time_limit,
         threads=threads,

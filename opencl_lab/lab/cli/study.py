@@ -18,7 +18,13 @@ from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings, write_files
 from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.cli.results import named_folder, results_folder, write_json, write_text
+from opencl_lab.lab.cli.results import (
+    named_folder,
+    results_folder,
+    write_json,
+    write_results,
+    write_text,
+)
 from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Study
@@ -216,21 +222,23 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
     """Write the files of a study; return an exit status."""
     leading = list(dict.fromkeys(name for before, _ in outcome.rows for name in before))
     full = document("study", device=outcome.device.as_dict(), **content)
-    table, data, text, summary = (folder / name for name in RESULTS)
+    table, data, text, summary = RESULTS
     printed = outcome.printed_table()
     words = outcome.summary() + (
         f"\n{table_text(printed, width=FILE_WIDTH)}" if printed is not None else ""
     )
-    plots = outcome.plots
     gaps = "".join(f"{line}\n" for line in outcome.gaps)
-    failed = write_files(
-        lambda: remove_plots(outcome.study, folder),  # an interrupt must not leave them
-        lambda: write_csv(table, outcome.rows, leading=leading),
-        lambda: write_json(data, full),
-        lambda: write_text(text, gaps + table_text(*outcome.tables(), width=FILE_WIDTH)),
-        lambda: write_text(summary, words),
-        *(partial(draw, folder / name) for name, draw in plots.items()),
+    tables = gaps + table_text(*outcome.tables(), width=FILE_WIDTH)
+    # An interrupt must not leave them.
+    failed = write_files(partial(remove_plots, outcome.study, folder))
+    written = write_results(
+        folder,
+        {
+            table: lambda path: write_csv(path, outcome.rows, leading=leading),
+            data: lambda path: write_json(path, full),
+            text: lambda path: write_text(path, tables),
+            summary: lambda path: write_text(path, words),
+            **outcome.plots,
+        },
     )
-    if not failed:
-        settings().say(f"written to {folder}: {' '.join((*RESULTS, *plots))}")
-    return failed
+    return written or failed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,7 +26,7 @@ from opencl_lab.lab.cli.shapes import UNLIMITED, ShapeOutputs, shape_sweep_of, s
 from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
-from opencl_lab.lab.engine.explore import Exploration, grid
+from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
 from opencl_lab.lab.engine.patience import UNNAMED, Patience
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
@@ -192,26 +191,36 @@ def _bench(
     fresh: bool,
     outputs: type[SweepOutputs],
 ) -> int:
-    """Begin a sweep, or go on with it where it was stopped; return the exit status."""
-    identity = {**sweep.identity, "patience": seconds}
-    unfinished = Unfinished(named_folder(out), identity, fresh)
-    files = (*outputs.results, *outputs.plots)
-    with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
-        return _go_through(sweep, folder, unfinished, sweep.patience(seconds), outputs)
-
-
-def _go_through(
-    sweep: Sweep,
-    folder: Path,
-    unfinished: Unfinished,
-    patience: Patience,
-    outputs: type[SweepOutputs],
-) -> int:
-    """Measure every size, then print and write; return the exit status.
+    """Begin a sweep, or go on with it where it was stopped; return the exit status.
 
     What was measured before an interrupt is printed and written all the same, and taken over by
     the next such sweep.
     """
+    identity = {**sweep.identity, "patience": seconds}
+    unfinished = Unfinished(named_folder(out), identity, fresh)
+    files = (*outputs.results, *outputs.plots)
+    with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
+        run, stopped = _explored(sweep, unfinished, sweep.patience(seconds))
+        if unfinished.trouble:
+            click.echo(f"oclab: {unfinished.trouble}", err=True)
+        failed = 0
+        if run.seen:
+            taken = [size for size in run.seen if size in run.known]
+            failed = outputs(sweep, list(run.seen.items()), folder, taken).print_and_write()
+        if stopped == "interrupted":
+            left = [size for size in sweep.sizes if size not in run.seen]
+            if run.seen and left and not unfinished.trouble:
+                settings().say(f"stopped; the same command goes on with {sweep.label(left[0])}")
+            raise KeyboardInterrupt
+        if not failed:
+            unfinished.remove()
+        return failed or first_failure(run.seen.values())
+
+
+def _explored(
+    sweep: Sweep, unfinished: Unfinished, patience: Patience
+) -> tuple[Exploration[int, list[Measurement]], Stopped]:
+    """Measure every size that is not taken over."""
     known = sweep.taken_over(unfinished)
     _say_taken_over(sweep, known, unfinished)
     with progress_bar(sweep.chosen.name) as progress:
@@ -226,21 +235,7 @@ def _go_through(
             keep=lambda size, rows: unfinished.keep(size, sweep.schedules[size].configs, rows),
             told=patience.add,
         )
-        stopped = run.run(grid(sweep.sizes))
-    if unfinished.trouble:
-        click.echo(f"oclab: {unfinished.trouble}", err=True)
-    failed = 0
-    if run.seen:
-        taken = [size for size in run.seen if size in known]
-        failed = outputs(sweep, list(run.seen.items()), folder, taken).print_and_write()
-    if stopped == "interrupted":
-        left = [size for size in sweep.sizes if size not in run.seen]
-        if run.seen and left and not unfinished.trouble:
-            settings().say(f"stopped; the same command goes on with {sweep.label(left[0])}")
-        raise KeyboardInterrupt
-    if not failed:
-        unfinished.remove()
-    return failed or first_failure(run.seen.values())
+        return run, run.run(grid(sweep.sizes))
 
 
 def _say_taken_over(sweep: Sweep, sizes: Collection[int], unfinished: Unfinished) -> None:

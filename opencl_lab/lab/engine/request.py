@@ -50,10 +50,9 @@ class Request:
         and can run here. By default those that are installed, on data of the host; with
         `resident` all on data of the device. ``NAME@device`` is a reference on data of the
         device only.
-    config : mapping, optional
-        Kernel parameters instead of the default ones.
     variants : mapping of str to mapping, optional
-        More such parameters, by a name for the rows: every algorithm runs once with each.
+        Kernel parameters instead of the default ones, by a name for the rows: every algorithm runs
+        once with each.
     repeats : int, optional
         Timed rows of calls of each implementation. Without it as many as make the spread small,
         see `Rounds`.
@@ -80,7 +79,6 @@ class Request:
 
     algorithms: str | Sequence[str] = "auto"
     against: str | Sequence[str] | None = None
-    config: Mapping[str, Any] | None = None
     variants: Mapping[str, Mapping[str, Any]] | None = None
     repeats: int | None = None
     budget: float | None = None
@@ -93,6 +91,9 @@ class Request:
     skip: Mapping[str, str] = field(default_factory=dict)
 
 
+USUAL = Request()
+
+
 @dataclass(frozen=True)
 class Point:
     """One problem, what makes its inputs, and what is to be run on it."""
@@ -100,7 +101,7 @@ class Point:
     operation: Operation[Any]
     problem: Problem
     make_inputs: Callable[[], Arrays]
-    request: Request = field(default_factory=Request)
+    request: Request = USUAL
 
     def asking(self, **changes: Any) -> Point:
         """Return the same problem with other values in the request."""
@@ -108,7 +109,10 @@ class Point:
 
 
 def point_of(
-    operation: Operation[Any], options: Mapping[str, Any], seed: int, request: Request
+    operation: Operation[Any],
+    options: Mapping[str, Any],
+    seed: int,
+    request: Request = USUAL,
 ) -> Point:
     """Return a problem of generated data; `options` that are not given are as by default."""
     complete = operation.with_defaults(options)
@@ -262,7 +266,7 @@ def _runs(
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for wanted, label, values in runs:
         for name in _algorithms(chosen, problem, device, wanted):
-            found.setdefault((name, label), {**(request.config or {}), **values})
+            found.setdefault((name, label), values)
     return [(name, label, values) for (name, label), values in found.items()]
 
 

@@ -16,7 +16,6 @@ from opencl_lab.lab.engine.row import Measurement, exit_status, over_baseline
 from opencl_lab.lab.measuring.rest import rest
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.solver import Problem
 
 __all__ = ["Comparison", "StepReport", "one_of", "run_point"]
 
@@ -35,16 +34,13 @@ def one_of(progress: StepReport, index: int, parts: int, label: str) -> StepRepo
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of one problem, its data, and the outputs of the first right algorithm.
+    """The measured rows of a workload, and the outputs of the first right algorithm.
 
     `profiles` has lines for people about every launch, by the name of the row.
     """
 
-    problem: Problem
-    device: Device
+    workload: Workload
     measurements: list[Measurement]
-    inputs: Arrays
-    expected: Arrays
     outputs: Arrays
     errors: list[Exception]
     profiles: dict[str, list[str]]
@@ -162,11 +158,8 @@ def _result(
     rows = [item.measurement() for item in implementations]
     ours = [item for item in implementations if item.kind == "opencl"]
     return Comparison(
-        workload.problem,
-        device,
+        workload,
         over_baseline(_with_choice(rows, workload, device), baseline),
-        workload.inputs,
-        workload.expected,
         next((item.outputs() for item in ours if item.status == "correct"), {}),
         [item.error for item in ours if item.error is not None],
         {item.name: item.profile() for item in ours if isinstance(item, OpenCL)},

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from opencl_lab._version import __version__
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.records import typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.engine.journal import Journal
@@ -225,6 +229,15 @@ class ShapeSweep(Sweep):
         return {**super().identity, "shapes": [list(shape) for shape in self.shapes]}
 
 
+class _Measured(Struct):
+    """A record: what was measured of a size, with which kernel parameters, and when."""
+
+    size: int
+    date: str
+    configs: list[dict[str, Any]]
+    results: list[dict[str, Any]]
+
+
 class Unfinished(Journal):
     """The journal of a sweep: a record for each size that was measured.
 
@@ -240,8 +253,11 @@ class Unfinished(Journal):
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], fresh: bool = False):
         super().__init__(folder / FILE, {"sweep": VERSION, **identity}, fresh)
-        whole = (record for record in self.records if _is_whole(record))
-        self._sizes = {record["size"]: record for record in whole}
+        self._sizes: dict[int, _Measured] = {}
+        for record in self.records:
+            with suppress(ValueError):
+                found = typed(_Measured, record)
+                self._sizes[found.size] = found
 
     @property
     def goes_on(self) -> bool:
@@ -253,17 +269,17 @@ class Unfinished(Journal):
 
         Rows of a file that is damaged are measured again.
         """
-        record = self._sizes.get(size)
-        if record is None or record["configs"] != json.loads(json.dumps(configs)):
+        found = self._sizes.get(size)
+        if found is None or found.configs != json.loads(json.dumps(configs)):
             return None
         try:
-            return [measurement_of(row) for row in record["results"]]
-        except (ValueError, OverflowError, AttributeError):
+            return [measurement_of(row) for row in found.results]
+        except (ValueError, OverflowError):
             return None
 
     def date(self, sizes: Iterable[int]) -> str:
         """Return when the last of these sizes was measured."""
-        return max(str(self._sizes[size]["date"]) for size in sizes)
+        return max(self._sizes[size].date for size in sizes)
 
     def keep(self, size: int, configs: Sequence[Any], rows: Sequence[Measurement]) -> None:
         """Append what was measured of a size."""
@@ -275,9 +291,3 @@ class Unfinished(Journal):
                 "results": [row.as_row() for row in rows],
             }
         )
-
-
-def _is_whole(record: Mapping[str, Any]) -> bool:
-    """Return whether a record has what one of a size has."""
-    kinds = {"size": int, "date": str, "configs": list, "results": list}
-    return all(isinstance(record.get(name), kind) for name, kind in kinds.items())
