@@ -1,6 +1,7 @@
 """The tuner with recorded runs, its journal, and whole runs on a device with harmless kernels."""
 
 import math
+import signal
 from dataclasses import replace
 
 import numpy as np
@@ -329,6 +330,20 @@ def test_a_time_line_has_all_phases_and_counts(task):
     result, _ = replay(task, budget=20)
     assert sum(item.evaluated for item in result.timeline) == len(result.evaluations)
     assert sum(result.phases.values()) == pytest.approx(result.seconds, abs=0.5)
+
+
+def test_a_second_interrupt_loses_nothing(task):
+    class Twice(Replay):
+        def evaluate(self, config, best_ms, seconds):
+            if len(self.asked) == 6:
+                raise KeyboardInterrupt
+            return super().evaluate(config, best_ms, seconds)
+
+        def close(self):
+            signal.raise_signal(signal.SIGINT)
+
+    result = tuned_by(Twice(record(task, tile_time)), task, budget=100)
+    assert result.stopped == "interrupted" and len(result.evaluations) == 6
 
 
 def test_an_interrupt_keeps_what_was_found(task):

@@ -6,7 +6,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,7 @@ def run_tuning(
         if item.status != "timeout" or item.build_ms >= options.patience_ms
     }
     answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
-    with closing(answers):
+    with _ended(answers):
         limits = Limits(options.budget, options.time_limit)
         search = Search(task, points, answers, journal, known, limits, progress)
         finals = Finals(search)
@@ -181,6 +181,16 @@ def run_tuning(
         per_minute=search.per_minute(),
         timeline=search.timeline.slices(),
     )
+
+
+@contextmanager
+def _ended(sandbox: Sandbox) -> Iterator[None]:
+    """End a sandbox with what it is used for; a second Ctrl-C does not lose what was found."""
+    try:
+        yield
+    finally:
+        with _undisturbed():
+            sandbox.close()
 
 
 @contextmanager
