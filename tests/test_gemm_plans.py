@@ -9,12 +9,12 @@ from gemm_checks import (
     SMALL,
     assert_product,
     declared_bytes,
+    made_device,
     matrices,
     skip_untaken,
 )
 
 from opencl_lab.core import kernels
-from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
@@ -23,16 +23,6 @@ from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 # ------------------------------------------------------------------ plans, without a device
-
-
-def made_device(kind="gpu", max_work_group=256, local_memory=32 << 10, units=8, **capabilities):
-    return Device(
-        "made", kind, compute_units=units, max_work_items=(max_work_group,) * 3,
-        capabilities=Capabilities(
-            **{"fp64": True, **capabilities},
-            max_work_group=max_work_group, local_memory=local_memory,
-        ),
-    )  # fmt: skip
 
 
 DEVICES = [

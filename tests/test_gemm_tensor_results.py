@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_gemm_elements import CASES, expected, generated
+from gemm_checks import CASES, expected, generated
 from test_gemm_tensor import ALGORITHM, KINDS, WARPS, problem_of
 
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER

@@ -3,7 +3,7 @@
 import numpy as np
 import pyopencl.array as cla
 import pytest
-from select_checks import check, hard_floats, right_topk
+from select_checks import GROUPS, check, hard_floats, right_topk
 
 import opencl_lab as ol
 from opencl_lab.ops.sort.problem import KEY_TYPES
@@ -33,13 +33,16 @@ def drawn(rng, shape, dtype):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", KEY_TYPES)
 def test_keys_of_any_layout(dtype, layout, queue, rng):
+    """In one form or the other of those that select."""
     keys = drawn(rng, (5, 83), dtype)
     given = LAYOUTS[layout](keys)
     given.flags.writeable = False
     axis, k, largest = int(rng.integers(2)), int(rng.integers(6)), bool(rng.integers(2))
     values, places = right_topk(np.moveaxis(keys, axis, -1), k, largest)
     right = [np.moveaxis(part, -1, axis) for part in (values.astype(given.dtype), places)]
-    check(ol.topk(given, k, largest=largest, axis=axis - 2), right)
+    form = {} if layout in ("C", "strided") else {"config": {**GROUPS, "DIGIT_BITS": 8}}
+    how = {"algorithm": "radix-select", **form} if k and layout != "reversed" else {}
+    check(ol.topk(given, k, largest=largest, axis=axis - 2, **how), right)
     once, counts = ol.unique(given, True)
     expected = np.unique(keys, return_counts=True)
     assert np.array_equal(once, expected[0], equal_nan=keys.dtype.kind == "f")

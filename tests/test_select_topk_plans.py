@@ -109,10 +109,6 @@ def test_topk_by_sort(dtype, rows, n, k, rng, queue):
         check(ol.topk(keys, k, queue=queue, **how), expected)
         for _ in range(2):
             check(ol.topk(on_device, k, **how), expected)
-        out = (cl.array.zeros(queue, (rows, k), dtype), cl.array.zeros(queue, (rows, k), np.int64))
-        results = ol.topk(on_device, k, out=out, **how)
-        assert results[0] is out[0] and results[1] is out[1]
-        check(out, expected)
 
 
 def test_topk_sorts_where_that_takes_less_time():
