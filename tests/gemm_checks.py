@@ -133,21 +133,23 @@ def expected(problem, inputs):
     return result
 
 
-def assert_right(result, problem, inputs):
+def assert_right(result, problem, inputs, tolerance=None):
     """Compare with NumPy by the precision of the type."""
     right = expected(problem, inputs)
     assert result.dtype == problem.dtype and result.shape == right.shape
-    bound = TOLERANCES[problem.dtype.itemsize // problem.parts] * abs(right).max(initial=0)
-    assert abs(result - right).max(initial=0) <= bound
+    tolerance = tolerance or TOLERANCES[problem.dtype.itemsize // problem.parts]
+    assert abs(result - right).max(initial=0) <= tolerance * abs(right).max(initial=0)
 
 
-def check(rng, problem, algorithm, config, queue):
-    """Run an algorithm on random arrays, and compare."""
+def check(rng, problem, algorithm, config, queue, tolerance=None):
+    """Run an algorithm on random arrays, and compare; return the result."""
     if problem.dtype.name in ("float64", "complex128") and not queue.device.double_fp_config:
         pytest.skip("no double precision")
     inputs = generated(rng, problem)
     how = {"algorithm": algorithm, "config": config, "queue": queue}
-    assert_right(GEMM_SOLVER.run(problem, inputs, **how).outputs["result"], problem, inputs)
+    result = GEMM_SOLVER.run(problem, inputs, **how).outputs["result"]
+    assert_right(result, problem, inputs, tolerance)
+    return result
 
 
 # ------------------------------------------------------------ devices on paper

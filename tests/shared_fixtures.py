@@ -112,7 +112,7 @@ def built(monkeypatch):
 @pytest.fixture
 def nothing_recorded(monkeypatch):
     """Calls are recorded, and none is at first."""
-    monkeypatch.setenv("OCLAB_REPLAY", "on")
+    monkeypatch.setattr(replay, "ENABLED", True)
     replay.forget()
     yield
     replay.forget()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 import pytest
+from runtime_kernels import together
 from scipy import ndimage
 
 import opencl_lab as ol
@@ -113,25 +113,27 @@ def equal(one, other):
     )
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.fixture
+def queue(device):
+    """The library's own, which tells no times."""
+    return default_queue(device)
+
+
 @pytest.mark.parametrize("name", CALLS)
-def test_further_calls_give_what_the_first_would(name, side, device, rng, runs):
+def test_further_calls_give_what_the_first_would(name, side, rng, runs):
     function, makers, options = CALLS[name]
-    queue = default_queue(device)
 
     def arguments():
         made = [make(rng) for make in makers]
-        if side == "host":
-            return made
         resident = made[:1] if function is ol.conv2d else made
-        return [cl.array.to_device(queue, a) for a in resident] + made[len(resident) :]
+        return [*map(side.put, resident), *made[len(resident) :]]
 
     first, second, third = arguments(), arguments(), arguments()
-    options = {**options, "queue": queue}
+    options = {**options, "queue": side.queue}
     kept = function(*first, **options)
     before = [function(*given, **options) for given in (second, third)]
     replayed = len(runs)
-    assert replayed == 2 if side == "device" or name in KEPT else replayed in (0, 2)
+    assert replayed == 2 if side.name == "device" or name in KEPT else replayed in (0, 2)
     replay.forget()
     assert equal(kept, function(*first, **options))  # no later call has written to it
     for given, result in zip((second, third), before, strict=True):
@@ -139,23 +141,21 @@ def test_further_calls_give_what_the_first_would(name, side, device, rng, runs):
         right = function(*given, **options)
         assert isinstance(result, type(right))
         assert equal(result, right)
-        if side == "device" and not isinstance(right, tuple):
+        if side.name == "device" and not isinstance(right, tuple):
             assert result.queue == right.queue and result.strides == right.strides
             with warnings.catch_warnings():  # of a driver about pyopencl's own kernels
                 warnings.simplefilter("ignore")
                 assert equal(result + result, right + right)  # it is an array like any other
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_values_of_weights_belong_to_the_kind(side, device, rng, runs):
-    queue = default_queue(device)
+def test_values_of_weights_belong_to_the_kind(side, rng, runs):
     image = rng.standard_normal((30, 30), dtype=np.float32)
-    given = cl.array.to_device(queue, image) if side == "device" else image
+    given = side.put(image)
     for weights in (BOX, WAVE, BOX * 2, BOX.tolist(), (np.ones(3), np.arange(3.0)), BOX):
-        result = ol.conv2d(given, weights, queue=queue)
+        result = ol.conv2d(given, weights, queue=side.queue)
         whole = np.multiply.outer(*weights) if isinstance(weights, tuple) else weights
         right = ndimage.correlate(image, np.array(whole, np.float64), mode="constant")
-        np.testing.assert_allclose(result.get() if side == "device" else result, right, atol=1e-5)
+        np.testing.assert_allclose(side.get(result), right, atol=1e-5)
     assert len(runs) == 1
     small, large = np.full((3, 3), 2), np.full((3, 3), 2**31)
     pixels = rng.integers(0, 200, (9, 9), np.uint8)
@@ -194,11 +194,8 @@ def test_options_belong_to_the_kind(rng, runs):
     assert not runs
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_arrays_that_share_memory_are_another_kind(side, device, rng):
-    queue = default_queue(device)
-    put = (lambda a: cl.array.to_device(queue, a)) if side == "device" else np.copy
-    get = (lambda a: a.get()) if side == "device" else np.copy
+def test_arrays_that_share_memory_are_another_kind(side, rng):
+    put, get = side.put, side.get
     one, two = (rng.standard_normal((20, 20), dtype=np.float32) for _ in range(2))
     a, b = put(one), put(two)
     for _ in range(2):
@@ -228,21 +225,13 @@ def test_options_may_be_arrays(rng, runs):
         np.testing.assert_allclose(ol.fft.fftn(c, axes=axes), np.fft.fftn(c, axes=axes), atol=1e-5)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_orders_of_memory(side, device, rng):
-    queue = default_queue(device)
+def test_orders_of_memory(side, rng):
     for _ in range(3):
         one, two = (rng.standard_normal((7, 7), dtype=np.float32) for _ in range(2))
-        a = np.asfortranarray(one)
-        if side == "device":
-            a, two_given = cl.array.to_device(queue, a), cl.array.to_device(queue, two)
-        else:
-            two_given = two
-        for left, right in ((a, two_given), (a.T, two_given), (two_given, a)):
-            result = ol.gemm(left, right)
-            left, right = (x.get() if side == "device" else x for x in (left, right))
-            found = result.get() if side == "device" else result
-            np.testing.assert_allclose(found, left @ right, atol=1e-4)
+        a, b = side.put(np.asfortranarray(one)), side.put(two)
+        for left, right in ((a, b), (a.T, b), (b, a)):
+            product = side.get(left) @ side.get(right)
+            np.testing.assert_allclose(side.get(ol.gemm(left, right)), product, atol=1e-4)
 
 
 def test_what_is_kept_is_the_library_s_own(rng):
@@ -291,13 +280,8 @@ def test_outputs_that_numpy_fills_are_filled_every_time(rng):
         np.testing.assert_allclose(out, x @ x, atol=1e-4)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_pairs_of_outs_are_filled_every_time(side, device, rng, runs):
-    queue = default_queue(device)
-
-    def put(array):
-        return cl.array.to_device(queue, array) if side == "device" else array
-
+def test_pairs_of_outs_are_filled_every_time(side, rng, runs):
+    put = side.put
     out = put(np.zeros(50, np.int32)), put(np.zeros(50, np.float32))
     for _ in range(3):
         keys, values = integers(50)(rng), floats(50)(rng)
@@ -305,12 +289,11 @@ def test_pairs_of_outs_are_filled_every_time(side, device, rng, runs):
         assert result[0] is out[0] and result[1] is out[1]
         order = np.argsort(keys, kind="stable")
         for got, right in zip(out, (keys[order], values[order]), strict=True):
-            np.testing.assert_array_equal(got.get() if side == "device" else got, right)
+            np.testing.assert_array_equal(side.get(got), right)
     assert len(runs) == 2
 
 
-def test_views_and_offsets_of_device_arrays(device, rng):
-    queue = default_queue(device)
+def test_views_and_offsets_of_device_arrays(queue, rng):
     for shift in (0, 8, 0, 8):
         whole = rng.integers(0, 99, (40, 50), np.int32)
         given = cl.array.to_device(queue, whole)[shift:30, ::2]
@@ -332,8 +315,7 @@ def test_a_change_of_the_tuning_is_seen(device, rng, runs, monkeypatch):
     assert len(runs) == 2
 
 
-def test_the_allocator_of_the_caller_makes_results(device, rng, runs):
-    queue = default_queue(device)
+def test_the_allocator_of_the_caller_makes_results(queue, rng, runs):
     asked = []
 
     def allocator(nbytes):
@@ -347,9 +329,8 @@ def test_the_allocator_of_the_caller_makes_results(device, rng, runs):
     assert len(runs) == 2
 
 
-def test_another_queue_is_another_kind(device, rng, runs):
-    queues = [default_queue(device)]
-    queues.append(cl.CommandQueue(queues[0].context))
+def test_another_queue_is_another_kind(queue, rng, runs):
+    queues = [queue, cl.CommandQueue(queue.context)]
     x = rng.integers(0, 99, 300, np.int32)
     for queue in (*queues, *queues):
         result = ol.sort(cl.array.to_device(queue, x))
@@ -369,17 +350,9 @@ def test_what_is_kept_is_bounded(rng, monkeypatch):
 
 
 def test_threads_do_not_mix_their_calls(rng):
-    data = [rng.integers(0, 99, n, np.int32) for n in (50, 60, 70, 50, 60, 70)]
-    wrong = []
+    def work(n):
+        keys = rng.integers(0, 99, n, np.int32)
+        right = np.sort(keys)
+        return lambda: [np.testing.assert_array_equal(ol.sort(keys), right) for _ in range(20)]
 
-    def work(x):
-        for _ in range(20):
-            if not np.array_equal(ol.sort(x), np.sort(x)):
-                wrong.append(x)
-
-    threads = [threading.Thread(target=work, args=(x,)) for x in data]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*map(work, (50, 60, 70, 50, 60, 70)))

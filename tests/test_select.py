@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from radix_checks import GPU
-from runtime_kernels import block_of
+from runtime_kernels import block_of, together
 from select_checks import GROUPS, N, check, hard_floats, right_topk
 
 import opencl_lab as ol
@@ -341,20 +341,9 @@ def test_searchsorted_with_wide_places(rng, queue, monkeypatch):
 
 
 def test_threads_select_at_once(rng, queue):
-    data = [rng.integers(0, 10**6, n, np.int32) for n in (N, N, 300)]
-    wrong = []
-
     def work(keys):
         for _ in range(10):
-            try:
-                check(ol.topk(keys, 20, queue=queue), right_topk(keys, 20))
-                np.testing.assert_array_equal(ol.unique(keys, queue=queue), np.unique(keys))
-            except AssertionError as error:
-                wrong.append(error)
+            check(ol.topk(keys, 20, queue=queue), right_topk(keys, 20))
+            np.testing.assert_array_equal(ol.unique(keys, queue=queue), np.unique(keys))
 
-    threads = [threading.Thread(target=work, args=(keys,)) for keys in data]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*(partial(work, rng.integers(0, 10**6, n, np.int32)) for n in (N, N, 300)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from radix_checks import SKEWS, skewed
 from select_checks import GROUPS, N, check, right_topk, run_select
 
@@ -36,13 +34,6 @@ def test_topk_of_skewed_keys(form, rng, queue):
             check(results, right_topk(keys, k))
     again = ol.topk(keys, N // 2, config=FORMS[form], queue=queue)
     check(again, results)
-
-
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=200), st.data())
-def test_topk_of_any_few(queue, keys, data):
-    keys = np.array(keys, np.int32)
-    k = data.draw(st.integers(0, keys.size))
-    check(ol.topk(keys, k, queue=queue), right_topk(keys, k))
 
 
 def test_topk_axes_views_and_outs(side, rng):
