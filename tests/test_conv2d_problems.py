@@ -207,23 +207,9 @@ def test_the_comparison_judges_each_value_by_what_is_under_the_filter():
         assert tolerance.compare(problem, inputs, exact, exact * (1 + np.float32(3e-7))).ok
 
 
-def test_the_comparison_sees_what_is_wrong(rng):
-    problem = CONV2D.problem(size=20)
+def test_bytes_may_be_off_by_one():
+    problem = CONV2D.problem(size=20, dtype="uint8")
     inputs = CONV2D.generate(problem, 1)
-    expected = CONV2D.expected(problem, inputs)
-
-    def ok(changed):
-        return CONV2D.compare(problem, inputs, expected, {"result": changed}).ok
-
-    exact = expected["result"]
-    assert ok(exact) and ok(exact * (1 + np.float32(1e-7)))
-    assert not ok(exact + np.float32(1e-4)) and not ok(exact[:, 1:])
-    for bad in (np.nan, np.inf):
-        changed = exact.copy()
-        changed[0, 3, 4] = bad
-        assert not ok(changed)
-    whole = CONV2D.problem(size=20, dtype="uint8")
-    inputs = CONV2D.generate(whole, 1)
-    right_bytes = CONV2D.expected(whole, inputs)["result"]
-    assert tolerance.compare(whole, inputs, right_bytes, right_bytes + np.uint8(1)).ok
-    assert not tolerance.compare(whole, inputs, right_bytes, right_bytes + np.uint8(3)).ok
+    right_bytes = CONV2D.expected(problem, inputs)["result"]
+    assert tolerance.compare(problem, inputs, right_bytes, right_bytes + np.uint8(1)).ok
+    assert not tolerance.compare(problem, inputs, right_bytes, right_bytes + np.uint8(3)).ok

@@ -30,8 +30,7 @@ def test_error_stays_small_at_every_length(n, algorithm, dtype, rng, queue):
     assert relative(dft(x, algorithm=algorithm, queue=queue), right) <= BOUND[dtype]
 
 
-@pytest.mark.parametrize("dtype", BOUND)
-def test_a_long_transform_of_few_waves(dtype, queue):
+def test_a_long_transform_of_few_waves(queue, dtype="complex64"):
     """At n = 65536 every power j * k is used, and each wave must end in its own bin."""
     n, waves = 65_536, {1: 2.0, 4097: -1j, 65_535: 0.5}
     powers = np.arange(n)

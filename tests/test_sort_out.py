@@ -27,17 +27,10 @@ def test_out_of_the_flattened_array(rng, queue):
     np.testing.assert_array_equal(out, np.sort(keys, axis=None))
 
 
-@pytest.mark.parametrize(
-    "out",
-    [np.zeros(999, np.int32), np.zeros((1, 1_000), np.int32), np.zeros(1_000, np.int64)],
-    ids=["length", "dimensions", "dtype"],
-)
-def test_wrong_out(out, queue):
+def test_out_of_another_type(queue):
     keys = np.arange(1_000, dtype=np.int32)[::-1]
-    before = out.copy()
     with pytest.raises(ol.InvalidProblem, match=r"out must have shape \(1000,\) and dtype int32"):
-        ol.sort(keys, out=out, queue=queue)
-    np.testing.assert_array_equal(out, before)
+        ol.sort(keys, out=np.zeros(1_000, np.int64), queue=queue)
     with pytest.raises(ol.InvalidProblem, match="and dtype int64"):
         ol.argsort(keys, out=np.zeros(1_000, np.int32), queue=queue)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -67,28 +66,6 @@ def test_built_in_configurations_fit(dtype, options, n):
         assert plan.launches[0].params.get("WIDE", False) == (n >= radix_gpu.WIDE)
     for units in (1, 2, 64):
         assert len(plan_of("merge-path", problem, replace(CPU, compute_units=units)).launches) == 1
-
-
-@pytest.mark.parametrize("options", [{}, {"indices": True}, {"value_bytes": 4}])
-@pytest.mark.parametrize("tiles", range(1, 10))
-def test_the_last_pass_ends_in_the_output(tiles, options):
-    """Without a copy: launches hand on to each other, and the last one writes what is wanted."""
-    problem = SortProblem(tiles * 160, INT32, **options)
-    plan = plan_of("merge-path", problem, GPU, WG_SIZE=32, ITEM_KEYS=5)
-    launches = plan.launches
-    assert len(launches) == 1 + (tiles - 1).bit_length()
-    assert launches[0].arguments["source"] == "keys"
-    for one, following in pairwise(launches):
-        assert one.arguments["target"] == following.arguments["source"]
-        if "target_values" in one.arguments:
-            assert one.arguments["target_values"] == following.arguments["source_values"]
-    last = launches[-1].arguments
-    assert last.get("target", "sorted") == "sorted"
-    assert last.get("target_values", "sorted_values") == "sorted_values"
-    for launch in launches:
-        assert launch.arguments["source"] != launch.arguments.get("target")
-        if problem.indices and launch is not launches[-1]:
-            assert launch.arguments["target_values"] != "sorted_values"
 
 
 def test_networks_sort_what_they_can():
