@@ -99,6 +99,12 @@ CASES = [
 TOLERANCES = {2: 2e-3, 4: 2e-6, 8: 1e-14}
 
 
+def options_of(dtype, case):
+    """Return the options of a case for elements of a type."""
+    real = {"activation": "", "alpha": 0.5 - 1.5j} if dtype.startswith("complex") else {}
+    return {**CASES[case], **real, "dtype": np.dtype(dtype)}
+
+
 def generated(rng, problem):
     """Return random arrays for the inputs of a problem."""
     shapes = {"a": problem.shape_a, "b": problem.shape_b}

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from dft_checks import BOUND, random_signal, relative
+from fft_checks import BOUND, random_signal, relative
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem

@@ -10,7 +10,7 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from command_line import oclab
-from dft_checks import BOUND, random_signal, relative, write_tone
+from fft_checks import BOUND, random_signal, relative, write_tone
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig

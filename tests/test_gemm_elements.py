@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from gemm_checks import CASES, SMALL, check, generated, skip_untaken
+from gemm_checks import CASES, SMALL, check, generated, options_of, skip_untaken
 
 import opencl_lab as ol
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, INTEGER_TYPES, GemmProblem
@@ -28,10 +28,7 @@ def dealt():
 
 @pytest.mark.parametrize(("algorithm", "dtype", "case"), dealt())
 def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
-    options = dict(CASES[case])
-    if dtype.startswith("complex"):
-        options |= {"activation": "", "alpha": 0.5 - 1.5j}
-    problem = GemmProblem(7, 9, 11, np.dtype(dtype), **options)
+    problem = GemmProblem(7, 9, 11, **options_of(dtype, case))
     check(rng, problem, algorithm, SMALL[algorithm], queue)
 
 

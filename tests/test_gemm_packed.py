@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import CASES, PACKED_FORMS, SMALL, check, made_device, skip_untaken
+from gemm_checks import CASES, PACKED_FORMS, SMALL, check, made_device, options_of, skip_untaken
 
 from opencl_lab.core.device import Capabilities
 from opencl_lab.core.plan import check_plan
@@ -68,11 +68,8 @@ def test_every_edge(form, trans, rng, queue):
 )
 def test_elements_stacks_and_epilogues(dtype, case, rng, queue):
     """Each type in two cases and forms, of which the matrix of all tests has more."""
-    options = dict(CASES[case])
-    if dtype.startswith("complex"):
-        options |= {"activation": "", "alpha": 0.5 - 1.5j}
     form = list(FORMS)[case + 1 if dtype in ("float32", "complex128") else case]
-    problem = GemmProblem(13, 19, 11, np.dtype(dtype), **options)
+    problem = GemmProblem(13, 19, 11, **options_of(dtype, case))
     check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
 
 
