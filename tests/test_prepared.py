@@ -6,20 +6,12 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from public_calls import complexes, floats
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
-
-
-def floats(*shape):
-    return lambda rng: rng.standard_normal(shape, dtype=np.float32)
-
-
-def complexes(*shape):
-    return lambda rng: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype("c8")
-
 
 CASES = {
     "sort": ([lambda rng: rng.integers(-99, 99, (4, 50), np.int32)], {"axis": 0}),
