@@ -198,16 +198,16 @@ def test_wide_counts(form, rng, queue, monkeypatch):
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
 
 
-@pytest.mark.parametrize(("form", "launches"), [("cpu", 5), ("merge long", 8)])
-def test_a_launch_a_phase(form, launches, rng, queue):
+@pytest.mark.parametrize(("form", "n", "launches"), [("cpu", N, 5), ("merge long", MERGED, 8)])
+def test_a_launch_a_phase(form, n, launches, rng, queue):
     """What runs where items do not see what others have written."""
     need(form, queue)
     device = session_of(queue).device
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
-    plan = planned(form, SortProblem(MERGED, INT32), queue, apart)
+    plan = planned(form, SortProblem(n, INT32), queue, apart)
     assert len(plan.launches) >= launches
     for name in ("uniform", "one-bucket", "sorted", "uniform"):  # counters must be zero again
-        keys = skewed(name, rng, MERGED).reshape(1, -1)
+        keys = skewed(name, rng, n).reshape(1, -1)
         np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"apart {form}"), np.sort(keys))
 
 
