@@ -40,6 +40,7 @@ FORMS = {
 }
 JOINED = made_device("gpu", 1024, 48 << 10, 132, visible_writes=True, inline_ptx=True)
 WHOLE = {("complex64", "alone"), ("float32", "group")}
+MORE = {*WHOLE, ("float64", "alone")}
 SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
 
 
@@ -49,7 +50,7 @@ SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
         (dtype, form)
         for i, dtype in enumerate(ELEMENT_TYPES)
         for j, form in enumerate(FORMS)
-        if (i + j) % 2 or (dtype, form) in WHOLE
+        if (i + j) % 2 or (dtype, form) in MORE
     ],
 )
 def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch):
