@@ -41,13 +41,14 @@ FILTER_SHAPES = [(1, 1), (3, 3), (4, 4), (2, 5), (7, 1), (11, 13)]
           enumerate(BOUNDARIES)),
         ("tiled", "wrap", FILTER_SHAPES, False),
         ("tiled", "mirror", FILTER_SHAPES, True),
-        *(("register", boundary, [(3, 3)], False) for boundary in BOUNDARIES),
+        ("register", "mirror", [(3, 3)], False),
         ("register", "constant", [(4, 6)], True),
         ("register", "reflect", [(2, 9)], True),
         ("register", "wrap", [(7, 1)], False),
     ],
 )  # fmt: skip
 def test_same_is_that_of_ndimage(algorithm, boundary, filter_shapes, flip, rng, queue):
+    """The matrix of all tests has each boundary for each algorithm."""
     options = {"boundary": boundary, "cval": -1.5, "flip": bool(flip)}
     more = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
     for shape, filter_shape in itertools.product(SHAPES, filter_shapes):
