@@ -17,7 +17,6 @@ from opencl_lab.core.plan import check_plan
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.solver import TOPK_SOLVER
-from opencl_lab.ops.sort.problem import KEY_TYPES
 from opencl_lab.runtime.session import session_of
 
 FORMS = {"alone": {}, "groups": {**GROUPS, "DIGIT_BITS": 8}}
@@ -53,7 +52,7 @@ def drawn(rng, shape, dtype):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("dtype", KEY_TYPES)
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64"])
 def test_keys_of_any_layout(dtype, layout, queue, rng):
     """Some by selection, in either form: so few keys are sorted else."""
     keys = drawn(rng, (5, 83), dtype)
@@ -63,7 +62,7 @@ def test_keys_of_any_layout(dtype, layout, queue, rng):
     values, places = right_topk(np.moveaxis(keys, axis, -1), k, largest)
     right = [np.moveaxis(part, -1, axis) for part in (values.astype(given.dtype), places)]
     how = {}
-    if layout in ("C", "strided") and dtype in ("uint8", "int64", "float16", "float32"):
+    if layout in ("C", "strided") and dtype in ("uint8", "uint64", "float16"):
         how = {"algorithm": "radix-select", "config": FORMS["groups" if layout == "C" else "alone"]}
     check(ol.topk(given, k, largest=largest, axis=axis - 2, **how), right)
     once, counts = ol.unique(given, True)

@@ -228,7 +228,6 @@ def numbers(keys):
         ("cpu", "int32", (5, 16), False),
         ("cpu", "float32", (20, 32), True),
         ("onesweep", "uint64", (31, 33), False),
-        ("scan", "float32", (20, 32), True),
     ],
 )
 def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
