@@ -22,7 +22,6 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest, recent_digest
-from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import Execution, execute
@@ -36,9 +35,7 @@ __all__ = [
     "Homes",
     "Problem",
     "Solver",
-    "axis_of",
     "real_number",
-    "refuse_axis",
 ]
 
 AUTO = "auto"
@@ -61,35 +58,6 @@ def real_number(value: Any, name: str) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
-
-
-def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
-    """Return the axis that the option `axis` names, the last by default, counted from the front.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is no such axis.
-    """
-    axis = options.get("axis")
-    if axis is None:
-        return dimensions - 1
-    if not -dimensions <= axis < dimensions:
-        where = counted(dimensions, "dimension")
-        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
-    return int(axis) % dimensions
-
-
-def refuse_axis(options: Mapping[str, Any]) -> None:
-    """Refuse the option `axis` where there is no array that has any.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is given.
-    """
-    if options.get("axis") is not None:
-        raise InvalidProblem("axis is for input files: generated data are rows; leave it out")
 
 
 @dataclass(frozen=True)
