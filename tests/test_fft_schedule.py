@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -38,9 +39,18 @@ def test_gaps_spread_what_a_row_writes_over_the_banks(radix, transforms):
     assert gap_of(2, 1, "rows", "rows", "split") == 0
 
 
-def step_of(passes, **of):
+def step_of(passes, load="columns", store="columns", **of):
     vectors = Vectors.over_batch(32, 8, 4)
-    return VectorStep(Schedule.of((2,) * passes), vectors, 4, "columns", "columns", **of)
+    return VectorStep(Schedule.of((2,) * passes), vectors, 4, load, store, **of)
+
+
+def test_passes_hand_arrays_on():
+    for passes, load, store in product((1, 2, 3, 4), ("columns", "rows"), ("columns", "rows")):
+        step = step_of(passes, load, store)
+        assert step.passes[0].reads == (0 if load == "rows" else None)
+        assert (step.passes[-1].writes is None) == (store == "columns")
+        for one, other in pairwise(step.passes):
+            assert one.writes == other.reads is not None and one.reads != one.writes
 
 
 def test_the_last_passes_fetch_what_comes_next():
