@@ -43,6 +43,9 @@ PROBLEMS = [
         (100, 100, 100),
         (4096, 4096, 4096),
         (9, 5000, 3),
+        (2048, 8, 4096),
+        (1, 1, 1 << 22),
+        (16, 77, 1 << 16),
     )
     for dtype in ("float32", "float64")
     for trans in (False, True)
@@ -58,7 +61,9 @@ def test_default_plans_fit_any_device(algorithm, made):
             barred = algorithm.name in {"packed", "tensor", *([] if few else ["gemv"])}
             assert made.max_work_items[0] < 64 or barred
             continue
-        plan = algorithm.plan(problem, algorithm.configure(problem, made), made)
+        config = algorithm.configure(problem, made)
+        assert algorithm.search_space(problem, made).violation(config) is None
+        plan = algorithm.plan(problem, config, made)
         check_plan(plan, made)
         # Parts of k are added in a second launch; packing takes launches of its own.
         most = {"gemv": 2, "blocked": 2, "packed": 4, "tensor": 4}.get(algorithm.name, 1)
