@@ -58,7 +58,7 @@ def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch
     # All layouts once by items alone and once by groups. What else there is differs by little: a
     # type and a form have one of these layouts.
     whole = (dtype, form) in WHOLE
-    turn = (ELEMENT_TYPES.index(dtype) + list(FORMS).index(form)) // 2 % len(CASES)
+    turn = (ELEMENT_TYPES.index(dtype) + 2 * list(FORMS).index(form)) % len(CASES)
     for case in range(len(CASES)) if whole else (turn,):
         for shape in SHAPES if whole else SHAPES[:3]:
             problem = GemmProblem(*shape, **options_of(dtype, case))
