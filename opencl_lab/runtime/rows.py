@@ -27,21 +27,12 @@ __all__ = ["Rows"]
 
 @dataclass(frozen=True)
 class Rows:
-    """An array seen as contiguous rows along one axis, and the way back.
+    """An array seen as contiguous rows along one axis, and the way back."""
 
-    Parameters
-    ----------
-    data : array, shape (rows, n)
-        C-contiguous; shares memory with the original where its layout allows.
-    shape : tuple of int
-        Shape of the original.
-    axis : int
-        The axis that became the last, counted from the front.
-    """
-
+    # Of shape (rows, n), C-contiguous; shares memory with the original where its layout allows.
     data: AnyArray
-    shape: tuple[int, ...]
-    axis: int
+    shape: tuple[int, ...]  # shape of the original
+    axis: int  # the axis that became the last, counted from the front
 
     @classmethod
     def of(

@@ -109,25 +109,15 @@ class FftConvolution(Convolution):
 
 @dataclass(frozen=True)
 class _Filtering:
-    """The launches of a plan, and the memory between them.
-
-    Parameters
-    ----------
-    builder : PlanBuilder
-    kernels : BlockKernels
-    at_once : int
-        Pairs of blocks that are transformed together.
-    pairs, spectrum : tuple of str
-        Memory of blocks and of the filter, and as much again for transforms on their way.
-    marks, pixel_peak, spectrum_peak : str
-        What the recheck of doubtful pixels needs.
-    """
+    """The launches of a plan, and the memory between them."""
 
     builder: PlanBuilder
     kernels: BlockKernels
-    at_once: int
+    at_once: int  # pairs of blocks that are transformed together
+    # Memory of blocks and of the filter, and as much again for transforms on their way.
     pairs: tuple[str, str]
     spectrum: tuple[str, str]
+    # What the recheck of doubtful pixels needs.
     marks: str
     pixel_peak: str
     spectrum_peak: str

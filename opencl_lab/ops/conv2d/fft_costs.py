@@ -17,20 +17,12 @@ AROUND = 24.0
 
 @dataclass(frozen=True)
 class Cost:
-    """What a kind of device takes, in operations of a direct convolution of the same duration.
+    """What a kind of device takes, in operations of a direct convolution of the same duration."""
 
-    Parameters
-    ----------
-    operation : float
-        For an operation of a transform, which waits for memory more than it computes.
-    launch : float
-        For a launch.
-    memory : int
-        Bytes of the blocks that should be on the way at a time: for CPUs, what a cache holds.
-    """
-
+    # For an operation of a transform, which waits for memory more than it computes.
     operation: float
-    launch: float
+    launch: float  # for a launch
+    # Bytes of the blocks that should be on the way at a time: for CPUs, what a cache holds.
     memory: int
 
 

@@ -36,22 +36,11 @@ INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
 
 @dataclass(frozen=True)
 class CosineKind:
-    """Which cosine or sine transform it is, in the words of `scipy.fft`.
+    """Which cosine or sine transform it is, in the words of `scipy.fft`."""
 
-    Parameters
-    ----------
-    type : int
-        1, 2, 3 or 4.
-    norm : str, optional
-        ``backward``, ``ortho`` or ``forward``.
-    orthogonalize : bool, optional
-        Default: whether the norm is ``ortho``.
-    sine, inverse : bool
-    """
-
-    type: int
-    norm: str | None
-    orthogonalize: bool | None
+    type: int  # 1, 2, 3 or 4
+    norm: str | None  # ``backward``, ``ortho`` or ``forward``
+    orthogonalize: bool | None  # default: whether the norm is ``ortho``
     sine: bool
     inverse: bool
 
@@ -86,30 +75,16 @@ class CosineKind:
 
 @dataclass(frozen=True)
 class _Cosine:
-    """Cosine or sine transforms of rows.
+    """Cosine or sine transforms of rows."""
 
-    Parameters
-    ----------
-    type : int
-        1, 2, 3 or 4.
-    sine : bool
-    n, rows : int
-        Numbers of a row, and how many rows; not 0.
-    dtype : numpy.dtype
-        Complex type whose parts have the type of the numbers.
-    factor : float
-        Of the results.
-    ortho : bool
-        Whether the ends are weighed so that the matrix is orthogonal but for a factor.
-    """
-
-    type: int
+    type: int  # 1, 2, 3 or 4
     sine: bool
+    # Numbers of a row, and how many rows; not 0.
     n: int
     rows: int
-    dtype: np.dtype[Any]
-    factor: float
-    ortho: bool
+    dtype: np.dtype[Any]  # complex type whose parts have the type of the numbers
+    factor: float  # of the results
+    ortho: bool  # whether the ends are weighed so that the matrix is orthogonal but for a factor
 
     @property
     def padded(self) -> bool:

@@ -80,40 +80,26 @@ def scale_of(n: int, norm: str | None, inverse: bool) -> float:
 
 @dataclass(frozen=True)
 class DftProblem(Problem):
-    """Transforms of length `n` along the middle axis of an array of batch x n x inner.
-
-    Parameters
-    ----------
-    n : int
-        Samples of a transform.
-    dtype : numpy.dtype
-        complex64 or complex128, in the machine's byte order: the type of the
-        spectrum. Real signals have its parts' type.
-    batch, inner : int
-        How many transforms there are before and after the transformed axis.
-    inverse : bool
-        The sign of the exponent is positive: always that of a ``c2r``, never of an ``r2c``,
-        whatever is given.
-    scale : float
-        Factor of the result.
-    kind : str
-        ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or
-        ``c2r``, these to a real signal. The last two need ``inner`` 1.
-    half : bool
-        Whether a real signal is stored in float16; its spectrum is complex64.
-    """
+    """Transforms of length `n` along the middle axis of an array of batch x n x inner."""
 
     sizes = ("n", "batch", "inner")
     layout = ("dtype", "kind", "largest_prime")
 
-    n: int
+    n: int  # samples of a transform
+    # complex64 or complex128, in the machine's byte order: the type of the spectrum. Real signals
+    # have its parts' type.
     dtype: np.dtype[Any] = COMPLEX64
+    # How many transforms there are before and after the transformed axis.
     batch: int = 1
     inner: int = 1
+    # The sign of the exponent is positive: always that of a ``c2r``, never of an ``r2c``, whatever
+    # is given.
     inverse: bool = False
-    scale: float = 1.0
+    scale: float = 1.0  # factor of the result
+    # ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or ``c2r``, these to a real
+    # signal. The last two need ``inner`` 1.
     kind: str = "c2c"
-    half: bool = False
+    half: bool = False  # whether a real signal is stored in float16; its spectrum is complex64
 
     def __post_init__(self) -> None:
         self._check_sizes()

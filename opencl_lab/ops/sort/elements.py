@@ -16,36 +16,18 @@ __all__ = ["ElementTypes", "Elements"]
 
 @dataclass(frozen=True)
 class ElementTypes:
-    """What templates are told of elements: see ``clkernels/sort/keys.mako``.
+    """What templates are told of elements: see ``clkernels/sort/keys.mako``."""
 
-    Parameters
-    ----------
-    key : str
-        OpenCL C type of a key.
-    descending : bool
-    value : str, optional
-        OpenCL C type of a value on the way.
-    bits : tuple of two ints, optional
-        Which bits of a key's code count.
-    indices : bool
-        Whether values are positions in the row.
-    """
-
-    key: str
+    key: str  # OpenCL C type of a key
     descending: bool
-    value: str | None
-    bits: tuple[int, int] | None
-    indices: bool
+    value: str | None  # OpenCL C type of a value on the way
+    bits: tuple[int, int] | None  # which bits of a key's code count
+    indices: bool  # whether values are positions in the row
 
 
 @dataclass(frozen=True)
 class Elements:
-    """Keys and values of a problem: their types in OpenCL C, and the buffers that hold them.
-
-    Parameters
-    ----------
-    problem : SortProblem
-    """
+    """Keys and values of a problem: their types in OpenCL C, and the buffers that hold them."""
 
     problem: SortProblem
 

@@ -65,23 +65,12 @@ class InMemory:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a part is made of: stretches of keys one after the other, and then keys of one value.
-
-    Parameters
-    ----------
-    keys : Keys
-    begins : sequence of int
-        The byte of `keys` at which each stretch begins.
-    ends : sequence of int
-        The byte of the part at which it ends.
-    filler : numpy.ndarray of uint8
-        The bytes of one more key, which stands for all that follow.
-    """
+    """What a part is made of: stretches of keys one after the other, and then keys of one value."""
 
     keys: Keys
-    begins: Sequence[int]
-    ends: Sequence[int]
-    filler: Bytes
+    begins: Sequence[int]  # the byte of `keys` at which each stretch begins
+    ends: Sequence[int]  # the byte of the part at which it ends
+    filler: Bytes  # the bytes of one more key, which stands for all that follow
 
     @property
     def nbytes(self) -> int:

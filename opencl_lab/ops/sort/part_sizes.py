@@ -32,19 +32,10 @@ ROOM, ROOM_ASIDE = 8, 16 << 20
 
 @dataclass(frozen=True)
 class Parts:
-    """How a problem is parted.
-
-    Parameters
-    ----------
-    whole : SortProblem
-    part : SortProblem
-        What the device sorts each time: rows of the whole, or a piece of one.
-    algorithm : Algorithm
-    config : Config
-    """
+    """How a problem is parted."""
 
     whole: SortProblem
-    part: SortProblem
+    part: SortProblem  # what the device sorts each time: rows of the whole, or a piece of one
     algorithm: Algorithm[SortProblem]
     config: Config
 

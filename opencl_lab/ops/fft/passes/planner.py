@@ -21,16 +21,9 @@ length."""
 
 @dataclass(frozen=True)
 class Planner(ABC):
-    """Adds the launches of transforms to a plan, by one of the two forms.
+    """Adds the launches of transforms to a plan, by one of the two forms."""
 
-    Parameters
-    ----------
-    config : Config
-        The tuning parameters of `opencl_lab.ops.fft.passes.forms`.
-    device : Device
-    """
-
-    config: Config
+    config: Config  # the tuning parameters of `opencl_lab.ops.fft.passes.forms`
     device: Device
 
     cooperative: ClassVar[bool]

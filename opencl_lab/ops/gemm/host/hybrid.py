@@ -74,17 +74,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Model:
-    """What a side takes for products of one dtype.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-    samples : tuple of Sample
-        Square ones and others; at least one.
-    """
+    """What a side takes for products of one dtype."""
 
     dtype: np.dtype[Any]
-    samples: tuple[Sample, ...]
+    samples: tuple[Sample, ...]  # square ones and others; at least one
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:

@@ -65,25 +65,15 @@ WORTH = 0.9
 
 @dataclass(frozen=True)
 class Panels:
-    """How a product is made of tiles.
+    """How a product is made of tiles."""
 
-    Parameters
-    ----------
-    problem : GemmProblem
-        One product.
-    m, n, k : int
-        Rows and columns of a tile of C, and products that a step adds to its sums.
-    kept : str
-        ``ab``: all panels stay; ``a`` or ``b``: panels of that matrix; none where k is cut.
-    slots_a, slots_b : int
-        Panels on the device.
-    """
-
-    problem: GemmProblem
+    problem: GemmProblem  # one product
+    # Rows and columns of a tile of C, and products that a step adds to its sums.
     m: int
     n: int
     k: int
-    kept: str
+    kept: str  # ``ab``: all panels stay; ``a`` or ``b``: panels of that matrix; none where k is cut
+    # Panels on the device.
     slots_a: int
     slots_b: int
 
