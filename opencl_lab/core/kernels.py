@@ -102,16 +102,9 @@ def item_launch(
     params: Mapping[str, Any],
     arguments: Mapping[str, Argument],
 ) -> Launch:
-    """Return a launch of so many items, in whole groups of ``WG_SIZE``; the kernel guards the rest.
+    """Return a launch of so many items, in whole groups of ``WG_SIZE``, one of `params`.
 
-    Parameters
-    ----------
-    template, kernel : str
-    items : int
-    params : mapping
-        Of the template; ``WG_SIZE`` is one of them.
-    arguments : mapping
-        Of the kernel.
+    The kernel guards the rest.
     """
     wg_size = int(params["WG_SIZE"])
     return Launch(template, kernel, params, (round_up(items, wg_size),), (wg_size,), arguments)

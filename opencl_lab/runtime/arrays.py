@@ -53,10 +53,7 @@ def is_device_array(array: Any) -> bool:
 def as_array(value: Any) -> AnyArray:
     """Return a device array as it is, and anything else as a NumPy array.
 
-    Raises
-    ------
-    InvalidProblem
-        If it is a masked array, unless nothing is masked, or of another device.
+    It refuses what is masked and what is on another library's device.
     """
     if type(value) is np.ndarray or is_device_array(value):
         return value
@@ -86,20 +83,10 @@ def native(array: AnyArray) -> AnyArray:
 def queue_for(
     array: AnyArray, queue: cl.CommandQueue | None, device: DeviceSpec = None
 ) -> cl.CommandQueue | None:
-    """Return the queue that a device array lives on, else that which the caller asked for.
+    """Return the queue that a device array lives on, else the one that the caller asked for.
 
-    Parameters
-    ----------
-    array : array
-    queue : pyopencl.CommandQueue or None
-    device : str, int, Device or None
-        Stands for the library's queue on it.
-
-    Raises
-    ------
-    InvalidProblem
-        If `queue` is none, both are given, or the device array has no queue, is on another
-        device or has another context.
+    `device` stands for the library's queue on it. It refuses a `queue` that is none, both at once,
+    and a device array that has no queue, is on another device or has another context.
     """
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
@@ -219,15 +206,9 @@ def copied(
 ) -> AnyArray:
     """Return a new array with the elements of `array`, on a device in C order.
 
-    Parameters
-    ----------
-    shape : tuple of int, optional
-        Of as many dimensions: longer axes are cut, shorter ones get zeros.
-    dtype : numpy.dtype, optional
-        On a device: that of `array`, or float32, float64, complex64 or complex128; for
-        integers also int64.
-    conjugate : bool
-        Whether elements, which become complex, are conjugated.
+    The shape may be another of as many dimensions: longer axes are cut, shorter ones get zeros. On
+    a device, the dtype is that of `array`, or float32, float64, complex64 or complex128; for
+    integers also int64. Elements that are conjugated become complex.
     """
     shape = array.shape if shape is None else shape
     dtype = array.dtype if dtype is None else dtype
@@ -378,19 +359,7 @@ def direct_target(
 ) -> AnyArray | None:
     """Return `out` if a kernel can write it directly: plain, and apart from all inputs.
 
-    Parameters
-    ----------
-    out : array, optional
-        What the user gave for the result.
-    shape, dtype
-        Those of the result.
-    inputs : sequence of arrays
-        All on one side.
-
-    Raises
-    ------
-    InvalidProblem
-        If `out` has another shape or dtype, or is on the other side.
+    It refuses one of another shape or dtype than the result, or on the other side than the inputs.
     """
     if out is None:
         return None

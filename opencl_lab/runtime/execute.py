@@ -67,29 +67,13 @@ def execute(
     queue: cl.CommandQueue,
     out: Mapping[str, Any] | None = None,
 ) -> Execution:
-    """Run an executable on C-contiguous arrays.
+    """Run an executable on C-contiguous arrays, all of the host or all of the device.
 
-    Parameters
-    ----------
-    executable : Executable
-    inputs : mapping
-        An array for every buffer of role ``in``, of its shape and dtype: all
-        of them `numpy.ndarray`, or all `pyopencl.array.Array`.
-    queue : pyopencl.CommandQueue
-        In order; an out-of-order queue works too, one launch after the other.
-    out : mapping, optional
-        Arrays that receive outputs; they must not share memory with inputs.
-
-    Returns
-    -------
-    Execution
-        With host arrays the outputs are ready; with device arrays the work is
-        enqueued and the outputs carry its last event.
-
-    Raises
-    ------
-    LaunchError
-        If the device refuses a launch, fails, or runs out of memory.
+    `inputs` has an array for every buffer of role ``in``, of its shape and dtype; `out` those that
+    receive outputs, which must not share memory with inputs. The queue may be out of order, too:
+    then it is one launch after the other. With host arrays the outputs are ready; with device
+    arrays the work is enqueued and the outputs carry its last event. `LaunchError` says what the
+    device refuses.
     """
     out = out or {}
     given = frozenset(out)

@@ -67,26 +67,12 @@ class Step:
 
 
 class Recorder:
-    """Records one call.
+    """Records one call on arrays of the caller's, all on one side and none of them empty.
 
-    Parameters
-    ----------
-    arrays : sequence of arrays
-        Those of the caller, all on one side and none of them empty.
-
-    Attributes
-    ----------
-    steps : list of Step
-    fresh : list of Fresh
-        New arrays, in the order in which they were made.
-    constants : list of arrays
-        What the call has made of those of its arguments whose values its kind includes.
-    conditions : list of callables
-        What must hold for it to be of use.
-    queue : pyopencl.CommandQueue or None
-        Where executables ran.
-    lost : bool
-        Whether memory was read of which nobody knows where it came from.
+    New arrays are `fresh`, in the order in which they were made; `constants` are what the call has
+    made of arguments whose values its kind includes; `conditions` must hold for it to be of use; it
+    is `lost` once memory was read of which nobody knows where it came from. Executables ran on
+    `queue`.
     """
 
     def __init__(self, arrays: Sequence[Any]):

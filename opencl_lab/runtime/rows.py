@@ -48,11 +48,6 @@ class Rows:
         """Return `array` as rows along `axis`; None flattens it first.
 
         The others are as for `fitted`, and done in the same pass.
-
-        Raises
-        ------
-        InvalidProblem
-            If the array has no such axis.
         """
         if axis is None:
             flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
@@ -108,13 +103,9 @@ class Rows:
     ) -> AnyArray | None:
         """Return `out` as rows that a kernel can write directly, or None if it cannot.
 
-        It cannot if there is no `out`, if its layout is another, or if it shares
-        memory with the data or other inputs; `restore` then copies the result.
-
-        Raises
-        ------
-        InvalidProblem
-            If `out` has the wrong shape or dtype, or is on the other side.
+        It cannot if there is no `out`, if its layout is another, or if it shares memory with the
+        data or other inputs; `restore` then copies the result. It refuses an `out` of another shape
+        or dtype.
         """
         if out is None:
             return None

@@ -96,13 +96,8 @@ class Session(Programs):
     def allocate(self, queue: cl.CommandQueue, nbytes: int) -> DeviceMemory:
         """Return memory from the pool of a queue.
 
-        A block that is freed may be handed out again while earlier commands of the same queue
-        still use it; the order of the queue keeps that safe. So it is for scratch memory alone.
-
-        Raises
-        ------
-        pyopencl.MemoryError
-            If there is none left, also after all that is not in use was given back.
+        A block that is freed may be handed out again while earlier commands of the same queue still
+        use it; the order of the queue keeps that safe. So it is for scratch memory alone.
         """
         pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
         memory = with_room(lambda: pool.allocate(nbytes))
@@ -161,10 +156,7 @@ def _session(context_pointer: int, device_pointer: int) -> Session:
 def session_of(queue: cl.CommandQueue) -> Session:
     """Return the session of a queue's context and device.
 
-    Raises
-    ------
-    LaunchError
-        In a process that was forked after OpenCL had started, and if the context is gone.
+    Not in a process that was forked after OpenCL had started, nor where the context is gone.
     """
     check_fork()
     try:

@@ -103,17 +103,8 @@ class Staging:
     """The pinned buffers of one context, and copies through them.
 
     Whoever copies holds the lock of his queue. Several threads may copy by queues of their own.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
-    chunk : int
-        Bytes of one pinned buffer.
-    limit : int
-        Bytes that may be pinned at once.
-    threads : int, optional
-        How many copy at once; by default half of the processors, and `MOST_THREADS` at most.
+    Each buffer has `chunk` bytes, and `limit` may be pinned at once. So many `threads` copy at
+    once; by default half of the processors, and `MOST_THREADS` at most.
     """
 
     def __init__(
@@ -147,10 +138,6 @@ class Staging:
         """Copy a C-contiguous array to a buffer and return the commands that do it.
 
         The array is no longer in use when this returns.
-
-        Raises
-        ------
-        pyopencl.Error
         """
         source = array.reshape(-1).view(np.uint8)
 
@@ -166,12 +153,7 @@ class Staging:
         """Copy what `read` fills pinned memory with, piece by piece, to a buffer.
 
         Return the commands that do it, or None if no memory can be pinned and nothing was done.
-
-        Raises
-        ------
-        pyopencl.Error
-        Exception
-            What `read` raises; no command and no thread uses anything of the caller's then.
+        When `read` raises, no command and no thread uses anything of the caller's any more.
         """
         events: list[cl.Event] = []
 
@@ -211,12 +193,7 @@ class Staging:
         source: Any,
         wait_for: Sequence[cl.Event] = (),
     ) -> list[cl.Event]:
-        """Copy a buffer to a C-contiguous array, wait for it, and return the commands that did it.
-
-        Raises
-        ------
-        pyopencl.Error
-        """
+        """Copy a buffer to a C-contiguous array, wait, and return the commands that did it."""
         target = array.reshape(-1).view(np.uint8)
 
         def write(pinned: Bytes, begin: int) -> None:
@@ -239,12 +216,7 @@ class Staging:
         """Copy a buffer to pinned memory, piece by piece, and let `write` take these.
 
         Return the commands that did it, or None if no memory can be pinned and nothing was done.
-
-        Raises
-        ------
-        pyopencl.Error
-        Exception
-            What `write` raises; no command and no thread uses anything of the caller's then.
+        When `write` raises, no command and no thread uses anything of the caller's any more.
         """
         events: list[cl.Event] = []
 

@@ -46,13 +46,7 @@ def direct_operations(
 ) -> float:
     """Return how many operations of a direct convolution take as long, about.
 
-    Parameters
-    ----------
-    problem : Conv2dProblem
-    blocks : Blocks
-    at_once : int
-        Pairs of blocks in a launch.
-    device : Device
+    There are `at_once` pairs of blocks in a launch.
     """
     pairs, cost = blocks.pairs(problem), cost_of(device)
     launches = 5 + 7 * ceil_divide(pairs, at_once)

@@ -54,12 +54,7 @@ class BlockKernels:
     def launch(self, kernel: str, groups: int, **own: str | int) -> Launch:
         """Return a launch of so many work-groups.
 
-        Parameters
-        ----------
-        kernel : str
-        groups : int
-        **own : str or int
-            Names of the buffers between launches, and ``first_pair``.
+        Of its `own` are the names of the buffers between launches, and ``first_pair``.
         """
         values: dict[str, Argument] = {name: name for name in USERS} | self.numbers
         for name, value in own.items():

@@ -33,14 +33,9 @@ SIDE_LIMIT = 2**30
 
 
 def accumulator_for(dtype: np.dtype[Any], exact: bool = False) -> np.dtype[Any]:
-    """Return the type in which products of a pixel and a weight are summed.
+    """Return the type in which products of a pixel of `dtype` and a weight are summed.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Type of the image.
-    exact : bool
-        Whether the weights are integers, so that integer images need no rounding.
+    It is `exact` if the weights are integers, so that integer images need no rounding.
     """
     if dtype == np.float64:
         return dtype

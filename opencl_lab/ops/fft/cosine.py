@@ -56,13 +56,7 @@ class CosineKind:
         return self.norm == "ortho" if chosen is None else bool(chosen)
 
     def factor(self, n: int) -> float:
-        """Return the factor of transforms of `n` samples.
-
-        Raises
-        ------
-        InvalidProblem
-            For too few samples, or an unknown norm.
-        """
+        """Return the factor of transforms of `n` samples; refuse too few and an unknown norm."""
         least = 2 if self.type == 1 and not self.sine else 1
         if n < least:
             raise InvalidProblem(

@@ -46,15 +46,10 @@ MANY_TERMS = 1 << 32
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the complex type that holds numbers of `dtype`.
+    """Return the complex type that holds numbers of `dtype`, or refuse what is no number.
 
-    float32, float16 and complex64 become complex64; all others, integers among
-    them, complex128, as in SciPy.
-
-    Raises
-    ------
-    InvalidProblem
-        For what is no number.
+    float32, float16 and complex64 become complex64; all others, integers among them, complex128, as
+    in SciPy.
     """
     if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char == "g":
         raise InvalidProblem(f"cannot transform values of dtype {dtype}")
@@ -63,13 +58,7 @@ def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def scale_of(n: int, norm: str | None, inverse: bool) -> float:
-    """Return the factor of a transform of length `n` under one of NumPy's norms, None included.
-
-    Raises
-    ------
-    InvalidProblem
-        For an unknown norm.
-    """
+    """Return the factor of a transform of length `n` under one of NumPy's norms, None included."""
     norm = "backward" if norm is None else norm
     if norm not in NORMS:
         raise InvalidProblem(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
@@ -126,10 +115,7 @@ class DftProblem(Problem):
     ) -> DftProblem:
         """Return the problem of rows of `n` samples: of their type, and back to it if `inverse`.
 
-        Raises
-        ------
-        InvalidProblem
-            For a type of samples that is not in `SAMPLE_TYPES`, and to transform back to float16.
+        It refuses types that are not in `SAMPLE_TYPES`, and to transform back to float16.
         """
         if samples.name not in SAMPLE_TYPES:
             raise InvalidProblem(

@@ -69,26 +69,12 @@ def _on_queue(array: AnyArray, queue: Any, device: DeviceSpec) -> tuple[AnyArray
 
 
 def complex_type(array: AnyArray) -> np.dtype[Any]:
-    """Return the complex type in which `array` is transformed.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is on a device that has no double precision and this takes it.
-    """
+    """Return the complex type in which `array` is transformed where it is."""
     return _possible(array, complex_dtype(array.dtype))
 
 
 def real_type(array: AnyArray) -> np.dtype[Any]:
-    """Return the type in which real `array` is transformed: float16, float32 or float64.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is not real.
-    InvalidConfig
-        As of `complex_type`.
-    """
+    """Return the type in which real `array` is transformed: float16, float32 or float64."""
     if array.dtype.kind == "c":
         raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
     if array.dtype == np.float16:
@@ -97,7 +83,7 @@ def real_type(array: AnyArray) -> np.dtype[Any]:
 
 
 def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return `dtype` if `array` can be converted to it where it is."""
+    """Return `dtype` unless `array` is on a device without the double precision that it takes."""
     double = dtype != array.dtype and dtype in (np.float64, np.complex128)
     if double and is_device_array(array) and not session_of(array.queue).device.capabilities.fp64:
         raise InvalidConfig(
@@ -108,13 +94,7 @@ def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Return `array` in `dtype`: itself if it has that type.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is on a device that has no double precision and this takes it.
-    """
+    """Return `array` in `dtype`: itself if it has that type."""
     if array.dtype == dtype:
         return array
     queue = array.queue if is_device_array(array) else None

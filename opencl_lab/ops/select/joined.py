@@ -36,14 +36,9 @@ def followed(
 ) -> Plan:
     """Return the launches of both, one after the other.
 
-    Parameters
-    ----------
-    first, second : Plan
-        The inputs of the first are those of the whole.
-    handed : mapping
-        Inputs of the second to the buffers of the first that they are.
-    results : mapping
-        Outputs of the second to their names and types in the whole.
+    The inputs of the first are those of the whole. `handed` says which buffer of the first an input
+    of the second is, and `results` the names and types that outputs of the second have in the
+    whole.
     """
     inner = {b.name: b.name if b.role == "in" else f"first_{b.name}" for b in first.buffers}
     outer = {b.name: f"then_{b.name}" for b in second.buffers}

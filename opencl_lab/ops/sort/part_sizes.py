@@ -118,10 +118,7 @@ def parts_of(
 ) -> Parts:
     """Return how a problem is parted so that its parts take no more memory than `limit`.
 
-    Raises
-    ------
-    InvalidProblem
-        If they would be too small, or too many.
+    It refuses parts that would be too small, or too many.
     """
     limit = memory_limit(device) if limit is None else limit
     limit = limit_of_parts(device, limit)

@@ -109,18 +109,10 @@ def worth_fetching(
 ) -> Literal["none", "source", "both"]:
     """Return what the items of a launch had better fetch ahead: none, source or both.
 
-    A processor foresees one long run of addresses, and a task has many short ones. Nothing is
-    gained where the caches hold all that a launch moves. Columns that are written lie far
-    apart: they fight for the same lines of a cache, unless the arrays of a task are small.
-
-    Parameters
-    ----------
-    moved, held : int
-        Bytes that are read and written by a step, and of the arrays of a task.
-    columns : bool
-        Whether columns of a matrix are written.
-    units : int
-        Compute units that share the work.
+    A step reads and writes `moved` bytes, and the arrays of a task hold `held`; columns of a matrix
+    may be written. A processor foresees one long run of addresses, and a task has many short ones.
+    Nothing is gained where the caches hold all that a launch moves. Columns that are written lie
+    far apart: they fight for the same lines of a cache, unless the arrays of a task are small.
     """
     if moved <= CACHED * units:
         return "none"

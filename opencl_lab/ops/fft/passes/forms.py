@@ -85,13 +85,8 @@ SPACE = SearchSpace(
 def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     """Return vectors for CPUs, groups with local memory for others.
 
-    Parameters
-    ----------
-    n : int
-        Length of the complex transforms; half of that of real rows that are packed.
-    real : numpy.dtype
-        float32 or float64: the type of real and imaginary parts.
-    device : Device
+    `n` is the length of the complex transforms: half of that of real rows that are packed; `real`
+    is the type of real and imaginary parts.
     """
     cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
     return Config(

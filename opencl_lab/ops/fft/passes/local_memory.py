@@ -56,13 +56,8 @@ class LocalMemoryPlanner(Planner):
     ) -> None:
         """Add the launches of transforms of a smooth length, as rows or as columns.
 
-        There is one launch where a group can hold a transform. Else the transform is arranged as
-        a matrix, or as a box, and each launch transforms along one of its axes, or along both.
-
-        Raises
-        ------
-        InvalidConfig
-            Where no lengths fit a group.
+        There is one launch where a group can hold a transform. Else the transform is arranged as a
+        matrix, or as a box, and each launch transforms along one of its axes, or along both.
         """
         n, rows, word = layout.n, layout.reads_rows, builder.real.itemsize
         batch, inner = (layout.count, 1) if rows else (layout.outer, layout.lanes)

@@ -40,35 +40,20 @@ class Planner(ABC):
     ) -> None:
         """Add complex transforms of a length that `is_smooth`.
 
-        Parameters
-        ----------
-        builder : PlanBuilder
-            The plan that they are added to.
-        layout : BatchedLayout
-            Where they read and write: rows (positions have stride 1) or columns (lanes have it).
-        inverse : bool
-            Whether the exponents are positive.
-        scale : float
-            Factor of the results.
-        halved : bool
-            Whether numbers are halved as they are read. Packed real signals are, because their
-            transform may be larger than the spectrum that is made of it.
+        They read and write rows (positions have stride 1) or columns (lanes have it), with positive
+        exponents if `inverse`, and a factor of the results. Numbers may be halved as they are read.
+        Packed real signals are, because their transform may be larger than the spectrum that is
+        made of it.
         """
 
     def real(
         self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
     ) -> bool:
-        """Add transforms from or to real rows, if one launch can do them; return whether it can.
+        """Add transforms from or to contiguous real rows, if one launch can; return whether it can.
 
-        Parameters
-        ----------
-        builder : PlanBuilder
-        layout : BatchedLayout
-            Contiguous rows. `n` counts the complex numbers of a row where they are packed, and
-            there is one frequency more on the other side; else it counts the real numbers, and
-            there are ``n // 2 + 1`` frequencies.
-        form : RealForm
-        scale : float
+        Where they are packed, `layout.n` counts the complex numbers of a row, and there is one
+        frequency more on the other side; else it counts the real numbers, of ``n // 2 + 1``
+        frequencies.
         """
         return False
 

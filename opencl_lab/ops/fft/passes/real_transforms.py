@@ -38,18 +38,9 @@ def r2c(
     target: str,
     scale: float = 1.0,
 ) -> None:
-    """Add the transforms of real rows to their first n // 2 + 1 frequencies.
+    """Add the transforms of `batch` real rows to their first n // 2 + 1 frequencies, times `scale`.
 
-    Parameters
-    ----------
-    planner : Planner
-    builder : PlanBuilder
-    n, batch : int
-        Real numbers of a row, and how many rows.
-    source, target : str
-        Names of the buffers; the source may be float16, which is converted first.
-    scale : float
-        Factor of the results.
+    The source may be float16, which is converted first.
     """
     source = widened(builder, planner.device, source)
     rows = _RealRows(planner, builder, n, batch)

@@ -54,22 +54,9 @@ def over_rows(
 ) -> None:
     """Add a launch with an item for each point of each row.
 
-    Parameters
-    ----------
-    builder : PlanBuilder
-    device : Device
-    kernel : tuple of str
-        The template and the name of the kernel in it, which covers rows as ``grid.mako`` says.
-    points, rows : int
-        Items of a row, and how many rows.
-    arguments : mapping
-        Of the kernel; plain numbers become indices.
-    wg_size : int, optional
-        Items of a group.
-    local_bytes : int
-        Local memory of a group.
-    **params
-        Of the template, besides REAL_T, INDEX_T and WG_SIZE.
+    The kernel is named by its template and its name there, and covers rows as ``grid.mako`` says.
+    Of its arguments, plain numbers become indices. The template has `params` besides REAL_T,
+    INDEX_T and WG_SIZE.
     """
     index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
     wg_size = _fit(wg_size or _wg_size(points), device)
@@ -141,17 +128,10 @@ def widened(builder: PlanBuilder, device: Device, source: str) -> str:
 def scales_of(
     builder: PlanBuilder, planner: Planner, source: str, count: int, first: int, batch: int
 ) -> str:
-    """Add the scales of rows, as ``scales.cl.mako`` defines them; return their name.
+    """Add the scales of `batch` rows, as ``scales.cl.mako`` defines them; return their name.
 
-    Parameters
-    ----------
-    builder : PlanBuilder
-    planner : Planner
-        Of the transforms. If it is cooperative, a group weighs a part of a row, else an item.
-    source : str
-        Rows of `count` real numbers. Number 0 counts, and those from `first` on.
-    count, first, batch : int
-        Numbers of a row, and how many rows.
+    The source has rows of `count` real numbers, of which number 0 counts, and those from `first`
+    on. If the planner is cooperative, a group weighs a part of a row, else an item.
     """
     device = planner.device
     # No more items than numbers, but for few of them.
@@ -191,17 +171,9 @@ def _weigh(
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
-    """Return the plan that makes the whole spectra of real signals from their first halves.
+    """Return the plan that makes ``whole`` spectra of real signals, or their conjugates.
 
-    Parameters
-    ----------
-    n, rows : int
-        The first n // 2 + 1 frequencies of each row are ``half_rows``; all n are ``whole``.
-    dtype : numpy.dtype
-        complex64 or complex128.
-    conjugate : bool
-        Whether to take the complex conjugate of everything.
-    device : Device
+    Of each row, ``half_rows`` has the first n // 2 + 1 frequencies.
     """
     builder = PlanBuilder(dtype)
     builder.add("half_rows", "in", (rows, n // 2 + 1))

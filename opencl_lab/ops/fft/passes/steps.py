@@ -133,23 +133,10 @@ def steps_of(
     word: int,
     halved: bool,
 ) -> list[Step]:
-    """Return the steps of transforms along the middle axis of an array.
+    """Return the steps of transforms along the middle axis of contiguous arrays, outer x n x lanes.
 
-    Parameters
-    ----------
-    layout : BatchedLayout
-        Of contiguous arrays, outer x n x lanes.
-    lengths : tuple of int
-        Of the steps, two or more; their product is n.
-    middles : list of str
-        One buffer, or two that alternate, for what lies between the steps, in rows of whole
-        sectors.
-    scale : float
-        Factor of the results.
-    word : int
-        Bytes of a real number.
-    halved : bool
-        Whether numbers are halved as they are read.
+    The lengths of the steps, two or more, multiply to n. What lies between the steps is in
+    `middles`, one buffer or two that alternate, in rows of whole sectors.
     """
     n, inner = layout.n, layout.lanes
     array = _Array(layout.source, 1, n * inner, n * inner)

@@ -36,11 +36,6 @@ def multiply_elsewhere(
     """Return the result, and the algorithm to run where there is none yet.
 
     `call` is the public function, which is measured. What else it takes is as there.
-
-    Raises
-    ------
-    InvalidConfig
-        For a configuration of what has no kernels.
     """
     if algorithm == HYBRID and config:
         raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")

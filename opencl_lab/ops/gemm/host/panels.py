@@ -209,25 +209,8 @@ def panels_of(
 ) -> Panels | None:
     """Return how one product of host arrays is made of tiles; None if it is made at once.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-        One product, not a stack.
-    device : Device
-    algorithm : str
-    config : mapping, optional
-    limit : float
-        Bytes of the device's memory that may be taken.
-    least : int
-        Bytes of matrices from which one that fits is made of tiles, if that saves time; by
-        default `LEAST`.
-
-    Raises
-    ------
-    InvalidProblem
-        If nothing fits.
-    InvalidConfig
-        If there is no such algorithm, or not with this configuration.
+    It may take `limit` bytes of the device's memory. From `least` bytes of matrices on, `LEAST` by
+    default, one that fits is made of tiles, if that saves time.
     """
     values = tuple(sorted(config.items())) if config else ()
     try:
@@ -278,12 +261,7 @@ def _panels(
 def plan_bytes(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
 ) -> float:
-    """Return the bytes of a plan's buffers; infinity if the device cannot take them.
-
-    Raises
-    ------
-    InvalidConfig
-    """
+    """Return the bytes of a plan's buffers; infinity if the device cannot take them."""
     chosen = GEMM_SOLVER.choose(problem, device, algorithm)
     plan = chosen.plan(problem, chosen.configure(problem, device, config), device)
     try:

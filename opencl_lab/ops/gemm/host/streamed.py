@@ -45,22 +45,9 @@ def multiply_streamed(
     """Multiply large host matrices by tiles; return None where they are multiplied at once.
 
     They are made of tiles where they take more memory than the device has (or than
-    ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long.
-
-    Parameters
-    ----------
-    problem : GemmProblem
-    inputs : mapping of str to numpy.ndarray
-        Plain arrays.
-    target : numpy.ndarray, optional
-        A plain array that receives the result, apart from the inputs; without it a new one does.
-    algorithm, config, queue
-        As of `opencl_lab.gemm`.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig, BuildError, LaunchError
-        After an error or an interrupt the target holds some of its tiles.
+    ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long. Inputs
+    and target are plain arrays, apart from each other. After an error or an interrupt the target
+    holds some of its tiles.
     """
     if _nbytes(problem) < panels.SMALL or is_empty(problem):
         return None
