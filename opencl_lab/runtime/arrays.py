@@ -16,7 +16,7 @@ from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
 from opencl_lab.runtime.results import PooledArray
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = [
     "AnyArray",
@@ -95,7 +95,7 @@ def queue_for(
             raise InvalidProblem("give queue= or device=, not both")
         chosen = select_device(device)
         if not is_device_array(array) or array.queue is None:
-            queue = default_queue(chosen)
+            queue = chosen.queue()
         elif array.queue.device != chosen.handle:
             raise InvalidProblem(
                 f"the array is on {device_of(array.queue.device)}, and device= says {chosen}; "

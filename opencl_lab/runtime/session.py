@@ -17,7 +17,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.core.queues import MAKING, check_fork
-from opencl_lab.drivers.discovery import device_of
+from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
@@ -25,7 +25,7 @@ from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
 
-__all__ = ["Session", "default_queue", "session_of"]
+__all__ = ["Session", "default_queue", "queue_or_default", "session_of"]
 
 IDLE_SHARE = 0.25
 """Share of a device's memory that a pool keeps at most while nobody uses it."""
@@ -168,6 +168,11 @@ def session_of(queue: cl.CommandQueue) -> Session:
         ) from error
     with MAKING:
         return _session(context, device)
+
+
+def queue_or_default(queue: cl.CommandQueue | None) -> cl.CommandQueue:
+    """Return `queue`; if that is None, the library's own on `select_device()`."""
+    return select_device().queue() if queue is None else queue
 
 
 def default_queue(device: Device, *, profiling: bool = False) -> cl.CommandQueue:

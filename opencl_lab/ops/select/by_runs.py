@@ -9,7 +9,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select import unique
-from opencl_lab.ops.select.joined import followed, plan_of
+from opencl_lab.ops.select.joined import followed
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort import gather
@@ -67,7 +67,7 @@ class _ByRuns(Algorithm[UniqueProblem]):
             gathering = GatherProblem(problem.n, 1, problem.dtype.itemsize, problem.n)
             sorting = followed(
                 sorting,
-                plan_of(GATHER, gathering, device),
+                GATHER.plan(gathering, device),
                 {"source": "keys", "order": "sorted_values"},
                 {"target": ("sorted", problem.dtype)},
             )

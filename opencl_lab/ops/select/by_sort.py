@@ -9,7 +9,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.ops.select.joined import SORT_TEMPLATES, followed, plan_of
+from opencl_lab.ops.select.joined import SORT_TEMPLATES, followed
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort import gather
@@ -36,12 +36,12 @@ class BySort(Algorithm[TopkProblem]):
         n, k, rows, dtype = problem.n, problem.k, problem.rows, problem.dtype
         order = SortProblem(n, dtype, rows, problem.largest, indices=True)
         first = GatherProblem(n, rows, dtype.itemsize, k, places=True)
-        sorting = plan_of(SORT_SOLVER, order, device)
+        sorting = SORT_SOLVER.plan(order, device)
         if not rows * k:
             sorting = replace(sorting, launches=())
         return followed(
             sorting,
-            plan_of(GATHER, first, device),
+            GATHER.plan(first, device),
             {"source": "keys", "order": "sorted_values"},
             {"target": ("values", dtype), "places": ("places", np.dtype(np.int64))},
         )

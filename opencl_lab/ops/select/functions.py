@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers.discovery import DeviceSpec, select_device
+from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
@@ -34,7 +34,7 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 __all__ = ["searchsorted", "topk", "unique"]
 
@@ -149,11 +149,10 @@ def _topk(
     short = replace(rows, shape=shape)
     if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
         raise InvalidProblem("the two arrays of out share memory")
-    out = {
+    targets = {
         "values": short.target(out_values, given.dtype),
         "places": short.target(out_indices, LONG),
     }
-    targets = {name: target for name, target in out.items() if target is not None}
     if algorithm == "auto" and config is not None:
         algorithm = "radix-select"
     found = TOPK_SOLVER.run(
@@ -249,8 +248,7 @@ def unique(
     given = as_array(a)
     array = native(given)
     queue = queue_for(array, queue, device)
-    if queue is None:
-        queue = default_queue(select_device())
+    queue = queue_or_default(queue)
     on_device = is_device_array(array)
     if not on_device and array.size and not session_of(queue).device.unified_memory:
         UniqueProblem(array.size, array.dtype)  # before anything is sent
@@ -383,7 +381,7 @@ def searchsorted(
         algorithm=algorithm,
         config=config,
         queue=queue,
-        out={} if target is None else {"places": reshaped(target, (m,), queue)},
+        out={"places": None if target is None else reshaped(target, (m,), queue)},
     ).outputs["places"]
     if target is not None:
         return out

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Launch, Plan
-from opencl_lab.ops.solver import Problem, Solver
+from opencl_lab.core.plan import Plan
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-__all__ = ["SORT_TEMPLATES", "followed", "plan_of"]
+__all__ = ["SORT_TEMPLATES", "followed"]
 
-P = TypeVar("P", bound=Problem)
 SORT_TEMPLATES = tuple(
     dict.fromkeys(name for algorithm in SORT_SOLVER.algorithms for name in algorithm.templates)
 )
 """Templates of a sort by whichever algorithm is the fastest."""
-
-
-def plan_of(solver: Solver[P], problem: P, device: Device) -> Plan:
-    """Return the plan of a solver with its own choices."""
-    chosen = solver.choose(problem, device)
-    return chosen.plan(problem, chosen.configure(problem, device, None), device)
 
 
 def followed(
@@ -54,15 +45,6 @@ def followed(
         for b in second.buffers
         if b.name not in handed
     ]
-    launches = [_renamed(launch, inner) for launch in first.launches]
-    launches += [_renamed(launch, outer) for launch in second.launches]
+    launches = [launch.renamed(inner) for launch in first.launches]
+    launches += [launch.renamed(outer) for launch in second.launches]
     return Plan(tuple(buffers), tuple(launches))
-
-
-def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
-    """Return a launch on buffers of other names."""
-    arguments = {
-        name: names[given] if isinstance(given, str) else given
-        for name, given in launch.arguments.items()
-    }
-    return replace(launch, arguments=arguments)

@@ -6,7 +6,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config
 from opencl_lab.ops.select import topk
-from opencl_lab.ops.select.joined import SORT_TEMPLATES, followed, plan_of
+from opencl_lab.ops.select.joined import SORT_TEMPLATES, followed
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
@@ -28,7 +28,7 @@ class RadixSelect(topk.Selection):
         order = SortProblem(k, problem.dtype, rows, problem.largest, value_bytes=topk.LONG.itemsize)
         return followed(
             selected,
-            plan_of(SORT_SOLVER, order, device),
+            SORT_SOLVER.plan(order, device),
             {"keys": "values", "values": "places"},
             {"sorted": ("values", problem.dtype), "sorted_values": ("places", topk.LONG)},
         )

@@ -37,12 +37,7 @@ def with_half_keys(problem: SortProblem, wide: Plan, device: Device) -> Plan:
     if not wide.launches:
         return Plan(tuple(buffers), ())
     launches = [_convert("widen_keys", "keys", problem, device)]
-    for launch in wide.launches:
-        arguments = {
-            name: WIDE.get(value, value) if isinstance(value, str) else value
-            for name, value in launch.arguments.items()
-        }
-        launches.append(replace(launch, arguments=arguments))
+    launches += [launch.renamed(WIDE) for launch in wide.launches]
     if not problem.indices:
         launches.append(_convert("narrow_keys", "sorted", problem, device))
     return Plan(tuple(buffers), tuple(launches))

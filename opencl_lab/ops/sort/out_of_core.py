@@ -25,7 +25,7 @@ from opencl_lab.ops.sort.part_sizes import Parts, parts_of
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.execute import Execution
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes
 from opencl_lab.runtime.streams import Part, Stream
 
@@ -114,7 +114,7 @@ def sort_parts(
     times = queue is None
     if queue is None:
         assert device is not None
-        queue = default_queue(device, profiling=True)
+        queue = device.queue(profiling=True)
     whole, part = parts.whole, parts.part
     stream = Stream(queue, (part.rows, part.n), whole.dtype)
     seconds = {"kernels": 0.0} if times else {}

@@ -105,7 +105,7 @@ def _fits(
     except InvalidProblem:
         return False
     given = sum(buffer.nbytes for buffer in (*plan.with_role("in"), *plan.with_role("out")))
-    return sum(buffer.nbytes for buffer in plan.buffers) + (slots - 1) * given <= limit
+    return plan.nbytes + (slots - 1) * given <= limit
 
 
 def parts_of(

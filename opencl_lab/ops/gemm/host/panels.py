@@ -262,13 +262,12 @@ def plan_bytes(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
 ) -> float:
     """Return the bytes of a plan's buffers; infinity if the device cannot take them."""
-    chosen = GEMM_SOLVER.choose(problem, device, algorithm)
-    plan = chosen.plan(problem, chosen.configure(problem, device, config), device)
+    plan = GEMM_SOLVER.plan(problem, device, algorithm, config)
     try:
         check_plan(plan, device)
     except InvalidProblem:
         return math.inf
-    return sum(buffer.nbytes for buffer in plan.buffers)
+    return plan.nbytes
 
 
 def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:

@@ -14,14 +14,13 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.wording import counted
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host.panels import Panels, panels_of, plan_bytes
 from opencl_lab.ops.gemm.launches import buffers, is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 from opencl_lab.runtime.streams import limit_of_parts, memory_limit
 from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
@@ -53,7 +52,7 @@ def multiply_streamed(
         return None
     if not isinstance(config, Mapping | None):
         return None
-    queue = default_queue(select_device()) if queue is None else queue
+    queue = queue_or_default(queue)
     device = session_of(queue).device
     found = _parts(problem, device, algorithm, config)
     if found is None:
