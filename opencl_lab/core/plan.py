@@ -29,6 +29,7 @@ __all__ = [
     "Table",
     "Work",
     "check_plan",
+    "named",
     "round_up",
 ]
 
@@ -101,6 +102,11 @@ class LocalMemory:
 
 Argument: TypeAlias = str | LocalMemory | np.generic
 """Name of a buffer, local memory, or a scalar passed by value."""
+
+
+def named(*names: str) -> dict[str, Argument]:
+    """Return buffers as arguments that are called like them."""
+    return {name: name for name in names}
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest, recent_digest
-from opencl_lab.core.wording import counted
-from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime import arrays
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.recording import note_condition
 from opencl_lab.runtime.session import queue_or_default, session_of
@@ -71,12 +70,7 @@ def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
         If there is no such axis.
     """
     axis = options.get("axis")
-    if axis is None:
-        return dimensions - 1
-    if not -dimensions <= axis < dimensions:
-        where = counted(dimensions, "dimension")
-        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
-    return int(axis) % dimensions
+    return arrays.axis_of(-1 if axis is None else axis, dimensions)
 
 
 def refuse_axis(options: Mapping[str, Any]) -> None:
@@ -358,7 +352,7 @@ class Solver(ABC, Generic[P]):
         """
         given = {name: array for name, array in (out or {}).items() if array is not None}
         for name, array in {**inputs, **given}.items():
-            if is_device_array(array) and array.size and array.offset:
+            if arrays.is_device_array(array) and array.size and array.offset:
                 raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
         queue = queue_or_default(queue)
         session = session_of(queue)

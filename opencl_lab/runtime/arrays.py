@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -11,6 +12,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
@@ -22,9 +24,11 @@ __all__ = [
     "AnyArray",
     "as_array",
     "assign",
+    "axis_of",
     "beginning",
     "broadcast",
     "check_out",
+    "check_sides",
     "contiguous",
     "copied",
     "direct_target",
@@ -34,15 +38,50 @@ __all__ = [
     "is_plain",
     "native",
     "overlap",
+    "pair_of",
     "queue_for",
     "reshaped",
     "roll",
     "shares_memory",
     "to_device",
+    "whole_number",
 ]
 
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Return an argument as a plain whole number, which NumPy's own and booleans are, too."""
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise InvalidProblem(f"{name} must be a whole number, not {value!r}") from None
+
+
+def axis_of(axis: Any, dimensions: int) -> int:
+    """Return an axis counted from the front."""
+    number = whole_number(axis, "axis")
+    if not -dimensions <= number < dimensions:
+        where = counted(dimensions, "dimension")
+        raise InvalidProblem(f"axis {number} is out of bounds for {where}")
+    return number % dimensions
+
+
+def check_sides(**arrays: AnyArray) -> None:
+    """Refuse two arrays of which one is on the host and the other one on a device."""
+    if len(set(map(is_device_array, arrays.values()))) > 1:
+        names = " and ".join(arrays)
+        raise InvalidProblem(f"{names} must both be host arrays or both device arrays")
+
+
+def pair_of(out: Any, first: str, second: str) -> tuple[AnyArray | None, AnyArray | None]:
+    """Return two arrays for results, which are called so, or None and None."""
+    if out is None:
+        return None, None
+    if isinstance(out, (tuple, list)) and len(out) == 2:
+        return out[0], out[1]
+    raise InvalidProblem(f"out must be a pair of arrays, for the {first} and for the {second}")
 
 
 def is_device_array(array: Any) -> bool:

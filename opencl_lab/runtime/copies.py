@@ -18,10 +18,10 @@ from opencl_lab.core.kernels import (
     index_type,
     item_launch,
     real_type,
+    widening,
     word_size,
 )
 from opencl_lab.core.plan import Buffer, Plan, round_up
-from opencl_lab.core.widening import widening
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 

@@ -50,15 +50,11 @@ def _milliseconds(events: list[cl.Event]) -> float:
     try:
         if events:
             cl.wait_for_events(events)
-        return _elapsed(events)
+        return sum(event.profile.end - event.profile.start for event in events) * 1e-6
     except cl.Error as error:
         raise LaunchError(
             f"no times: {error}; was the queue made with profiling enabled?"
         ) from error
-
-
-def _elapsed(events: list[cl.Event]) -> float:
-    return sum(event.profile.end - event.profile.start for event in events) * 1e-6
 
 
 def execute(

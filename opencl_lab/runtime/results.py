@@ -103,7 +103,7 @@ class Pool:
             return
         try:
             sizes = list(self._stacks.items())
-            idle = sum(nbytes * len(stack) for nbytes, stack in sizes)
+            idle = self.idle_bytes
             for index, (nbytes, stack) in enumerate(sizes):
                 if idle <= self._most_idle and len(sizes) - index <= MOST_SIZES:
                     break

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.wording import counted
 from opencl_lab.runtime.arrays import (
     AnyArray,
+    axis_of,
     check_out,
     empty,
     fitted,
@@ -52,15 +50,7 @@ class Rows:
         if axis is None:
             flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
             return cls.of(flat, 0, queue, length=length, dtype=dtype, conjugate=conjugate)
-        try:
-            axis = operator.index(axis)
-        except TypeError:
-            raise InvalidProblem(f"axis must be a whole number, not {axis!r}") from None
-        if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
-            raise InvalidProblem(
-                f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}"
-            )
-        axis %= array.ndim
+        axis = axis_of(axis, array.ndim)
         n = array.shape[axis] if length is None else length
         dtype = array.dtype if dtype is None else dtype
         shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))

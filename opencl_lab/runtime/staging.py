@@ -123,14 +123,9 @@ class Staging:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._idle: list[_Slot] = []
-        self._pinned = 0
+        self.pinned_bytes = 0  # now
         self._queue: cl.CommandQueue | None = None
         self._workers: ThreadPoolExecutor | None = None
-
-    @property
-    def pinned_bytes(self) -> int:
-        """Bytes that are pinned now."""
-        return self._pinned
 
     def send(
         self, queue: cl.CommandQueue, target: Any, array: np.ndarray[Any, Any]
@@ -297,12 +292,16 @@ class Staging:
         Wait for one where others have all that may be pinned.
         """
         with self._lock:
-            while not self._idle and self._pinned and self._pinned + self._chunk > self._limit:
+            while (
+                not self._idle
+                and self.pinned_bytes
+                and self.pinned_bytes + self._chunk > self._limit
+            ):
                 self._changed.wait()
             taken = [self._idle.pop() for _ in range(min(count, len(self._idle)))]
             with suppress(cl.Error):
                 while len(taken) < count and (
-                    not self._pinned or self._pinned + self._chunk <= self._limit
+                    not self.pinned_bytes or self.pinned_bytes + self._chunk <= self._limit
                 ):
                     taken.append(self._new())
             return taken
@@ -311,7 +310,7 @@ class Staging:
         if self._queue is None:
             self._queue = cl.CommandQueue(self._context, self._device)
         slot = _Slot(self._queue, self._chunk)
-        self._pinned += self._chunk
+        self.pinned_bytes += self._chunk
         return slot
 
     def _give(self, slots: Sequence[_Slot]) -> None:
@@ -324,7 +323,7 @@ class Staging:
         with self._lock:
             while self._idle:
                 self._idle.pop().ready()
-                self._pinned -= self._chunk
+                self.pinned_bytes -= self._chunk
             if self._queue is not None:
                 self._queue.finish()  # some drivers let go of memory only then
 

@@ -40,6 +40,7 @@ __all__ = [
     "Part",
     "Stream",
     "in_chunks",
+    "largest_fitting",
     "limit_of_parts",
     "memory_limit",
     "unless",
@@ -70,6 +71,15 @@ def limit_of_parts(device: Device, limit: float) -> float:
     shared = device.unified_memory
     has = min(device.global_memory, host_memory()) if shared else device.global_memory
     return min(limit, SHARE[shared] * has)
+
+
+def largest_fitting(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest size, `most` at the most, that fits, as all smaller ones do; else 0."""
+    low, high = 0, most
+    while low < high:
+        size = (low + high + 1) // 2
+        low, high = (size, high) if fits(size) else (low, size - 1)
+    return low
 
 
 class _Stopped(Exception):

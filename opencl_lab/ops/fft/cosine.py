@@ -13,18 +13,17 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.fft.fast import FftAlgorithm
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
 from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
 from opencl_lab.ops.fft.problem import DftProblem, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER
-from opencl_lab.ops.fft.transform import axis_of, finish, whole
-from opencl_lab.runtime.arrays import AnyArray, empty
+from opencl_lab.ops.fft.transform import finish, whole
+from opencl_lab.runtime.arrays import AnyArray, axis_of, empty
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 __all__ = ["CosineKind", "cosine_axis"]
 
@@ -150,7 +149,7 @@ def cosine_axis(
     out: AnyArray | None = None,
 ) -> AnyArray:
     """Transform real numbers in float32 or float64, `real`, along one axis, to length `n`."""
-    axis = axis_of(array, axis)
+    axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     factor = kind.factor(n)
     rows = Rows.of(array, axis, queue, length=n, dtype=real)
@@ -159,7 +158,7 @@ def cosine_axis(
     dtype = np.result_type(real, np.complex64)
     type = INVERSES[kind.type] if kind.inverse else kind.type
     problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
-    queue = default_queue(select_device()) if queue is None else queue
+    queue = queue_or_default(queue)
     session = session_of(queue)
     fourier = problem.fourier
     config = DFT_SOLVER.choose(fourier, session.device, FFT.name).configure(fourier, session.device)

@@ -198,12 +198,10 @@ class DftProblem(Problem):
     def work(self) -> Work:
         """The usual count of 5 n log2 n (half of it if real), one read and one write."""
         flops = 5.0 * self.n * math.log2(max(self.n, 1)) * self.count
-        moved = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._ends)
+        moved = sum(
+            math.prod(shape) * dtype.itemsize for shape, dtype in (self.signal, self.spectrum)
+        )
         return Work(flops=flops if self.kind == "c2c" else flops / 2, bytes=float(moved))
-
-    @property
-    def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
-        return self.signal, self.spectrum
 
 
 def builder_of(problem: DftProblem) -> PlanBuilder:

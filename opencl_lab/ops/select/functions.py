@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
@@ -11,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.drivers.discovery import DeviceSpec, select_device
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
@@ -21,20 +20,23 @@ from opencl_lab.runtime.arrays import (
     assign,
     beginning,
     check_out,
+    check_sides,
     contiguous,
     copied,
     direct_target,
     is_device_array,
     native,
     overlap,
+    pair_of,
     queue_for,
     reshaped,
     to_device,
+    whole_number,
 )
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import queue_or_default, session_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = ["searchsorted", "topk", "unique"]
 
@@ -100,12 +102,7 @@ def topk(
     InvalidConfig, BuildError, LaunchError
         As for `sort`.
     """
-    if out is None:
-        out_values = out_indices = None
-    elif isinstance(out, (tuple, list)) and len(out) == 2:
-        out_values, out_indices = out
-    else:
-        raise InvalidProblem("out must be a pair of arrays, for the values and for the indices")
+    out_values, out_indices = pair_of(out, "values", "indices")
     return _topk(
         a,
         k=k,
@@ -135,10 +132,7 @@ def _topk(
     device: DeviceSpec,
 ) -> tuple[AnyArray, AnyArray]:
     """Do what `topk` says; with outs that the kind of a call knows one by one."""
-    try:
-        k = operator.index(k)
-    except TypeError:
-        raise InvalidProblem(f"k must be a whole number, not {k!r}") from None
+    k = whole_number(k, "k")
     given = as_array(a)
     array = native(given)
     queue = queue_for(array, queue, device)
@@ -248,7 +242,7 @@ def unique(
     given = as_array(a)
     array = native(given)
     queue = queue_for(array, queue, device)
-    queue = queue_or_default(queue)
+    queue = queue or select_device().queue()
     on_device = is_device_array(array)
     if not on_device and array.size and not session_of(queue).device.unified_memory:
         UniqueProblem(array.size, array.dtype)  # before anything is sent
@@ -357,8 +351,7 @@ def searchsorted(
         As for `sort`.
     """
     keys, values = as_array(a), as_array(v)
-    if is_device_array(keys) != is_device_array(values):
-        raise InvalidProblem("a and v must both be host arrays or both device arrays")
+    check_sides(a=keys, v=values)
     if keys.ndim != 1:
         raise InvalidProblem(f"a must have one dimension, not {keys.ndim}")
     if side not in ("left", "right"):
@@ -396,8 +389,7 @@ def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
     """Return what sorts keys as int64 on their side."""
     sorter = as_array(sorter)
     queue_for(sorter, queue)
-    if is_device_array(sorter) != is_device_array(keys):
-        raise InvalidProblem("a and sorter must both be host arrays or both device arrays")
+    check_sides(a=keys, sorter=sorter)
     if tuple(sorter.shape) != tuple(keys.shape):
         raise InvalidProblem(
             f"sorter must have the shape of a, {tuple(keys.shape)}, not {tuple(sorter.shape)}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.kernels import WORD_TYPES, c_type
-from opencl_lab.core.plan import Argument, Buffer
+from opencl_lab.core.plan import Argument, Buffer, named
 from opencl_lab.ops.sort.problem import SortProblem
 
 __all__ = ["ElementTypes", "Elements"]
@@ -84,4 +84,4 @@ class Elements:
     @property
     def arguments(self) -> dict[str, Argument]:
         """The same as arguments of a kernel."""
-        return {buffer.name: buffer.name for buffer in self.buffers}
+        return named(*(buffer.name for buffer in self.buffers))

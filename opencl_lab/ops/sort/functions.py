@@ -18,9 +18,11 @@ from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
+    check_sides,
     is_device_array,
     native,
     overlap,
+    pair_of,
     queue_for,
 )
 from opencl_lab.runtime.replay import replayed
@@ -200,12 +202,7 @@ def sort_by_key(
     keys, values : numpy.ndarray or pyopencl.array.Array
         Both sorted by the keys.
     """
-    if out is None:
-        out_keys = out_values = None
-    elif isinstance(out, (tuple, list)) and len(out) == 2:
-        out_keys, out_values = out
-    else:
-        raise InvalidProblem("out must be a pair of arrays, for the keys and for the values")
+    out_keys, out_values = pair_of(out, "keys", "values")
     return _sort_by_key(
         keys,
         values,
@@ -239,8 +236,7 @@ def _sort_by_key(
     """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
     given, value_array = as_array(keys), as_array(values)
     key_array = native(given)
-    if is_device_array(key_array) != is_device_array(value_array):
-        raise InvalidProblem("keys and values must both be host arrays or both device arrays")
+    check_sides(keys=key_array, values=value_array)
     if key_array.shape != value_array.shape:
         raise InvalidProblem(
             f"keys and values must have one shape, not {key_array.shape} and {value_array.shape}"

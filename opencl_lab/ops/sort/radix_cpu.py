@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type
-from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
@@ -170,7 +170,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
         counts = _room_for_counts(problem, cut.bits, chunks, units)
         buffers += counts
-        arguments |= {buffer.name: buffer.name for buffer in counts}
+        arguments |= named(*(buffer.name for buffer in counts))
         arguments["chunks"] = np.uint32(chunks)
         local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
         phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)

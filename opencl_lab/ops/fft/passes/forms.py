@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import not_negative, one_of, positive, vector_width
+from opencl_lab.core.kernels import WIDEN, not_negative, one_of, positive, vector_width
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.core.widening import WIDEN
 from opencl_lab.ops.fft.passes.bluestein import BLUESTEIN
 from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMPLATE
 from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
-__all__ = ["Planner", "RealForm"]
+__all__ = ["FORWARD", "How", "Planner", "RealForm"]
 
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
 """Which side of a transform is real, and how it is done: two neighbours *packed* as one complex
 number, in a transform of half the length, or each number as a complex one, in one of *full*
 length."""
+
+
+class How(NamedTuple):
+    """What transforms do besides.
+
+    Packed real signals are halved, as their transform may be larger than the spectrum made of it.
+    """
+
+    inverse: bool = False  # whether the exponents are positive
+    scale: float = 1.0  # factor of the results
+    halved: bool = False  # whether numbers are halved as they are read
+
+
+FORWARD = How()
 
 
 @dataclass(frozen=True)
@@ -30,20 +44,10 @@ class Planner(ABC):
     """Whether the items of a work-group share its work, as on a GPU."""
 
     @abstractmethod
-    def transform(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        inverse: bool = False,
-        scale: float = 1.0,
-        halved: bool = False,
-    ) -> None:
+    def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
         """Add complex transforms of a length that `is_smooth`.
 
-        They read and write rows (positions have stride 1) or columns (lanes have it), with positive
-        exponents if `inverse`, and a factor of the results. Numbers may be halved as they are read.
-        Packed real signals are, because their transform may be larger than the spectrum that is
-        made of it.
+        They read and write rows (positions have stride 1) or columns (lanes have it).
         """
 
     def real(
@@ -57,15 +61,7 @@ class Planner(ABC):
         """
         return False
 
-    def convolution(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        m: int,
-        inverse: bool,
-        scale: float,
-        halved: bool,
-    ) -> bool:
+    def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add transforms of any length by convolutions of length `m`, if one launch can do them.
 
         Return whether it can. The convolution is that of `opencl_lab.ops.fft.passes.bluestein`.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import group_limit
 from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.factors import radices_of
@@ -87,7 +88,7 @@ class Limits:
             config.integer("TRANSFORMS"),
             config.integer("LAST_TRANSFORMS"),
             device.capabilities.local_memory,
-            min(device.capabilities.max_work_group, device.max_work_items[0]),
+            group_limit(device),
             device.compute_units,
         )
 

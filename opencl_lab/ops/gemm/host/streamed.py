@@ -21,7 +21,7 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import queue_or_default, session_of
-from opencl_lab.runtime.streams import limit_of_parts, memory_limit
+from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_limit
 from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
 
@@ -118,14 +118,13 @@ def _products(
             return None
         return ceil_divide(count, panels.FEW)
     room = limit_of_parts(device, limit)
-    low, high = 0, ceil_divide(count, 2)
-    while low < high:
-        size = (low + high + 1) // 2
+
+    def fits(size: int) -> bool:
         part = _stack(problem, size)
         # Two for what comes, three for what goes: see `tiles`.
-        whole = plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part)
-        low, high = (size, high) if whole <= room else (low, size - 1)
-    return low
+        return plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part) <= room
+
+    return largest_fitting(fits, ceil_divide(count, 2))
 
 
 def _stack(problem: GemmProblem, count: int) -> GemmProblem:
