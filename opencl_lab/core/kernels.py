@@ -122,11 +122,7 @@ def item_launch(
 
 def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
     """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
-    arguments: dict[str, Argument] = {
-        "source": source,
-        "target": target,
-        "count": np.uint64(count),
-    }
+    arguments: dict[str, Argument] = {"source": source, "target": target, "count": np.uint64(count)}
     return item_launch(WIDEN, "widen", ceil_divide(count, 8), {"WG_SIZE": wg_size}, arguments)
 
 

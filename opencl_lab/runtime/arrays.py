@@ -306,10 +306,7 @@ def assign(
 
 
 def roll(
-    target: AnyArray,
-    source: AnyArray,
-    shifts: Sequence[int],
-    queue: cl.CommandQueue | None = None,
+    target: AnyArray, source: AnyArray, shifts: Sequence[int], queue: cl.CommandQueue | None = None
 ) -> None:
     """Copy as `assign` does, elements moved so far along each axis, around the ends."""
     if is_device_array(target):
@@ -391,10 +388,7 @@ def broadcast(
 
 
 def direct_target(
-    out: AnyArray | None,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    inputs: Sequence[AnyArray],
+    out: AnyArray | None, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[AnyArray]
 ) -> AnyArray | None:
     """Return `out` if a kernel can write it directly: plain, and apart from all inputs.
 

@@ -120,10 +120,7 @@ def _aligned(array: HostArray) -> bool:
 
 
 def run_host(
-    executable: Executable,
-    inputs: Mapping[str, Any],
-    queue: cl.CommandQueue,
-    out: dict[str, Any],
+    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
 ) -> tuple[dict[str, Any], list[cl.Event], list[cl.Event]]:
     """Run an executable on arrays of the host and wait for it.
 

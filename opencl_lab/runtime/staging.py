@@ -259,10 +259,7 @@ class Staging:
         return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
 
     def _with_slots(
-        self,
-        queue: cl.CommandQueue,
-        nbytes: int,
-        copy: Callable[[Sequence[_Slot], Jobs], None],
+        self, queue: cl.CommandQueue, nbytes: int, copy: Callable[[Sequence[_Slot], Jobs], None]
     ) -> bool:
         """Copy with as many slots as can be had, and leave nothing behind that uses them.
 

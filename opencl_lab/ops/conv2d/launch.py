@@ -101,7 +101,4 @@ class Convolution(Algorithm[Conv2dProblem]):
 
     def _taps(self, one: Pass) -> dict[str, Argument]:
         """Return the filter's size as arguments, for kernels that are built for any size."""
-        return {
-            "filter_height": np.int32(one.taps[0]),
-            "filter_width": np.int32(one.taps[1]),
-        }
+        return {"filter_height": np.int32(one.taps[0]), "filter_width": np.int32(one.taps[1])}

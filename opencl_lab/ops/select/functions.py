@@ -155,10 +155,7 @@ def _topk(
     values, indices = found["values"], found["places"]
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
-    return (
-        short.restore(values, out_values, queue),
-        short.restore(indices, out_indices, queue),
-    )
+    return (short.restore(values, out_values, queue), short.restore(indices, out_indices, queue))
 
 
 @overload

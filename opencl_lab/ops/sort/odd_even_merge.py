@@ -233,9 +233,5 @@ def _convert(kernel: str, keys: str, problem: SortProblem, device: Device) -> La
     source, target = (keys, WIDE[keys]) if kernel == "widen_keys" else (WIDE[keys], keys)
     wg_size = min(WG_SIZE, device.capabilities.max_work_group)
     count = problem.rows * problem.n
-    arguments: dict[str, Argument] = {
-        "source": source,
-        "target": target,
-        "count": np.uint64(count),
-    }
+    arguments: dict[str, Argument] = {"source": source, "target": target, "count": np.uint64(count)}
     return item_launch(HALF_TEMPLATE, kernel, count, {"WG_SIZE": wg_size}, arguments)

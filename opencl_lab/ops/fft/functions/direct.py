@@ -8,12 +8,7 @@ from typing import Any
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.problem import DftProblem, Norm, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT
-from opencl_lab.ops.fft.transform import (
-    complex_type,
-    prepared,
-    real_type,
-    whole_spectrum,
-)
+from opencl_lab.ops.fft.transform import complex_type, prepared, real_type, whole_spectrum
 from opencl_lab.runtime.arrays import AnyArray, axis_of
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows

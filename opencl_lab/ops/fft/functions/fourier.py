@@ -236,12 +236,7 @@ def ihfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any)
 
 @replayed()
 def fftshift(
-    x: Any,
-    axes: Numbers = None,
-    *,
-    out: Out = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
+    x: Any, axes: Numbers = None, *, out: Out = None, queue: Any = None, device: DeviceSpec = None
 ) -> AnyArray:
     """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
 
@@ -262,12 +257,7 @@ def fftshift(
 
 @replayed()
 def ifftshift(
-    x: Any,
-    axes: Numbers = None,
-    *,
-    out: Out = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
+    x: Any, axes: Numbers = None, *, out: Out = None, queue: Any = None, device: DeviceSpec = None
 ) -> AnyArray:
     """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
     return rolled(x, axes, lambda n: -(n // 2), out, queue, device)
@@ -313,14 +303,7 @@ def _from_real_axes(
 
 
 def _to_real_axes(
-    x: AnyArray,
-    s: Shape,
-    axes: Shape,
-    norm: Norm,
-    out: Out,
-    queue: Any,
-    *,
-    conjugate: bool = False,
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any, *, conjugate: bool = False
 ) -> AnyArray:
     """Transform frequencies, or their conjugates, along several axes to real numbers."""
     order, lengths = _real_axes(x, s, axes)

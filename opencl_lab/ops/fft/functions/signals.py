@@ -267,11 +267,7 @@ def _complex_axes(x: AnyArray, lengths: dict[int, int], inverse: bool, queue: An
 
 
 def _part(
-    full: list[int],
-    first: tuple[int, ...],
-    second: tuple[int, ...],
-    mode: str,
-    summed: list[int],
+    full: list[int], first: tuple[int, ...], second: tuple[int, ...], mode: str, summed: list[int]
 ) -> tuple[slice | int, ...]:
     """Return the part of the periodic result that `mode` asks for."""
     starts, sizes = [0] * len(full), list(full)

@@ -28,10 +28,7 @@ BLUESTEIN = "fourier/bluestein.cl.mako"
 
 
 def any_length(
-    planner: Planner,
-    builder: PlanBuilder,
-    layout: BatchedLayout,
-    how: How = FORWARD,
+    planner: Planner, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD
 ) -> None:
     """Add transforms of any length, as `Planner.transform` does those of smooth ones.
 

@@ -151,12 +151,7 @@ class LocalMemoryPlanner(Planner):
         return transforms
 
     def _planned(
-        self,
-        builder: PlanBuilder,
-        step: Step,
-        group: GroupSchedule,
-        constant: bool,
-        tiles: int = 0,
+        self, builder: PlanBuilder, step: Step, group: GroupSchedule, constant: bool, tiles: int = 0
     ) -> PlannedStep[LocalStep]:
         """Return what the template and the kernel take of a step."""
         layout, real = step.layout, step.real
