@@ -194,6 +194,21 @@ def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(ca
     assert "does not run: no end within 1 s" in capsys.readouterr().err
 
 
+def test_a_type_may_be_a_parameter(tmp_path, capsys):
+    kernel = tmp_path / "scale.cl"
+    kernel.write_text(
+        "kernel void scale(global const T *x, global T *y, const T factor) {"
+        " y[get_global_id(0)] = factor * x[get_global_id(0)]; }"
+    )
+    arguments = [
+        *("tune", str(kernel), "--param", "WG=8,16", "--fixed", "T=int", "--global", "64"),
+        *("--arg", "x=64", "--arg", "y=64", "--arg", "factor=3", "--local", "WG", "--json"),
+    ]
+    assert main([*arguments, "--budget", "2"]) == 0
+    about = json.loads(capsys.readouterr().out)["problem"]["arguments"]
+    assert about.startswith("x int32[64], y int32[64], factor=3")
+
+
 def test_a_file_is_read_unless_it_is_said_to_be_an_output(tmp_path):
     np.save(tmp_path / "x.npy", X)
     source = "kernel void f(global float *x, global float *y, uint n) {}"
@@ -218,14 +233,14 @@ def test_parameters_that_a_template_does_not_have(tmp_path):
     kernel = tmp_path / "k.cl.mako"
     kernel.write_text('<%page args="OTHER"/>\nkernel void k(global int *y) {}')
     with pytest.raises(InvalidProblem, match=r"k\.cl\.mako: it needs no parameter W, and it also"):
-        KernelText(kernel, None, {"W": (1,)}, {}).signature({"W": 1})
+        KernelText(kernel, None, {"W": (1,)}, {}).launched({"W": 1})
     kernel.write_text("kernel void k(global int *y) { y[0] = ${W + V}; }")
     text = KernelText(kernel, None, {"W": (1,)}, {"V": 2})
     with pytest.raises(InvalidProblem, match="first line must be <%page") as caught:
-        text.signature({"W": 1})
+        text.launched({"W": 1})
     line = str(caught.value).rpartition(" must be ")[2]
     kernel.write_text(f"{line}\n{kernel.read_text()}")
-    assert text.signature({"W": 1}).kernel == "k"
+    assert text.launched({"W": 1})[0].kernel == "k"
     kernel.write_text('<%page args="W, V"/>\nkernel void k(global int *y) { y[0] = ${U}; }')
     with pytest.raises(BuildError, match=r"k\.cl\.mako .*'U' is not defined; the line <%page"):
-        text.signature({"W": 1})
+        text.launched({"W": 1})

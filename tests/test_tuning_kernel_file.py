@@ -59,7 +59,7 @@ kernel void second(int other) {}
 
 def test_a_signature_is_read():
     first = signature(SOURCE, "first")
-    assert first.group == ("TILE", "max(2, 4)", "1")
+    assert first.group == "TILE, max(2, 4), 1"
     told = [(a.name, a.space, a.const, a.dtype and str(a.dtype), a.width) for a in first.arguments]
     assert told == [
         ("in", "global", True, "float32", 4),
@@ -72,12 +72,40 @@ def test_a_signature_is_read():
         ("m", "", False, "uint32", 1),
     ]
     assert signature(SOURCE, "second").arguments == ()
-    assert signature(SOURCE, "second").group == ("WG", "1", "1")
+    assert signature(SOURCE, "second").group == "WG, 1, 1"
     for kernel, words in ((None, "which kernel"), ("third", "'third'")):
         with pytest.raises(InvalidProblem, match=f"{words}.*first, second"):
             signature(SOURCE, kernel)
     with pytest.raises(InvalidProblem, match="has no kernel"):
         signature("__kernel int broken(", None)
+
+
+@pytest.mark.parametrize(
+    ("declared", "told"),
+    [
+        ("global T *x", ("x", "global", False, "float64", 1)),
+        ("T2 v", ("v", "", False, None, 1)),
+        ("const local WORD * restrict w", ("w", "local", True, "uint16", 1)),
+        ("long unsigned int m", ("m", "", False, "uint64", 1)),
+        ("signed char c", ("c", "", False, "int8", 1)),
+        ("__constant half3 *h __attribute__((aligned(8)))", ("h", "constant", True, "float16", 3)),
+        (
+            "\n#if 1\n /*,*/ volatile global int16*k\n#endif\n",
+            ("k", "global", False, "int32", 16),
+        ),
+        ("read_only image2d_t picture", ("picture", "", False, None, 1)),
+    ],
+)
+def test_how_arguments_may_be_declared(declared, told):
+    source = (
+        "__kernel __attribute__((work_group_size_hint(1, 1, 1))) inline void "
+        f"__attribute__((reqd_work_group_size((A + (B * 2)), 1, 1))) f({declared}, float e) {{}}"
+    )
+    told_of = signature(source, macros={"T": "double", "WORD": "unsigned short", "e": 5})
+    assert told_of.group == "(A + (B * 2)), 1, 1"
+    a, last = told_of.arguments
+    assert (a.name, a.space, a.const, a.dtype and str(a.dtype), a.width) == told
+    assert (last.name, last.dtype) == ("e", np.float32)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +156,34 @@ def test_plain_opencl_c_gets_macros_and_nothing_of_mako(device):
     # It runs: what is like Mako in its comments did not reach Mako.
     outputs = operation.run(operation.problem(), {"x": X}, config=config).outputs
     np.testing.assert_allclose(outputs["y"], 2.5 * X + 0.5, rtol=1e-6, atol=1e-6)
+
+
+def test_each_configuration_has_a_kernel_of_its_own(device, tmp_path):
+    # Its name, its arguments and its group may depend on the parameters.
+    kernel = tmp_path / "twice.cl.mako"
+    kernel.write_text(
+        """<%page args="STAGED, WG"/>
+        kernel __attribute__((reqd_work_group_size(${WG}, 1, 1)))
+        void twice_${WG}(const global float *x,
+        % if STAGED:
+            local float *tile,
+        % endif
+            global float *y)
+        {
+            size_t i = get_global_id(0), k = get_local_id(0);
+            ${"tile[k] = x[i]; y[i] = 2 * tile[k];" if STAGED else "y[i] = 2 * x[i];"}
+        }"""
+    )
+    text = KernelText(kernel, None, {"STAGED": (True, False), "WG": (8, 16)}, {})
+    x = X[:64]
+    arguments = {"x": x, "y": np.empty_like(x), "tile": "WG"}
+    operation = kernel_file(text, arguments, "64", expected=2 * x, device=device)
+    for config in operation.algorithms[0].space:
+        (launch,) = operation.algorithms[0].plan(operation.problem(), config, device).launches
+        assert (launch.kernel, launch.local_size) == (f"twice_{config['WG']}", (config["WG"],))
+        assert list(launch.arguments) == (["x", "tile", "y"] if config["STAGED"] else ["x", "y"])
+        outputs = operation.run(operation.problem(), {"x": x}, config=config).outputs
+        np.testing.assert_array_equal(outputs["y"], 2 * x)
 
 
 def test_it_goes_to_another_process_and_each_task_has_its_journal(device):

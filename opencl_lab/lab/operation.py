@@ -12,6 +12,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.wording import counted
 from opencl_lab.lab.file_jobs import FindJob
 from opencl_lab.lab.files import FORMATS
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
@@ -20,7 +21,7 @@ from opencl_lab.lab.reference.peers import Calls
 from opencl_lab.ops.solver import AUTO, Algorithm, Problem, Solver
 from opencl_lab.runtime.execute import Execution
 
-__all__ = ["UNLIKE", "Curves", "Difference", "Operation", "Option"]
+__all__ = ["UNLIKE", "Curves", "Difference", "Operation", "Option", "axis_of", "refuse_axis"]
 
 NUMBERS: dict[type, tuple[type, str]] = {
     int: (Integral, "whole number"),
@@ -71,6 +72,23 @@ class Curves:
     values: Mapping[str, np.ndarray[Any, Any]]
     x_label: str
     y_label: str
+
+
+def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
+    """Return the axis that the option `axis` names, counted from the front; by default the last."""
+    axis = options.get("axis")
+    if axis is None:
+        return dimensions - 1
+    if not -dimensions <= axis < dimensions:
+        where = counted(dimensions, "dimension")
+        raise InvalidProblem(f"axis {axis} is out of bounds for {where}")
+    return int(axis) % dimensions
+
+
+def refuse_axis(options: Mapping[str, Any]) -> None:
+    """Refuse the option `axis` where there is no array that has any."""
+    if options.get("axis") is not None:
+        raise InvalidProblem("axis is for input files: generated data are rows; leave it out")
 
 
 class Operation(ABC, Generic[P]):

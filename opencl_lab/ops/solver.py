@@ -22,7 +22,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest, recent_digest
-from opencl_lab.runtime import arrays
+from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.recording import note_condition
 from opencl_lab.runtime.session import queue_or_default, session_of
@@ -34,9 +34,7 @@ __all__ = [
     "Homes",
     "Problem",
     "Solver",
-    "axis_of",
     "real_number",
-    "refuse_axis",
 ]
 
 AUTO = "auto"
@@ -59,30 +57,6 @@ def real_number(value: Any, name: str) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
-
-
-def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
-    """Return the axis that the option `axis` names, the last by default, counted from the front.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is no such axis.
-    """
-    axis = options.get("axis")
-    return arrays.axis_of(-1 if axis is None else axis, dimensions)
-
-
-def refuse_axis(options: Mapping[str, Any]) -> None:
-    """Refuse the option `axis` where there is no array that has any.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is given.
-    """
-    if options.get("axis") is not None:
-        raise InvalidProblem("axis is for input files: generated data are rows; leave it out")
 
 
 @dataclass(frozen=True)
@@ -352,7 +326,7 @@ class Solver(ABC, Generic[P]):
         """
         given = {name: array for name, array in (out or {}).items() if array is not None}
         for name, array in {**inputs, **given}.items():
-            if arrays.is_device_array(array) and array.size and array.offset:
+            if is_device_array(array) and array.size and array.offset:
                 raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
         queue = queue_or_default(queue)
         session = session_of(queue)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,96 +9,16 @@ import click
 from click.shell_completion import CompletionItem
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.cli.common import (
-    add_options,
-    global_options,
-    output_path,
-    print_json,
-    settings,
-    write_files,
-)
-from opencl_lab.lab.cli.completion import algorithms, files
+from opencl_lab.lab.cli.common import global_options
+from opencl_lab.lab.cli.completion import algorithms
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
-from opencl_lab.lab.cli.tune_progress import watch
-from opencl_lab.lab.cli.tune_result import print_result, result_document
-from opencl_lab.lab.comparison.drawing import check_plot
-from opencl_lab.lab.interrupt import interrupt_at_termination
+from opencl_lab.lab.cli.tune_search import SearchOptions, run_search, search_options
 from opencl_lab.lab.operation import Operation
-from opencl_lab.lab.tuning.plots import plot_tuning
-from opencl_lab.lab.tuning.result import TuneResult
-from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, make_task, run_tuning
+from opencl_lab.lab.tuning.tuner import make_task
 
-__all__ = [
-    "SearchOptions",
-    "run_search",
-    "search_options",
-    "tune_command",
-    "tune_operation_command",
-]
-
-INTERRUPTED = 130
-SEARCH_OPTIONS = (
-    click.option(
-        "--strategy",
-        type=click.Choice(list(STRATEGIES)),
-        default=DEFAULT_STRATEGY,
-        show_default=True,
-        help="How to search.",
-    ),
-    click.option("--budget", type=int, metavar="N", help="Evaluations at most."),
-    click.option(
-        "--time-limit",
-        type=float,
-        metavar="S",
-        help=f"Seconds at most.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
-    ),
-    click.option(
-        "--timeout",
-        type=float,
-        metavar="S",
-        help="Seconds for a configuration to build, and to run; a third of --time-limit at most.  "
-        "[default: by the best so far]",
-    ),
-    click.option(
-        "--builders",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Processes that compile ahead.  [default: by the number of cores]",
-    ),
-    click.option(
-        "--seed",
-        type=click.IntRange(0),
-        default=0,
-        show_default=True,
-        help="Seed of data and search.",
-    ),
-    click.option("--fresh", is_flag=True, help="Forget what earlier runs have found."),
-    click.option(
-        "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the search."
-    ),
-)
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """What the options of `search_options` gave."""
-
-    strategy: str
-    budget: int | None
-    time_limit: float | None
-    timeout: float | None
-    builders: int | None
-    seed: int
-    fresh: bool
-    plot_file: str | None
-
-    @classmethod
-    def taken_from(cls, given: dict[str, Any]) -> SearchOptions:
-        """Return these options of a command, and remove them from what was `given`."""
-        return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
+__all__ = ["tune_command", "tune_operation_command"]
 
 
 class _Tunable(LazyGroup):
@@ -174,65 +91,3 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         return run_search(make, search)
 
     return command
-
-
-def search_options(command: Any) -> Any:
-    """Add the options about the search; `SearchOptions` takes them."""
-    return add_options(command, SEARCH_OPTIONS)
-
-
-def run_search(make: Callable[[Device], TuningTask], search: SearchOptions) -> int:
-    """Tune and print what was found; return the exit status.
-
-    Parameters
-    ----------
-    make : callable
-        ``make(device)`` returns what is tuned.
-    search : SearchOptions
-    """
-    check_limits(budget=search.budget, time_limit=search.time_limit, timeout=search.timeout)
-    plot_path = output_path(search.plot_file, check_plot)
-    selection = settings().begin()
-    task = make(selection.device)
-    settings().say_device()
-    settings().say(f"{_title(task)}")
-    with interrupt_at_termination(), watch(task) as progress:
-        result = run_tuning(
-            task,
-            strategy=search.strategy,
-            budget=search.budget,
-            time_limit=search.time_limit,
-            timeout=search.timeout,
-            builders=search.builders,
-            fresh=search.fresh,
-            progress=progress,
-        )
-    if result.stopped == "interrupted":  # the rest takes an instant
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
-    failed = 0
-    try:
-        if settings().json:
-            print_json(result_document(result, selection))
-        else:
-            print_result(result)
-    finally:  # also where nobody reads what is printed
-        if plot_path is not None and result.evaluations:
-            title = f"{_title(task)}\n{selection.device}"
-            failed = write_files(lambda: plot_tuning(plot_path, result, title))
-    return failed or _status(result)
-
-
-def _status(result: TuneResult) -> int:
-    if result.stopped == "interrupted":
-        kept = "what was found is kept, the same command goes on from here"
-        lost = "what was found could not be kept: see the notes"
-        click.echo(f"oclab: interrupted; {lost if result.journal is None else kept}", err=True)
-        return INTERRUPTED
-    if result.best is not None:
-        return 0
-    return 4 if set(result.failures) - {"correctness", "constraints"} else 1
-
-
-def _title(task: TuningTask) -> str:
-    return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.common import add_options, global_options, settings
 from opencl_lab.lab.cli.kernel_arrays import argument_values
-from opencl_lab.lab.cli.tune import SearchOptions, run_search, search_options
+from opencl_lab.lab.cli.tune_search import SearchOptions, run_search, search_options
 from opencl_lab.lab.cli.values import parameter_values
 from opencl_lab.lab.files import read_array
 from opencl_lab.lab.tuning.kernel_file import kernel_file
@@ -98,76 +98,62 @@ KERNEL_OPTIONS = (
 )
 
 
-@dataclass(frozen=True)
-class _KernelOptions:
-    """What `KERNEL_OPTIONS` gave."""
-
-    params: tuple[str, ...]
-    fixed: tuple[str, ...]
-    arguments: tuple[str, ...]
-    global_size: str
-    local_size: str | None
-    kernel: str | None
-    restrictions: tuple[str, ...]
-    expected: tuple[str, ...]
-    tolerance: float | None
-    options: tuple[str, ...]
-
-    def text(self, file: str) -> KernelText:
-        """Return the kernel in a file with its parameters."""
-        return KernelText(
-            Path(file).resolve(),
-            self.kernel,
-            {name: parameter_values(v) for name, v in _pairs("--param", self.params).items()},
-            {name: _fixed_value(v) for name, v in _pairs("--fixed", self.fixed).items()},
-            self.options,
-        )
-
-    def task(self, text: KernelText, device: Device, seed: int) -> TuningTask:
-        """Return what is tuned, its data made or read."""
-        texts = _pairs("--arg", self.arguments)
-        signature = text.signature(text.first)
-        values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)
-        operation = kernel_file(
-            text,
-            values,
-            self.global_size,
-            local_size=self.local_size,
-            restrictions=self.restrictions,
-            outputs=outputs,
-            inout=inout,
-            expected=_expected(self.expected),
-            tolerance=self.tolerance,
-            device=device.spec,
-        )
-        task = make_task(operation, device=device, seed=seed)
-        if operation.reference_is_first:
-            first = task.algorithm.default_config(task.problem, task.device)
-            settings().say(
-                "without --check every configuration is compared with the result of the "
-                f"first one, {first}"
-            )
-        return task
-
-
 def tune_kernel_command(file: str) -> click.Command:
     """Return the command that tunes the kernel in a file."""
 
     @click.command(file, help=HELP.format(file=file))
-    @_kernel_options
+    @partial(add_options, options=KERNEL_OPTIONS)
     @search_options
     @global_options
-    def command(**given: Any) -> int:
+    def command(
+        params: Sequence[str],
+        fixed: Sequence[str],
+        kernel: str | None,
+        options: tuple[str, ...],
+        **given: Any,
+    ) -> int:
         search = SearchOptions.taken_from(given)
-        asked = _KernelOptions(**given)
-        text = asked.text(file)
-        return run_search(lambda device: asked.task(text, device, search.seed), search)
+        text = KernelText(
+            Path(file).resolve(),
+            kernel,
+            {name: parameter_values(v) for name, v in _pairs("--param", params).items()},
+            {name: _fixed_value(v) for name, v in _pairs("--fixed", fixed).items()},
+            options,
+        )
+        return run_search(lambda device: _task(text, device, search.seed, **given), search)
 
     return command
 
 
-def _kernel_options(command: Any) -> Any:
-    return add_options(command, KERNEL_OPTIONS)
+def _task(
+    text: KernelText,
+    device: Device,
+    seed: int,
+    arguments: Sequence[str],
+    expected: Sequence[str],
+    **given: Any,
+) -> TuningTask:
+    """Return what is tuned, its data made or read; `given` is for `kernel_file`."""
+    texts = _pairs("--arg", arguments)
+    signature = text.launched(text.first)[0]
+    values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)
+    operation = kernel_file(
+        text,
+        values,
+        outputs=outputs,
+        inout=inout,
+        expected=_expected(expected),
+        device=device.spec,
+        **given,
+    )
+    task = make_task(operation, device=device, seed=seed)
+    if operation.reference_is_first:
+        first = task.algorithm.default_config(task.problem, task.device)
+        settings().say(
+            "without --check every configuration is compared with the result of the "
+            f"first one, {first}"
+        )
+    return task
 
 
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

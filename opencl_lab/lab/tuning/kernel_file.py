@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.first_results import first_results
 from opencl_lab.lab.tuning.kernel_arguments import BoundArguments, bind_arguments, expected_for
 from opencl_lab.lab.tuning.kernel_text import KernelText
+from opencl_lab.lab.tuning.signature import Signature
 from opencl_lab.ops.solver import Problem
 
 __all__ = ["KernelFile", "kernel_file"]
@@ -111,7 +113,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
         vars(self)["options"] = (contents,)
         only = vars(self.algorithms[0])
-        only["templates"] = (*only["templates"], *text.included(text.first))
+        only["templates"] = (*only["templates"], *text.included())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it is made of."""
@@ -154,10 +156,12 @@ class KernelFile(KernelOperation[KernelProblem]):
         return {**values, **self._description.text.fixed, **config}
 
     def _constraint(self, restriction: str) -> Constraint:
-        return Constraint(
-            lambda config: bool(evaluate(restriction, _Named(config, self.names({})))),
-            f"not {restriction}",
-        )
+        # A search that chooses one parameter after the other asks with a part of them: a
+        # configuration is looked into for the names that the restriction has, and never listed.
+        def holds(config: Mapping[str, Any]) -> bool:
+            return bool(evaluate(restriction, ChainMap(self.names({}), config)))  # type: ignore[arg-type]
+
+        return Constraint(holds, f"not {restriction}")
 
     def _first(self, problem: KernelProblem, device: Device) -> Config:
         """Return the first configuration that can run on a device."""
@@ -173,17 +177,45 @@ class KernelFile(KernelOperation[KernelProblem]):
         raise InvalidConfig(f"no configuration of {self.name} can run on {device.name}: {reason}")
 
     def _planned(self, problem: KernelProblem, config: Config, device: Device) -> Plan:
-        about, names = self._description, self.names(config)
-        template, params, options = about.text.launched(config)
-        signature = about.text.signature(config)
+        bound, names = self._description.bound, self.names(config)
+        signature, params, options = self._description.text.launched(config)
+        global_size, local_size = self._launch_sizes(signature, names)
+        arguments: dict[str, Passed] = {}
+        for name in (argument.name for argument in signature.arguments):
+            if name in bound.local:
+                count, itemsize = bound.local[name]
+                elements = whole_numbers_of(count, names)
+                if min(elements) < 1:
+                    raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
+                arguments[name] = LocalMemory(math.prod(elements) * itemsize)
+            else:
+                arguments[name] = bound.values.get(name, name)
+        launch = Launch(
+            str(self._description.text.path),
+            signature.kernel,
+            params,
+            global_size,
+            local_size,
+            arguments,
+            options=options,
+        )
+        return Plan(bound.buffers, (launch,))
+
+    def _launch_sizes(
+        self, signature: Signature, names: Mapping[str, Any]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the global size, rounded up, and the local size."""
+        about = self._description
         global_size = whole_numbers_of(about.global_size, names)
-        written = about.local_size or ", ".join(signature.group[: len(global_size)])
+        written = about.local_size or signature.group
         if not written:
             raise InvalidProblem(
-                f"the kernel {about.kernel} has no reqd_work_group_size, so that the local size "
-                "must be given"
+                f"the kernel {signature.kernel} has no reqd_work_group_size, so that the local "
+                "size must be given"
             )
         local_size = whole_numbers_of(written, names)
+        if not about.local_size:  # the kernel's own has three dimensions in any case
+            local_size = local_size[: len(global_size)]
         if len(local_size) != len(global_size) or len(local_size) > 3 or min(local_size) < 1:
             raise InvalidConfig(
                 f"the global size {about.global_size} is {global_size} and the local size "
@@ -193,25 +225,7 @@ class KernelFile(KernelOperation[KernelProblem]):
             raise InvalidConfig(
                 f"the global size {about.global_size} is more than OpenCL can count"
             )
-        arguments: dict[str, Passed] = {}
-        for argument in signature.arguments:
-            name = argument.name
-            if name in about.bound.values:
-                arguments[name] = about.bound.values[name]
-            elif name in about.bound.local:
-                count, itemsize = about.bound.local[name]
-                elements = whole_numbers_of(count, names)
-                if min(elements) < 1:
-                    raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
-                arguments[name] = LocalMemory(math.prod(elements) * itemsize)
-            else:
-                arguments[name] = name
-        pairs = zip(global_size, local_size, strict=True)
-        rounded = tuple(round_up(items, local) for items, local in pairs)
-        launch = Launch(
-            template, about.kernel, params, rounded, local_size, arguments, options=options
-        )
-        return Plan(about.bound.buffers, (launch,))
+        return tuple(map(round_up, global_size, local_size)), local_size
 
     def _right(self, problem: KernelProblem, inputs: Arrays) -> Arrays:
         if self._results is None:
@@ -236,26 +250,6 @@ class KernelFile(KernelOperation[KernelProblem]):
         return super().compare(problem, inputs, right, given)
 
 
-class _Named(Mapping[str, Any]):
-    """The values that an expression may name: constants, then those of a configuration.
-
-    A value is looked up in the configuration only when it is asked for: while a search chooses
-    one parameter after the other, the configuration has only a part of them.
-    """
-
-    def __init__(self, config: Mapping[str, Any], constants: Mapping[str, Any]):
-        self._config, self._constants = config, constants
-
-    def __getitem__(self, name: str) -> Any:
-        return self._constants[name] if name in self._constants else self._config[name]
-
-    def __iter__(self) -> Any:
-        return iter((*self._constants, *self._config))
-
-    def __len__(self) -> int:
-        return len(self._constants) + len(self._config)
-
-
 def kernel_file(
     text: KernelText,
     arguments: Mapping[str, Any],
@@ -278,8 +272,7 @@ def kernel_file(
     OclabError
         Of the kind that says what is wrong.
     """
-    text.check_names()
-    signature = text.signature(text.first)
+    signature = text.launched(text.first)[0]
     bound = bind_arguments(signature, arguments, outputs, inout)
     if expected is not None:
         expected = expected_for(expected, bound.written, bound.threes)

@@ -15,10 +15,7 @@ from opencl_lab.lab.tuning.signature import Signature, signature
 
 __all__ = ["KernelText"]
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
-
 FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 
 
@@ -46,59 +43,57 @@ class KernelText:
     fixed: Mapping[str, Any]
     options: tuple[str, ...] = ()
 
-    def check_names(self) -> None:
-        """Check that parameters have names and values.
-
-        Raises
-        ------
-        InvalidProblem
-            If one has not.
-        """
+    def __post_init__(self) -> None:
         for name, choices in self.params.items():
             if not choices:
                 raise InvalidProblem(f"the parameter {name} has no values")
         for name in (*self.params, *self.fixed):
-            if not NAME.fullmatch(name):
+            if not (name.isascii() and name.isidentifier()):
                 raise InvalidProblem(
                     f"{name!r} is no name of a parameter: take letters, digits and _"
                 )
             if name in self.params and name in self.fixed:
                 raise InvalidProblem(f"the parameter {name} is fixed, and has values to try too")
 
-    def launched(self, config: Mapping[str, Value]) -> tuple[str, dict[str, Any], tuple[str, ...]]:
-        """Return template, its arguments and build options of a configuration.
+    @property
+    def first(self) -> dict[str, Value]:
+        """The first value of each parameter."""
+        return {name: values[0] for name, values in self.params.items()}
+
+    @property
+    def _is_template(self) -> bool:
+        return self.path.suffix == ".mako"
+
+    def launched(
+        self, config: Mapping[str, Value]
+    ) -> tuple[Signature, dict[str, Any], tuple[str, ...]]:
+        """Return a configuration's signature, the arguments of its template, its build options.
 
         Raises
         ------
         BuildError, InvalidProblem
-            If the template does not render, or its folder cannot be an option of a build.
+            If the template does not render or has no such kernel, or its folder cannot be an
+            option of a build.
         """
-        given = {**self.fixed, **config}
-        include = self._include_options(config)
-        if self.path.suffix == ".mako":
-            return str(self.path), given, (*self.options, *include)
-        macros = tuple(
-            f"-D{name}={int(value) if isinstance(value, bool) else value}"
-            for name, value in given.items()
-        )
-        return str(self.path), {}, (*self.options, *include, *macros)
+        text, given = self._rendered(config), {**self.fixed, **config}
+        options = (*self.options, *self._include_options(text))
+        if self._is_template:
+            return signature(text, self.kernel, self.path.name), given, options
+        macros = {
+            name: int(value) if isinstance(value, bool) else value for name, value in given.items()
+        }
+        told = signature(text, self.kernel, self.path.name, macros)
+        return told, {}, (*options, *(f"-D{name}={value}" for name, value in macros.items()))
 
-    def signature(self, config: Mapping[str, Value]) -> Signature:
-        """Return what the kernel says of itself.
+    def included(self, text: str | None = None) -> tuple[str, ...]:
+        """Return the paths of all files that ``#include`` brings in, as far as they are found.
 
-        Raises
-        ------
-        BuildError, InvalidProblem
-            If the template does not render, or has no such kernel.
+        `text` is what is rendered, by default of the first configuration.
         """
-        return signature(self._rendered(config), self.kernel, self.path.name)
-
-    def included(self, config: Mapping[str, Value]) -> tuple[str, ...]:
-        """Return the paths of all files that ``#include`` brings in, as far as they are found."""
         given = [Path(path.strip('"')) for path in FOLDER.findall(" ".join(self.options))]
         folders = [*given, self.path.parent]
         found: dict[Path, None] = {}
-        waiting = [(self.path.parent, self._rendered(config))]
+        waiting = [(self.path.parent, self._rendered(self.first) if text is None else text)]
         while waiting:
             folder, text = waiting.pop(0)
             for name in INCLUDE.findall(text):
@@ -109,13 +104,13 @@ class KernelText:
                     waiting.append((path.parent, _read(path)))
         return tuple(map(str, found))
 
-    def _include_options(self, config: Mapping[str, Value]) -> tuple[str, ...]:
+    def _include_options(self, text: str) -> tuple[str, ...]:
         """Return options that say where included files are, and what is in them.
 
         Neither a session nor the cache of a driver looks into them: a macro that nobody
         uses makes a program with other contents another program.
         """
-        if not INCLUDE.search(self._rendered(config)):
+        if not INCLUDE.search(text):
             return ()
         folder = str(self.path.parent)
         if re.search(r"\s", folder):
@@ -123,14 +118,14 @@ class KernelText:
                 f"{self.path.name} includes files from {folder!r}, and OpenCL takes no folder "
                 "with a space in its name: rename it"
             )
-        included = self.included(config)
+        included = self.included(text)
         digest = (f"-DOCLAB_INCLUDED=0x{kernel_digest(included)}",) if included else ()
         return (f"-I{folder}", *digest)
 
     def _rendered(self, config: Mapping[str, Value]) -> str:
         """Return the OpenCL C of a configuration, before the preprocessor."""
         text = _read(self.path)
-        if self.path.suffix != ".mako":
+        if not self._is_template:
             return text
         given = {**self.fixed, **config}
         known, required = declared(str(self.path))
@@ -147,11 +142,6 @@ class KernelText:
                 f"{self.path.name}: {', and '.join(parts)}, by its line <%page args=...>"
             )
         return render(str(self.path), given).text
-
-    @property
-    def first(self) -> dict[str, Value]:
-        """The first value of each parameter."""
-        return {name: values[0] for name, values in self.params.items()}
 
 
 def _read(path: Path) -> str:

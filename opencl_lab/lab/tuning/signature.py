@@ -1,39 +1,37 @@
-"""What a kernel says of itself: its arguments and its work-group, read from OpenCL C."""
+"""What a kernel says of itself: its arguments and its work-group, read from OpenCL C.
+
+The driver tells both too, of what it has built. But a search plans thousands of configurations
+before it builds one, in a process that never does, and each may have other arguments and another
+group. When a kernel is made, `opencl_lab.runtime.programs` compares them with what the driver says.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.kernels import C_TYPES
 
 __all__ = ["Argument", "Signature", "signature"]
 
+DEPTH = 6  # of parentheses in parentheses
+INSIDE = reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(DEPTH), "[^()]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
-KERNEL = re.compile(r"\b(?:__)?kernel\b")
-ATTRIBUTE = re.compile(r"\b__attribute__\s*\(")
-GROUP = re.compile(r"\breqd_work_group_size\s*\(")
-HEAD = re.compile(r"[\w\s]*?\bvoid\s+(\w+)\s*\(")
-SPACES = ("global", "constant", "local", "private")
-VECTOR = re.compile(r"([a-z_]\w*?[a-z_])(2|3|4|8|16)")
-TYPES = {
-    "char": np.int8,
-    "uchar": np.uint8,
-    "short": np.int16,
-    "ushort": np.uint16,
-    "int": np.int32,
-    "uint": np.uint32,
-    "long": np.int64,
-    "ulong": np.uint64,
-    "half": np.float16,
-    "float": np.float32,
-    "double": np.float64,
-}
+ATTRIBUTE = rf"__attribute__\s*\({INSIDE}\)\s*"
+GROUP = re.compile(rf"\breqd_work_group_size\s*\(({INSIDE})\)")
+KERNEL = re.compile(
+    rf"\b(?:__)?kernel\s+(?:{ATTRIBUTE}|\w+\s+)*?void\s+(?:{ATTRIBUTE})*(\w+)\s*\(({INSIDE})\)"
+)
+SPACES = ("global", "constant", "local")
+QUALIFIERS = (*SPACES, "private", "const", "restrict", "volatile", "signed", "unsigned")
+TYPES = {name: np.dtype(dtype) for dtype, name in C_TYPES.items()}  # uint8 comes after bool
 
 
 @dataclass(frozen=True)
@@ -70,14 +68,19 @@ class Argument:
 
 @dataclass(frozen=True)
 class Signature:
-    """The name of a kernel, its arguments, and its ``reqd_work_group_size`` as expressions."""
+    """The name of a kernel, its arguments, and its ``reqd_work_group_size`` as an expression."""
 
     kernel: str
     arguments: tuple[Argument, ...]
-    group: tuple[str, ...] = ()
+    group: str = ""
 
 
-def signature(source: str, kernel: str | None = None, where: str = "the source") -> Signature:
+def signature(
+    source: str,
+    kernel: str | None = None,
+    where: str = "the source",
+    macros: Mapping[str, Any] | None = None,
+) -> Signature:
     """Return the signature of a kernel in OpenCL C.
 
     Parameters
@@ -88,92 +91,45 @@ def signature(source: str, kernel: str | None = None, where: str = "the source")
         Its name; needed where there are several.
     where : str
         The source's name in messages.
+    macros : mapping, optional
+        What types may be called as well, such as ``{"T": "float"}``.
 
     Raises
     ------
     InvalidProblem
         If there is no such kernel, or there are several to choose from.
     """
-    text = COMMENT.sub(" ", source)
-    found: dict[str, Signature] = {}
+    text = DIRECTIVE.sub("", COMMENT.sub(" ", source))
+    found: dict[str, re.Match[str]] = {}
     for match in KERNEL.finditer(text):
-        before = DIRECTIVE.sub("", re.split("[;}]", text[: match.start()])[-1])
-        signature = _read(text[match.end() :], _group(before))
-        if signature is not None:
-            found.setdefault(signature.kernel, signature)
-    if kernel is None and len(found) == 1:
-        return next(iter(found.values()))
-    if kernel in found:
-        return found[kernel]
+        found.setdefault(match[1], match)
     if not found:
         raise InvalidProblem(f"{where} has no kernel")
-    names = ", ".join(found)
-    asked = "say which kernel is meant" if kernel is None else f"there is no kernel {kernel!r}"
-    raise InvalidProblem(f"{asked}: {where} has {names}")
+    if kernel not in found and (kernel is not None or len(found) > 1):
+        asked = "say which kernel is meant" if kernel is None else f"there is no kernel {kernel!r}"
+        raise InvalidProblem(f"{asked}: {where} has {', '.join(found)}")
+    match = found[kernel or next(iter(found))]
+    group = GROUP.search(re.split("[;}]", text[: match.start(1)])[-1])
+    items = [" ".join(item.split()) for item in re.sub(ATTRIBUTE, "", match[2]).split(",")]
+    arguments = tuple(_argument(item, macros or {}) for item in items if item not in ("", "void"))
+    return Signature(match[1], arguments, "" if group is None else " ".join(group[1].split()))
 
 
-def _group(attributes: str) -> tuple[str, ...]:
-    """Return the sizes of ``reqd_work_group_size``, or nothing if it is not there."""
-    sizes = GROUP.search(attributes)
-    return () if sizes is None else _split(_enclosed(attributes, sizes.end())[0])
-
-
-def _read(text: str, group: tuple[str, ...] = ()) -> Signature | None:
-    """Return the signature that follows the word ``kernel``, None if none does."""
-    rest = text
-    while (head := HEAD.match(rest)) is None:
-        attribute = ATTRIBUTE.search(rest)
-        if attribute is None or not re.fullmatch(r"[\w\s]*", rest[: attribute.start()]):
-            return None
-        inner, after = _enclosed(rest, attribute.end())
-        group = _group(inner) or group
-        rest = rest[: attribute.start()] + after
-    inner, _ = _enclosed(rest, head.end())
-    items = [item for item in _split(inner) if item not in ("", "void")]
-    return Signature(head[1], tuple(_argument(item) for item in items), group)
-
-
-def _enclosed(text: str, begin: int) -> tuple[str, str]:
-    """Return what is in the parentheses that are open at `begin`, and what follows them."""
-    depth = 1
-    for place in range(begin, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
-        if not depth:
-            return text[begin:place], text[place + 1 :]
-    return text[begin:], ""
-
-
-def _split(text: str) -> tuple[str, ...]:
-    """Return the parts between commas that are in no parentheses."""
-    parts, depth = [""], 0
-    for letter in text:
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return tuple(" ".join(part.split()) for part in parts)
-
-
-def _argument(text: str) -> Argument:
+def _argument(text: str, macros: Mapping[str, Any]) -> Argument:
     pointed, star, _ = text.partition("*")
-    words = re.findall(r"\w+", text)
-    plain = [word.strip("_") for word in re.findall(r"\w+", pointed)]
-    if not star:
-        plain = plain[:-1]
-    space = next((word for word in plain if word in SPACES[:3]), "private") if star else ""
-    named = [w for w in plain if w not in (*SPACES, "const", "restrict", "volatile")]
-    dtype, width = _type(named)
-    const = space == "constant" or "const" in plain
-    return Argument(words[-1] if words else "", space, const, dtype, width, text)
-
-
-def _type(words: Sequence[str]) -> tuple[np.dtype[Any] | None, int]:
-    """Return the type of one number and how many a vector has."""
-    if "unsigned" in words:
-        words = ["u" + next((word for word in words if word != "unsigned"), "int")]
-    name = "".join(words).removeprefix("signed") or "int"
-    vector = VECTOR.fullmatch(name)
-    if vector and vector[1] in TYPES:
-        return np.dtype(TYPES[vector[1]]), int(vector[2])
-    return (np.dtype(TYPES[name]), 1) if name in TYPES else (None, 1)
+    words = re.findall(r"\w+", pointed if star else text.rpartition(" ")[0])
+    # What is no macro may be a keyword with underscores before it, such as __global.
+    plain = [str(macros.get(word, word.removeprefix("__"))) for word in words]
+    plain = " ".join(plain).split()
+    space = next((word for word in plain if word in SPACES), "private") if star else ""
+    name = next((word for word in plain if word not in QUALIFIERS), "int")
+    base = re.sub(r"(?<=[a-z])(2|3|4|8|16)$", "", name)
+    dtype = TYPES.get("u" * ("unsigned" in plain) + base)
+    return Argument(
+        (re.findall(r"\w+", text) or [""])[-1],
+        space,
+        space == "constant" or "const" in plain,
+        dtype,
+        1 if dtype is None else int(name[len(base) :] or 1),
+        text,
+    )

@@ -16,7 +16,7 @@ from opencl_lab.core.kernels import host_c_type
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.operation import Curves, Operation, Option
+from opencl_lab.lab.operation import Curves, Operation, Option, axis_of, refuse_axis
 from opencl_lab.lab.ops.dft.calls import CALLS
 from opencl_lab.lab.ops.dft.references import (
     fftw_dft,
@@ -36,7 +36,6 @@ from opencl_lab.ops.fft.problem import (
     scale_of,
 )
 from opencl_lab.ops.fft.solver import DFT_SOLVER
-from opencl_lab.ops.solver import axis_of, refuse_axis
 
 __all__ = ["DFT", "TOLERANCE", "Dft"]
 

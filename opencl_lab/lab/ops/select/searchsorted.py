@@ -12,9 +12,9 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.ops.keys import ORDERS, arranged, c_defines, exact, random_keys
 from opencl_lab.lab.ops.select.calls import SEARCH_CALLS
 from opencl_lab.lab.ops.select.references import numpy_search, torch_search
-from opencl_lab.lab.ops.sort.data import ORDERS, arranged, c_defines, exact, random_keys
 from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import torch_threads

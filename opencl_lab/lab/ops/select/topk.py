@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
-from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.operation import Operation, Option, axis_of, refuse_axis
+from opencl_lab.lab.ops.keys import (
+    ORDERS,
+    SAMPLE_KEYS,
+    along_axis,
+    c_defines,
+    exact,
+    random_keys,
+    rows_of,
+)
 from opencl_lab.lab.ops.select.calls import TOPK_CALLS
 from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
@@ -20,21 +27,16 @@ from opencl_lab.lab.ops.select.references import (
     numpy_topk_by_sort,
     torch_topk,
 )
-from opencl_lab.lab.ops.sort.data import ORDERS, c_defines, exact, random_keys
 from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import torch_threads
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.solver import TOPK_SOLVER
-from opencl_lab.ops.solver import axis_of, refuse_axis
 from opencl_lab.ops.sort.problem import KEY_TYPES
-from opencl_lab.runtime.arrays import native
-from opencl_lab.runtime.rows import Rows
 
 __all__ = ["TOPK", "Topk"]
 
 USUAL = 100
-SAMPLE_KEYS = 1 << 18
 
 
 def _c_defines(problem: TopkProblem) -> dict[str, str]:
@@ -91,15 +93,7 @@ class Topk(Operation[TopkProblem]):
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[TopkProblem, Arrays]:
         """Look along an axis of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        for name in ("n", "rows"):
-            if name in options:
-                raise InvalidProblem(f"{name} is given by the input file; leave it out")
-        keys = native(arrays["keys"])
-        if not keys.ndim:
-            raise InvalidProblem("the file holds a single number without dimensions, not an array")
-        if "dtype" in options:
-            keys = convert(keys, options["dtype"])
-        data = Rows.of(keys, axis_of(options, keys.ndim)).data
+        data = rows_of(arrays, options)
         rows, n = data.shape
         return self._problem(chosen, n, data.dtype, rows), {"keys": data}
 
@@ -117,10 +111,7 @@ class Topk(Operation[TopkProblem]):
     ) -> np.ndarray[Any, Any]:
         if not arrays:
             return rows[0] if len(rows) == 1 else rows
-        shape = list(arrays["keys"].shape)
-        axis = axis_of(options, len(shape))
-        del shape[axis]
-        return np.moveaxis(rows.reshape(*shape, rows.shape[-1]), -1, axis)
+        return along_axis(rows, arrays, options)
 
     def columns(
         self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any

@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.ops.keys import (
+    ORDERS,
+    SAMPLE_KEYS,
+    arranged,
+    c_defines,
+    exact,
+    keys_of,
+    random_keys,
+)
 from opencl_lab.lab.ops.select.calls import UNIQUE_CALLS
 from opencl_lab.lab.ops.select.references import numpy_unique, torch_unique
-from opencl_lab.lab.ops.sort.data import ORDERS, arranged, c_defines, exact, random_keys
 from opencl_lab.lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -28,11 +35,9 @@ from opencl_lab.lab.reference.threads import torch_threads
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.solver import UNIQUE_SOLVER
 from opencl_lab.ops.sort.problem import KEY_TYPES
-from opencl_lab.runtime.arrays import native
 
 __all__ = ["UNIQUE", "Unique"]
 
-SAMPLE_KEYS = 1 << 18
 OFTEN = 10
 """How often a key is there on average, unless options say otherwise."""
 
@@ -93,12 +98,7 @@ class Unique(Operation[UniqueProblem]):
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[UniqueProblem, Arrays]:
         """Take all elements of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        if "n" in options:
-            raise InvalidProblem("n is given by the input file; leave it out")
-        keys = native(arrays["keys"])
-        if "dtype" in options:
-            keys = convert(keys, options["dtype"])
-        keys = np.ascontiguousarray(keys).reshape(-1)
+        keys = np.ascontiguousarray(keys_of(arrays, options, ("n",))).reshape(-1)
         return UniqueProblem(keys.size, keys.dtype, chosen["counts"]), {"keys": keys}
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:

@@ -19,8 +19,8 @@ from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.lab.file_jobs import FileResult
 from opencl_lab.lab.files import NpyFile, scratch_file
+from opencl_lab.lab.operation import axis_of
 from opencl_lab.lab.ops.sort.check import find_fault
-from opencl_lab.ops.solver import axis_of
 from opencl_lab.ops.sort.out_of_core import sort_parts
 from opencl_lab.ops.sort.part_sizes import Parts, needs_parts, parts_of
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem

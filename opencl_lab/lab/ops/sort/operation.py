@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.operation import Operation, Option
+from opencl_lab.lab.operation import Operation, Option, axis_of, refuse_axis
+from opencl_lab.lab.ops.keys import (
+    ORDERS,
+    SAMPLE_KEYS,
+    along_axis,
+    c_defines,
+    exact,
+    random_keys,
+    rows_of,
+)
 from opencl_lab.lab.ops.sort.calls import CALLS
-from opencl_lab.lab.ops.sort.data import ORDERS, c_defines, exact, random_keys
 from opencl_lab.lab.ops.sort.file import sort_file
 from opencl_lab.lab.ops.sort.references import (
     no_avx512_sort,
@@ -26,16 +32,11 @@ from opencl_lab.lab.ops.sort.references import (
 from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import torch_threads
-from opencl_lab.ops.solver import axis_of, refuse_axis
 from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
-from opencl_lab.runtime.arrays import native
-from opencl_lab.runtime.rows import Rows
 
 __all__ = ["ORDERS", "SORT", "Sort"]
-
-SAMPLE_KEYS = 1 << 18
 
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
@@ -89,27 +90,14 @@ class Sort(Operation[SortProblem]):
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SortProblem, Arrays]:
         """Sort along an axis of the array `keys`, converted to `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        for name in ("n", "rows"):
-            if name in options:
-                raise InvalidProblem(f"{name} is given by the input file; leave it out")
-        keys = native(arrays["keys"])
-        if not keys.ndim:
-            raise InvalidProblem("the file holds a single number without dimensions, not an array")
-        if "dtype" in options:
-            keys = convert(keys, options["dtype"])
-        data = Rows.of(keys, axis_of(options, keys.ndim)).data
+        data = rows_of(arrays, options)
         rows, n = data.shape
         return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the sorted keys in the shape of the user's array, of random data as one row."""
         result = outputs[self.output]
-        if not arrays:
-            return result.reshape(-1)
-        shape = list(arrays["keys"].shape)
-        axis = axis_of(options, len(shape))
-        length = shape.pop(axis)
-        return np.moveaxis(result.reshape(*shape, length), -1, axis)
+        return along_axis(result, arrays, options) if arrays else result.reshape(-1)
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
         """Return what is sorted of a table."""

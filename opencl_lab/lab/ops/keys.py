@@ -1,15 +1,32 @@
-"""What operations on keys share in the lab: random keys, exact comparison, macros for C."""
+"""What operations on keys share: a user's keys, random ones, exact comparison, macros for C."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import host_c_type
+from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of
+from opencl_lab.lab.operation import axis_of
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.runtime.arrays import native
+from opencl_lab.runtime.rows import Rows
 
-__all__ = ["ORDERS", "arranged", "c_defines", "exact", "random_keys"]
+__all__ = [
+    "ORDERS",
+    "SAMPLE_KEYS",
+    "along_axis",
+    "arranged",
+    "c_defines",
+    "exact",
+    "keys_of",
+    "random_keys",
+    "rows_of",
+]
 
 ORDERS = (
     "random",
@@ -23,6 +40,38 @@ ORDERS = (
 )
 ZIPF = 1.3
 """Exponent of skewed keys: the most frequent one is a quarter of them."""
+SAMPLE_KEYS = 1 << 18
+"""They tell how fast a peer is, and not how long it takes to launch."""
+
+
+def keys_of(
+    arrays: Arrays, options: Mapping[str, Any], sizes: Sequence[str]
+) -> np.ndarray[Any, Any]:
+    """Return a user's array `keys`, in `dtype` if that is given; refuse the options `sizes`."""
+    for name in sizes:
+        if name in options:
+            raise InvalidProblem(f"{name} is given by the input file; leave it out")
+    keys: np.ndarray[Any, Any] = native(arrays["keys"])
+    return convert(keys, options["dtype"]) if "dtype" in options else keys
+
+
+def rows_of(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
+    """Return a user's keys as rows, along the axis that the options name."""
+    keys = keys_of(arrays, options, ("n", "rows"))
+    if not keys.ndim:
+        raise InvalidProblem("the file holds a single number without dimensions, not an array")
+    data: np.ndarray[Any, Any] = Rows.of(keys, axis_of(options, keys.ndim)).data
+    return data
+
+
+def along_axis(
+    rows: np.ndarray[Any, Any], arrays: Arrays, options: Mapping[str, Any]
+) -> np.ndarray[Any, Any]:
+    """Return results of `rows_of` with the dimensions of the user's keys."""
+    shape = list(arrays["keys"].shape)
+    axis = axis_of(options, len(shape))
+    del shape[axis]
+    return np.moveaxis(rows.reshape(*shape, rows.shape[-1]), -1, axis)
 
 
 def random_keys(
