@@ -13,7 +13,7 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.runtime.executable import DeviceMemory, Executable, KernelInfo, is_in_order
 from opencl_lab.runtime.host import run_host
 from opencl_lab.runtime.kept import with_room
-from opencl_lab.runtime.recording import note_step
+from opencl_lab.runtime.recording import LOCAL
 from opencl_lab.runtime.session import Session, session_of
 
 COMPLETE = cl.command_execution_status.COMPLETE
@@ -81,7 +81,9 @@ def execute(
             execution = with_room(lambda: run(executable, inputs, queue, dict(out)))
     except cl.Error as error:
         raise explain(error, queue) from error
-    note_step(executable, inputs, execution.outputs, given, queue)
+    recorder = LOCAL.recorder
+    if recorder is not None:
+        recorder.step(executable, inputs, execution.outputs, given, queue)
     return execution
 
 

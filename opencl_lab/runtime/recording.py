@@ -24,7 +24,6 @@ __all__ = [
     "note_condition",
     "note_constants",
     "note_fresh",
-    "note_step",
     "recording",
     "unrecorded",
 ]
@@ -196,16 +195,3 @@ def note_condition(holds: Callable[[], bool]) -> None:
     recorder = LOCAL.recorder
     if recorder is not None:
         recorder.conditions.append(holds)
-
-
-def note_step(
-    executable: Executable,
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
-    given: frozenset[str],
-    queue: cl.CommandQueue,
-) -> None:
-    """Tell the recording, if there is one, that an executable has run."""
-    recorder = LOCAL.recorder
-    if recorder is not None:
-        recorder.step(executable, inputs, outputs, given, queue)
