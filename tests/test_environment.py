@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import time
-from ctypes import c_uint
+from functools import partial
 from types import SimpleNamespace
+from unittest.mock import Mock
 
+import pynvml
 import pytest
 from command_line import QUICK, oclab
 
 from opencl_lab.core.device import Device
+from opencl_lab.drivers import processes
 from opencl_lab.lab.measuring import environment, gpu_state, load
 from opencl_lab.lab.measuring.load import Sample
 from opencl_lab.lab.reference.compiler import compiler, known
@@ -90,7 +93,7 @@ def test_only_our_processors_count(monkeypatch, tmp_path):
     counts = tmp_path / "stat"
     counts.write_text("\n".join([*lines, "intr 5 5 5", "cpu2 1 1 1"]))
     monkeypatch.setattr(load, "COUNTS", counts)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2}, raising=False)
+    monkeypatch.setattr(load, "PROCESSORS", {0, 2})
     monkeypatch.setattr(os, "sysconf", lambda name: 100)
     assert load.sample().working == pytest.approx((2 * 42 + 200) / 100)
     for text in ("", "cpu0 1 2", "cpu0 0 0 0 0 0 0 0 0", "cpu0 " + 9 * "x "):
@@ -114,61 +117,45 @@ def test_the_time_of_this_process_is_counted():
 # --------------------------------------------------------------- the state of a GPU
 
 
-class Library:
-    """What NVML answers about its GPUs, by name and place on the bus."""
+H100 = (NVIDIA.name, "00000000:1b:00.0")
 
-    def __init__(self, gpus=(("NVIDIA H100 80GB HBM3", "00000000:1b:00.0"),), missing=(), state=2):
-        self.gpus, self.missing = gpus, missing
-        self.values = {
-            "nvmlDeviceGetPowerUsage": 123456,
-            "nvmlDeviceGetEnforcedPowerLimit": 700000,
-            "nvmlDeviceGetPerformanceState": state,
-            "nvmlDeviceGetTemperature": 41,
-            "nvmlDeviceGetCurrentClocksThrottleReasons": 0x1 | 0x4 | 0x20,
-        }
 
-    def __getattr__(self, name):
-        if name in self.missing or not name.startswith("nvml"):
-            raise AttributeError(name)
-        return getattr(type(self), f"{name}_", None) or self.answer(name)
+@pytest.fixture
+def nvml(monkeypatch):
+    """What each function of NVML answers: a value, or what a call returns; nothing is an error."""
+    told = {
+        "nvmlInit": True,
+        "nvmlDeviceGetClockInfo": lambda gpu, kind: gpu + kind,
+        "nvmlDeviceGetMaxClockInfo": lambda gpu, kind: gpu + kind + 979,
+        "nvmlDeviceGetPowerUsage": 123456,
+        "nvmlDeviceGetEnforcedPowerLimit": 700000,
+        "nvmlDeviceGetPerformanceState": 2,
+        "nvmlDeviceGetTemperature": lambda gpu, sensor: 41 + sensor,
+        "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=63, memory=5),
+        "nvmlDeviceGetCurrentClocksThrottleReasons": 0x1 | 0x4 | 0x20,
+    }
+    set_gpus(told, H100)
 
-    def answer(self, name):
-        def function(handle, *which):
-            assert handle.value == 7
-            *kind, found = which
-            if name == "nvmlDeviceGetUtilizationRates":
-                found._obj.gpu, found._obj.memory = 63, 5
-            elif name.endswith("ClockInfo"):
-                most = 980 if "Max" in name else 0
-                found._obj.value = 1000 * kind[0] + most
-            elif name in self.values:
-                found._obj.value = self.values[name]
-            else:
-                return 3  # not supported
-            return 0
+    def ask(name, *arguments):
+        found = told.get(name)
+        found = found(*arguments) if callable(found) else found
+        if found is None or "nvmlInit" not in told:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return found
 
-        return function
+    for name in dir(pynvml):
+        if name == "nvmlInit" or name.startswith("nvmlDeviceGet"):
+            monkeypatch.setattr(pynvml, name, partial(ask, name))
+    return told
 
-    def nvmlInit_v2(self):
-        return 0
 
-    def nvmlDeviceGetHandleByPciBusId_v2(self, place, handle):
-        found = [item for _, item in self.gpus if item.encode() == place.value]
-        handle._obj.value = 7 if found else None
-        return 0 if found else 6
-
-    def nvmlDeviceGetCount_v2(self, count):
-        assert isinstance(count._obj, c_uint)
-        count._obj.value = len(self.gpus)
-        return 0
-
-    def nvmlDeviceGetHandleByIndex_v2(self, index, handle):
-        handle._obj.value = 7
-        return 0
-
-    def nvmlDeviceGetName(self, handle, name, size):
-        name.value = self.gpus[0][0].encode()
-        return 0
+def set_gpus(told, *gpus):
+    """Let NVML know these, by name and place on the bus; their handles are 1000, 1001, ..."""
+    told["nvmlDeviceGetCount"] = len(gpus)
+    told["nvmlDeviceGetHandleByIndex"] = lambda index: 1000 + index
+    told["nvmlDeviceGetName"] = lambda gpu: gpus[gpu - 1000][0]
+    places = {place: 1000 + index for index, (_, place) in enumerate(gpus)}
+    told["nvmlDeviceGetHandleByPciBusId"] = places.get
 
 
 def on_bus(bus, slot=0, **more):
@@ -177,11 +164,11 @@ def on_bus(bus, slot=0, **more):
     return Device(NVIDIA.name, "gpu", vendor=NVIDIA.vendor, handle=handle)
 
 
-def test_the_state_of_a_gpu():
-    state = gpu_state.find_gpu(on_bus(0x1B), Library()).state()
+def test_the_state_of_a_gpu(nvml):
+    state = gpu_state.find_gpu(on_bus(0x1B)).state()
     assert set(state) == GPU_KEYS
-    assert state["clock_mhz"] == 1000 and state["max_clock_mhz"] == 1980
-    assert state["memory_clock_mhz"] == 2000
+    assert state["clock_mhz"] == 1001 and state["max_clock_mhz"] == 1980
+    assert state["memory_clock_mhz"] == 1002
     assert state["power_w"] == 123.456 and state["power_limit_w"] == 700
     assert state["performance_state"] == "P2" and state["temperature_c"] == 41
     assert state["throttled"] == ["power limit", "too hot"]
@@ -189,12 +176,12 @@ def test_the_state_of_a_gpu():
     assert gpu_state.busy({**state, "use_percent": 3}) == gpu_state.busy(None) == ""
 
 
-def test_what_a_gpu_does_not_tell_is_null():
-    missing = ("nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates")
-    library = Library(missing=missing, state=32)
-    del library.values["nvmlDeviceGetTemperature"]
-    del library.values["nvmlDeviceGetCurrentClocksThrottleReasons"]
-    state = gpu_state.find_gpu(on_bus(0x1B), library).state()
+def test_what_a_gpu_does_not_tell_is_null(nvml, monkeypatch):
+    monkeypatch.delattr(pynvml, "nvmlDeviceGetPowerUsage")  # as in another version
+    nvml["nvmlDeviceGetPerformanceState"] = 32
+    for name in ("UtilizationRates", "Temperature", "CurrentClocksThrottleReasons"):
+        del nvml[f"nvmlDeviceGet{name}"]
+    state = gpu_state.find_gpu(on_bus(0x1B)).state()
     nothing = {name for name, value in state.items() if value is None}
     assert nothing == {
         "power_w", "use_percent", "performance_state", "temperature_c", "throttled",
@@ -202,37 +189,41 @@ def test_what_a_gpu_does_not_tell_is_null():
     assert gpu_state.busy(state) == ""
 
 
-def test_which_gpu_it_is():
-    two = Library((("other", "00000000:0a:00.0"), (NVIDIA.name, "00000001:1b:00.0")))
-    assert gpu_state.find_gpu(on_bus(0x1B, pci_domain_id_nv=1), two) is not None
-    assert gpu_state.find_gpu(on_bus(0x1B), two) is None  # by its name it could be either
-    assert gpu_state.find_gpu(NVIDIA, two) is None
-    guest = Library((("other", "00000000:00:05.0"), (NVIDIA.name, "00000000:00:06.0")))
+def test_which_gpu_it_is(nvml):
+    set_gpus(nvml, ("other", "00000000:0a:00.0"), (NVIDIA.name, "00000001:1b:00.0"))
+    assert gpu_state.find_gpu(on_bus(0x1B, pci_domain_id_nv=1)).state()["clock_mhz"] == 1002
+    assert gpu_state.find_gpu(on_bus(0x1B)) is None  # by its name it could be either
+    assert gpu_state.find_gpu(NVIDIA) is None
+    set_gpus(nvml, ("other", "00000000:00:05.0"), (NVIDIA.name, "00000000:00:06.0"))
     for slot in (6, 6 << 3):  # drivers number them in either way
-        assert gpu_state.find_gpu(on_bus(0, slot), guest) is not None
-    assert gpu_state.find_gpu(on_bus(0, 7), guest) is None
-    assert gpu_state.find_gpu(NVIDIA, Library()) is not None  # the only one, of this name
-    assert gpu_state.find_gpu(NVIDIA, Library((("NVIDIA A2", "x"),))) is None
-    for failing in ("nvmlInit_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetCount_v2"):
-        library = Library()
-        setattr(library, failing, lambda *arguments: 999)
-        assert gpu_state.find_gpu(NVIDIA, library) is None
-    assert gpu_state.find_gpu(Device("x", "gpu", vendor="AMD"), Library()) is None
-    assert gpu_state.find_gpu(Device("NVIDIA", "cpu"), Library()) is None
-
-
-def test_without_the_library_there_is_no_state(monkeypatch):
-    monkeypatch.setattr(gpu_state, "LIBRARY", "libno-such-library.so.1")
+        assert gpu_state.find_gpu(on_bus(0, slot)) is not None
+    assert gpu_state.find_gpu(on_bus(0, 7)) is None
+    set_gpus(nvml, H100)
+    assert gpu_state.find_gpu(NVIDIA) is not None  # the only one, of this name
+    assert gpu_state.find_gpu(Device("x", "gpu", vendor="AMD")) is None
+    assert gpu_state.find_gpu(Device("NVIDIA", "cpu")) is None
+    set_gpus(nvml, ("NVIDIA A2", "x"))
     assert gpu_state.find_gpu(NVIDIA) is None
 
 
-def test_numbers_that_cannot_be_are_null():
-    library = Library()
-    library.values["nvmlDeviceGetTemperature"] = 0xFFFFFFFF  # "not available"
-    gpu = gpu_state.find_gpu(on_bus(0x1B), library)
-    assert gpu.state()["temperature_c"] is None
-    gpu._ask = lambda *which, kind: SimpleNamespace(gpu=4_000_000_000)
-    assert gpu.use_percent is None
+@pytest.mark.parametrize("failing", ["Init", "DeviceGetHandleByIndex", "DeviceGetCount"])
+def test_without_nvml_there_is_no_state(failing, nvml):
+    assert gpu_state.find_gpu(NVIDIA) is not None
+    del nvml[f"nvml{failing}"]
+    assert gpu_state.find_gpu(NVIDIA) is None
+
+
+def test_without_a_driver_there_is_no_state(monkeypatch):
+    monkeypatch.setattr(pynvml, "CDLL", Mock(side_effect=OSError), raising=True)
+    monkeypatch.setattr(pynvml, "nvmlLib", None)
+    assert gpu_state.find_gpu(NVIDIA) is None
+
+
+def test_numbers_that_cannot_be_are_null(nvml):
+    nvml["nvmlDeviceGetTemperature"] = 0xFFFFFFFF  # "not available"
+    nvml["nvmlDeviceGetUtilizationRates"] = SimpleNamespace(gpu=4_000_000_000)
+    state = gpu_state.find_gpu(on_bus(0x1B)).state()
+    assert state["temperature_c"] is None and state["use_percent"] is None
 
 
 @pytest.mark.parametrize("text", ["", "max", "0 0", "x 1", "9" * 400 + " 1"])
@@ -245,17 +236,14 @@ def test_a_quota_that_makes_no_sense_is_none(text, four):
 def test_counts_that_make_no_sense_are_none(text, monkeypatch, tmp_path):
     (tmp_path / "stat").write_text(text)
     monkeypatch.setattr(load, "COUNTS", tmp_path / "stat")
-    monkeypatch.setattr(load.os, "sched_getaffinity", lambda who: {0}, raising=False)
+    monkeypatch.setattr(load, "PROCESSORS", {0})
     assert load.sample().working is None
 
 
-def test_the_state_is_recorded_before_and_after(monkeypatch):
-    library = Library()
-    gpu = gpu_state.find_gpu(on_bus(0x1B), library)
-    monkeypatch.setattr(gpu_state, "find_gpu", lambda device: gpu)
+def test_the_state_is_recorded_before_and_after(nvml, monkeypatch):
     monkeypatch.setattr(load, "busy", lambda before, now: "the machine is busy")
     start = environment.begin(NVIDIA, load.sample())
-    library.values["nvmlDeviceGetTemperature"] = 77
+    nvml["nvmlDeviceGetTemperature"] = 77
     found = environment.record(start)
     assert found["gpu"]["temperature_c"] == 41 and found["gpu_end"]["temperature_c"] == 77
     assert found["busy"].startswith("the machine is busy; the GPU is busy")
@@ -315,7 +303,7 @@ def test_git_that_fails_tells_nothing(script, tmp_path, monkeypatch):
 
 
 def test_a_processor_without_a_name(monkeypatch, tmp_path):
-    monkeypatch.setattr(environment, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(processes, "CPU_INFO", tmp_path / "cpuinfo")
     assert environment._processor()  # what Python knows
     (tmp_path / "cpuinfo").write_text("model name\t:\n")
     assert environment._processor()

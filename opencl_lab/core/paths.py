@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import platformdirs
 
@@ -90,128 +90,125 @@ def replace_file(path: Path) -> Iterator[Path]:
     OSError
         If `path` cannot be written to.
     """
-    descriptor = _descriptor(path)
-    target = Path(os.path.realpath(path))
-    status = None
-    if descriptor is None:
-        with suppress(FileNotFoundError):
-            status = target.stat()
-    in_place = descriptor is not None or (status is not None and not _replaceable(target, status))
-    temporary = None if in_place else _beside(target, path.suffix, status)
+    target = _look(path)
+    temporary = beside = _beside(target, path.suffix) if target.replaceable else None
     if temporary is None:
-        in_place = True
-        handle, name = tempfile.mkstemp(prefix="oclab-", suffix=path.suffix)
-        os.close(handle)
-        temporary = Path(name)
+        suffix = path.suffix
+        with tempfile.NamedTemporaryFile(prefix="oclab-", suffix=suffix, delete=False) as file:
+            temporary = Path(file.name)
     try:
         yield temporary
-        if not in_place:
+        if beside is not None:
             try:
-                temporary.replace(target)
+                beside.replace(target.path)
+                return
             except OSError:  # a mount point; or another's file where only that is protected
-                if status is None:
+                if target.status is None:
                     raise
-                in_place = True
-        if in_place:
-            _copy_into(temporary, target, descriptor)
+        _copy_into(temporary, target)
     finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
 
 
-def _descriptor(path: Path) -> int | None:
-    """Return which of its own open files this process is to write to, such as 1 for `/dev/stdout`.
+class _Target(NamedTuple):
+    """What is to be written to: with links followed, or an open file of this process by number."""
 
-    To open that anew would begin at its start, and cut off what was printed.
-    """
-    own = {os.path.realpath("/proc/self/fd"), "/dev/fd"}
-    for _ in range(MOST_LINKS):
-        folder = os.path.realpath(path.parent)
-        if folder in own and path.name.isdecimal():
-            return int(path.name)
-        try:
-            path = Path(folder, path.readlink())
-        except OSError:  # no link, or nothing at all
-            return None
-    return None
+    path: Path
+    status: os.stat_result | None = None
+    descriptor: int | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file on a disk, or none yet."""
+        is_file = self.status is None or stat.S_ISREG(self.status.st_mode)
+        return self.descriptor is None and is_file
+
+    @property
+    def replaceable(self) -> bool:
+        """Whether a new file may take its place: it has no other name."""
+        return self.is_file and (self.status is None or self.status.st_nlink == 1)
 
 
-def _replaceable(target: Path, status: os.stat_result) -> bool:
-    """Return whether a new file may take the place of one that is there.
-
-    Raises
-    ------
-    OSError
-        If it can be written to in no way.
-    """
+def _look(path: Path) -> _Target:
+    """Return what a path stands for; an `OSError` says that it can be written to in no way."""
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "it is open for reading only")
+        return _Target(path, descriptor=descriptor)
+    target = Path(os.path.realpath(path))
+    try:
+        status = target.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return _Target(target)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     if stat.S_ISSOCK(status.st_mode):
         raise OSError(errno.ENXIO, "it is a socket, which cannot be written to like a file")
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "it may not be changed")
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return _Target(target, status)
 
 
-def _beside(target: Path, suffix: str, status: os.stat_result | None) -> Path | None:
+def _descriptor(path: Path) -> int | None:
+    """Return which of its own open files this process is to write to.
+
+    To open that anew would begin at its start, and cut off what was printed.
+    """
+    own = {os.path.realpath("/proc/self/fd"), "/dev/fd"}
+    for _ in range(MOST_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in own:
+            return int(path.name)
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    return None
+
+
+def _beside(target: _Target, suffix: str) -> Path | None:
     """Make an empty file beside `target`, with the owner and mode of that; None if it cannot be."""
-    temporary = target.with_name(f".oclab-{secrets.token_hex(8)}{suffix}")
-    mode = 0o666 if status is None else 0o600  # the umask applies by itself
+    temporary = target.path.with_name(f".oclab-{secrets.token_hex(8)}{suffix}")
+    status = target.status
     try:
-        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode)
-    except OSError:
-        if status is None:
-            raise
-        return None
-    os.close(handle)
-    if status is not None:
-        try:
-            shutil.copystat(target, temporary)  # with access control lists; before any content
+        # The umask applies by itself.
+        temporary.touch(0o666 if status is None else 0o600, exist_ok=False)
+        if status is not None:
             made = temporary.stat()
             if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
                 os.chown(temporary, status.st_uid, status.st_gid)
-                temporary.chmod(stat.S_IMODE(status.st_mode))
-        except OSError:
+            shutil.copystat(target.path, temporary)  # with access control lists; before any content
+    except OSError:
+        with suppress(OSError):  # it may never have been made
             temporary.unlink()
-            return None
+        if status is None:
+            raise
+        return None
     return temporary
 
 
-def _copy_into(source: Path, target: Path, descriptor: int | None) -> None:
+def _copy_into(source: Path, target: _Target) -> None:
     """Write the content of a file into one that is there, or that this process has open.
 
     A regular file keeps its old content where the disk has no room for the new one.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written to, or its disk has no room.
     """
-    if descriptor is None:
-        handle = os.open(target, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+    if target.descriptor is None:
+        handle = os.open(target.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     else:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-        handle = os.dup(descriptor)
+        handle = os.dup(target.descriptor)
     with os.fdopen(handle, "wb") as file, source.open("rb") as content:
-        whole = descriptor is None and stat.S_ISREG(os.fstat(handle).st_mode)
         size = os.fstat(content.fileno()).st_size
-        if whole:
+        if target.is_file:
             _reserve(handle, size)
         shutil.copyfileobj(content, file)
-        if whole:
+        if target.is_file:
             file.truncate(size)
 
 
 def _reserve(handle: int, size: int) -> None:
-    """Make sure of the room for `size` bytes in an open file, whose content stays as it is.
-
-    Raises
-    ------
-    OSError
-        If there is no such room. The file is as long as before.
-    """
+    """Make sure of the room for `size` bytes in an open file, which stays as it is."""
     before = os.fstat(handle).st_size
     if not size or not hasattr(os, "posix_fallocate"):
         return
@@ -224,6 +221,15 @@ def _reserve(handle: int, size: int) -> None:
 
 
 @contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """Say of an error of the system which file of a user's cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
+
+
+@contextmanager
 def write_target(path: Path) -> Iterator[Path]:
     """Do what `replace_file` does for a file that the user has named.
 
@@ -232,15 +238,8 @@ def write_target(path: Path) -> Iterator[Path]:
     InvalidProblem
         If it cannot be written.
     """
-    try:
-        with replace_file(path) as temporary:
-            yield temporary
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> InvalidProblem:
-    return InvalidProblem(f"cannot write {path}: {error.strerror or error}")
+    with _refused(path), replace_file(path) as temporary:
+        yield temporary
 
 
 def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
@@ -258,59 +257,41 @@ def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
     InvalidProblem
         If it cannot be written to, or its disk has no room.
     """
-    try:
-        _check_target(path, size, whole)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _check_target(path: Path, size: int, whole: bool) -> None:
-    descriptor = _descriptor(path)
-    if whole and descriptor is not None:
-        raise OSError(errno.EINVAL, UNLIKE_FILES)
-    if descriptor is not None:
-        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-            raise OSError(errno.EBADF, "it is open for reading only")
-        return
-    target = Path(os.path.realpath(path))
-    folder = target.parent if path.is_symlink() else path.parent
-    status = None
-    with suppress(FileNotFoundError, NotADirectoryError):
-        status = target.stat()
-    in_place = status is not None and not _replaceable(target, status)
-    if whole and in_place:
-        raise OSError(errno.EINVAL, UNLIKE_FILES)
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        return  # what is handed on takes no room
-    if not folder.is_dir():
-        raise OSError(errno.ENOENT, f"the folder {folder} does not exist")
-    try:
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        if status is None:
-            why = f"nothing can be made in the folder {folder} ({error.strerror})"
-            raise OSError(error.errno, why) from error
-        if whole:
-            why = f"the folder {folder} cannot be written to, so nothing can take its place"
-            raise OSError(error.errno, why) from error
-        in_place = True
-    free = free_bytes(folder)
-    if in_place and status is not None:
-        free += status.st_size  # which is given up first
-    if free < size:
-        needs, has = size_text(size), size_text(free)
-        raise OSError(errno.ENOSPC, f"it needs {needs}, and the disk has {has} left")
+    with _refused(path):
+        target = _look(path)
+        if whole and not target.replaceable:
+            raise OSError(errno.EINVAL, UNLIKE_FILES)
+        if not target.is_file:
+            return  # what is handed on takes no room
+        folder = target.path.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise OSError(errno.ENOENT, f"the folder {folder} does not exist")
+        in_place = not target.replaceable
+        try:
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            if target.status is None:
+                why = f"nothing can be made in the folder {folder} ({error.strerror})"
+                raise OSError(error.errno, why) from error
+            if whole:
+                why = f"the folder {folder} cannot be written to, so nothing can take its place"
+                raise OSError(error.errno, why) from error
+            in_place = True
+        free = free_bytes(folder)
+        if in_place and target.status is not None:
+            free += target.status.st_size  # which is given up first
+        if free < size:
+            needs, has = size_text(size), size_text(free)
+            raise OSError(errno.ENOSPC, f"it needs {needs}, and the disk has {has} left")
 
 
 def free_bytes(folder: Path) -> float:
     """Return how much may still be written to the disk of a folder; infinity if nobody knows."""
-    try:
+    with suppress(OSError):
         status = os.statvfs(folder)
-    except OSError:
-        return math.inf
-    if not status.f_blocks:  # what some network and virtual file systems say
-        return math.inf
-    return status.f_frsize * (status.f_bavail if os.geteuid() else status.f_bfree)
+        if status.f_blocks:  # none is what some network and virtual file systems say
+            return status.f_frsize * (status.f_bavail if os.geteuid() else status.f_bfree)
+    return math.inf
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -11,7 +11,6 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
 from opencl_lab.core.paths import cache_dir, free_bytes, read_json
@@ -43,7 +42,7 @@ REPORT_FIELDS = {"key", "version", "date", "capabilities", "peaks", "probes"}
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
-_said: set[Path] = set()
+_temporary: dict[Path, Path] = {}
 
 
 # ----------------------------------------------------------------- what is ours
@@ -230,14 +229,10 @@ def temporary_folder(instead_of: Path, why: str = "") -> Path:
 
     Why it is needed is said on standard error, once.
     """
-    if why and instead_of not in _said:
-        _said.add(instead_of)
-        _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
-    return _temporary_folder(instead_of)
-
-
-@cache
-def _temporary_folder(instead_of: Path) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")).resolve()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    if instead_of not in _temporary:
+        if why:
+            _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
+        made = tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")
+        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        _temporary[instead_of] = Path(made).resolve()
+    return _temporary[instead_of]

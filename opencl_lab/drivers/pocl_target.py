@@ -22,11 +22,11 @@ import platform
 import re
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
 from io import FileIO
 from itertools import pairwise
 from pathlib import Path
+
+from opencl_lab.drivers.processes import cpu_fields
 
 __all__ = ["TARGETS", "library_target", "repair_target", "set_target"]
 
@@ -63,15 +63,8 @@ def library_target(flags: set[str] | None = None) -> str | None:
     if flags is None:
         if platform.system() != "Linux" or platform.machine() != "x86_64":
             return None
-        flags = _flags()
+        flags = set(cpu_fields().get("flags", "").split())
     return next((name for name in reversed(TARGETS) if flags >= TARGETS[name][1]), None)
-
-
-@cache
-def _flags() -> set[str]:
-    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
-        return next((set(line.split()) for line in lines if line.startswith("flags")), set())
-    return set()
 
 
 def repair_target(platform_version: str, device_pointer: int) -> str | None:

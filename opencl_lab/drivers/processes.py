@@ -12,6 +12,7 @@ from pathlib import Path
 
 __all__ = [
     "PROCESSORS",
+    "cpu_fields",
     "default_threads",
     "end",
     "host_memory",
@@ -26,6 +27,7 @@ They are looked up before any runtime is loaded: Intel's may bind the thread tha
 processor, and OpenMP's does so where ``OMP_PROC_BIND`` is set.
 """
 
+CPU_INFO = Path("/proc/cpuinfo")
 GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -63,6 +65,15 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+def cpu_fields() -> dict[str, str]:
+    """Return what the system says of the first processor, by lower-case names; {} if nothing."""
+    with suppress(OSError), CPU_INFO.open(encoding="utf-8", errors="replace") as file:
+        lines = file.read(16384).splitlines()  # the rest is slow on large machines
+        fields = (line.partition(":") for line in reversed(lines))
+        return {name.strip().lower(): text.strip() for name, _, text in fields if text.strip()}
+    return {}
 
 
 def default_threads() -> int:

@@ -20,7 +20,7 @@ from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
-from opencl_lab.drivers.processes import default_threads, host_memory
+from opencl_lab.drivers.processes import cpu_fields, default_threads, host_memory
 from opencl_lab.lab.measuring import gpu_state, load
 
 __all__ = ["Start", "begin", "record"]
@@ -38,7 +38,6 @@ VARIABLES = (
     *("CUDA_VISIBLE_DEVICES", "OCL_ICD_", "OPENCL_VENDOR_PATH", "PYOPENCL_"),
 )
 """How the names of variables begin that change what runs."""
-CPU_INFO = Path("/proc/cpuinfo")
 NAMES = ("model name", "cpu model", "hardware", "cpu")
 GIT_SECONDS = 2.0
 
@@ -119,12 +118,9 @@ def record(start: Start, compiler: Mapping[str, Any] | None = None) -> dict[str,
 
 def _processor() -> str | None:
     """Return the name of the processor."""
-    with suppress(OSError), CPU_INFO.open(encoding="utf-8", errors="replace") as file:
-        for line in file.read(16384).splitlines():  # the rest is slow on large machines
-            name, _, text = line.partition(":")
-            if text.strip() and name.strip().lower() in NAMES:
-                return " ".join(text.split())
-    return platform.processor() or platform.machine() or None
+    fields = cpu_fields()
+    found = next((fields[name] for name in NAMES if name in fields), "")
+    return " ".join(found.split()) or platform.processor() or platform.machine() or None
 
 
 def _packages() -> dict[str, str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-from ctypes import byref, c_char_p, c_uint, c_ulonglong, c_void_p, create_string_buffer
 from typing import Any
 
 from opencl_lab.core.device import Device
 
 __all__ = ["Gpu", "busy", "find_gpu"]
 
-LIBRARY = "libnvidia-ml.so.1"
 CORE_CLOCK, MEMORY_CLOCK = 1, 2  # streaming multiprocessors, memory
 CORE_TEMPERATURE = 0
 STATES = range(16)  # P0, the fastest, to P15; 32 stands for an unknown one
@@ -31,51 +28,35 @@ THROTTLED = {
 """Why clocks are below the highest ones, by bit. That the GPU is idle, bit 0, is no such reason."""
 
 
-class _Use(ctypes.Structure):
-    _fields_ = (("gpu", c_uint), ("memory", c_uint))
-
-
 class Gpu:
-    """One GPU; whatever cannot be asked is None."""
+    """One GPU, by its handle in NVML; whatever cannot be asked is None."""
 
-    def __init__(self, library: Any, handle: c_void_p):
-        self._library, self._handle = library, handle
+    def __init__(self, handle: Any):
+        self._handle = handle
 
-    def _ask(self, function: str, *which: int, kind: Any = c_uint) -> Any:
-        """Return what a function of the library says about this GPU."""
-        found = kind()
-        answered = _call(self._library, function, self._handle, *which, byref(found))
-        return found if answered else None
+    def _ask(self, what: str, *which: int) -> Any:
+        found = _answer(f"nvmlDeviceGet{what}", self._handle, *which)
+        return None if found == UNKNOWN else found
 
-    def _number(self, function: str, *which: int, kind: Any = c_uint) -> int | None:
-        found = self._ask(function, *which, kind=kind)
-        number = None if found is None else int(found.value)
-        return None if number == UNKNOWN else number
-
-    def _watts(self, function: str) -> float | None:
-        milliwatts = self._number(function)
+    def _watts(self, what: str) -> float | None:
+        milliwatts = self._ask(what)
         return None if milliwatts is None else milliwatts / 1e3
-
-    @property
-    def use_percent(self) -> int | None:
-        """The share of the last moment in which a kernel ran, by whomever."""
-        found = self._ask("nvmlDeviceGetUtilizationRates", kind=_Use)
-        return None if found is None or found.gpu > 100 else int(found.gpu)
 
     def state(self) -> dict[str, Any]:
         """Return clocks, power, temperature and use as JSON-able values."""
-        level = self._number("nvmlDeviceGetPerformanceState")
-        bits = self._number("nvmlDeviceGetCurrentClocksThrottleReasons", kind=c_ulonglong)
+        level = self._ask("PerformanceState")
+        use = self._ask("UtilizationRates")  # in how much of the last moment a kernel ran
+        bits = self._ask("CurrentClocksThrottleReasons")
         words = [word for bit, word in THROTTLED.items() if bits is not None and bits & bit]
         return {
-            "clock_mhz": self._number("nvmlDeviceGetClockInfo", CORE_CLOCK),
-            "max_clock_mhz": self._number("nvmlDeviceGetMaxClockInfo", CORE_CLOCK),
-            "memory_clock_mhz": self._number("nvmlDeviceGetClockInfo", MEMORY_CLOCK),
-            "power_w": self._watts("nvmlDeviceGetPowerUsage"),
-            "power_limit_w": self._watts("nvmlDeviceGetEnforcedPowerLimit"),
+            "clock_mhz": self._ask("ClockInfo", CORE_CLOCK),
+            "max_clock_mhz": self._ask("MaxClockInfo", CORE_CLOCK),
+            "memory_clock_mhz": self._ask("ClockInfo", MEMORY_CLOCK),
+            "power_w": self._watts("PowerUsage"),
+            "power_limit_w": self._watts("EnforcedPowerLimit"),
             "performance_state": f"P{level}" if level in STATES else None,
-            "temperature_c": self._number("nvmlDeviceGetTemperature", CORE_TEMPERATURE),
-            "use_percent": self.use_percent,
+            "temperature_c": self._ask("Temperature", CORE_TEMPERATURE),
+            "use_percent": None if use is None or use.gpu > 100 else use.gpu,
             "throttled": None if bits is None else words,
         }
 
@@ -88,46 +69,34 @@ def busy(state: dict[str, Any] | None) -> str:
     return f"the GPU is busy: others keep it at {used} %, so times are longer and less certain"
 
 
-def _call(library: Any, function: str, *arguments: Any) -> bool:
-    """Return whether a function is there and succeeds."""
+def _answer(function: str, *arguments: Any) -> Any:
+    """Return what a function of NVML answers; None if it cannot."""
+    import pynvml  # here, since most who measure have no such GPU
+
     try:
-        return bool(getattr(library, function)(*arguments) == 0)
-    except AttributeError:  # another version
-        return False
+        return getattr(pynvml, function)(*arguments)
+    except (pynvml.NVMLError, AttributeError, UnicodeError):  # AttributeError: another version
+        return None
 
 
-def find_gpu(device: Device, library: Any = None) -> Gpu | None:
+def find_gpu(device: Device) -> Gpu | None:
     """Return the GPU that an OpenCL device is; None where there is none of NVIDIA, or no NVML.
 
     It is found by its place on the PCI bus, or where the driver does not tell that by its name
     if it is the only GPU.
-
-    Parameters
-    ----------
-    device : Device
-    library : object, optional
-        With the functions of NVML; by default it is loaded.
     """
     if device.kind != "gpu" or "nvidia" not in f"{device.vendor} {device.name}".lower():
         return None
-    try:
-        library = ctypes.CDLL(LIBRARY) if library is None else library
-    except OSError:
-        return None
-    if not _call(library, "nvmlInit_v2"):
-        return None
-    handle = c_void_p()
+    _answer("nvmlInit")  # without which nothing else answers
     for place in _pci_places(device):
-        text = c_char_p(place.encode())
-        if _call(library, "nvmlDeviceGetHandleByPciBusId_v2", text, byref(handle)):
-            return Gpu(library, handle)
-    count, name = c_uint(), create_string_buffer(96)
-    _call(library, "nvmlDeviceGetCount_v2", byref(count))
-    if count.value != 1 or not _call(library, "nvmlDeviceGetHandleByIndex_v2", 0, byref(handle)):
+        handle = _answer("nvmlDeviceGetHandleByPciBusId", place)
+        if handle is not None:
+            return Gpu(handle)
+    if _answer("nvmlDeviceGetCount") != 1:
         return None
-    _call(library, "nvmlDeviceGetName", handle, name, len(name))
-    named = name.value.decode(errors="replace")
-    return Gpu(library, handle) if named and named in device.name else None
+    handle = _answer("nvmlDeviceGetHandleByIndex", 0)
+    name = None if handle is None else _answer("nvmlDeviceGetName", handle)
+    return Gpu(handle) if name and name in device.name else None
 
 
 def _pci_places(device: Device) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
-from opencl_lab.drivers.processes import default_threads
+from opencl_lab.drivers.processes import PROCESSORS, default_threads
 
 __all__ = ["Sample", "busy", "load_average", "sample"]
 
@@ -19,7 +20,7 @@ SHARE = 0.25
 """Of the processors that this process may use: from more on, others disturb what is measured."""
 SHORTEST = 0.1
 """Seconds between two samples, below which ticks of 10 ms tell too little."""
-WORKING = (0, 1, 2, 5, 6, 7)
+WORKING = (1, 2, 3, 6, 7, 8)
 """Columns of a line of ``/proc/stat``: user, nice, system, interrupts, what other guests took."""
 COUNTS = Path("/proc/stat")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
@@ -55,16 +56,11 @@ def sample() -> Sample:
 
 def _working() -> float | None:
     """Return how many seconds our processors have worked since the system started."""
-    ticks = 0
-    with suppress(OSError, ValueError, IndexError, AttributeError, OverflowError):
-        ours = os.sched_getaffinity(0)
-        with COUNTS.open(encoding="ascii", errors="replace") as file:
-            for line in file:
-                name, *counts = line.split()
-                if not name.startswith("cpu"):
-                    break
-                if name[3:].isdecimal() and int(name[3:]) in ours:
-                    ticks += sum(int(counts[column]) for column in WORKING)
+    ours = {f"cpu{number}" for number in PROCESSORS}
+    with suppress(OSError, ValueError, IndexError, OverflowError):
+        lines = COUNTS.read_text(encoding="ascii", errors="replace").splitlines()
+        rows = takewhile(lambda row: row[0].startswith("cpu"), map(str.split, lines))
+        ticks = sum(int(row[column]) for row in rows if row[0] in ours for column in WORKING)
         return ticks / os.sysconf("SC_CLK_TCK") if ticks else None  # some sandboxes count nothing
     return None
 

@@ -19,6 +19,7 @@ from typing import Any
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.core.paths import cache_dir, read_json, write_json
 from opencl_lab.drivers.caches import section_folder
+from opencl_lab.drivers.processes import cpu_fields
 
 __all__ = [
     "FREE_DISK",
@@ -46,7 +47,7 @@ TIME_LIMIT = 120.0
 
 CPU_FIELDS = (
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
-    *("CPU implementer", "CPU variant", "CPU part", "Features"),  # Arm
+    *("cpu implementer", "cpu variant", "cpu part", "features"),  # Arm
     *("cpu", "isa", "uarch"),  # Power, RISC-V
 )
 
@@ -133,14 +134,9 @@ def call(command: Sequence[str]) -> str:
 
 def cpu_text() -> str:
     """Identify what ``-march=native`` depends on; home folders are shared between machines."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
-            first = file.read(16384).split("\n\n")[0]  # the rest is slow on large machines
-    except OSError:
-        return f"{platform.machine()} {platform.system()} {platform.node()}"
-    fields = (line.partition(":") for line in first.splitlines())
-    stable = [f"{name.strip()}:{text}" for name, _, text in fields if name.strip() in CPU_FIELDS]
-    return " ".join([platform.machine(), *stable])
+    fields = cpu_fields()
+    stable = [f"{name}: {fields[name]}" for name in CPU_FIELDS if name in fields]
+    return " ".join([platform.machine(), *(stable or (platform.system(), platform.node()))])
 
 
 def digest_of(*parts: str) -> str:
