@@ -103,7 +103,7 @@ class _Launches:
         if self.whole:
             results = named("values", "places")
             return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
-        return self._ofalike_parts() if self.alike else self._of_passes()
+        return self._of_alike_parts() if self.alike else self._of_passes()
 
     def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
         """Return a launch of a group for each part of each row."""
@@ -121,7 +121,7 @@ class _Launches:
         where = {**(few or named("keys")), **results, **sizes, "parts": np.uint32(parts)}
         return self._launch("select_few" if few else "select_parts", parts, where)
 
-    def _ofalike_parts(self) -> Plan:
+    def _of_alike_parts(self) -> Plan:
         """Return two launches: parts are searched like rows, and then what these have found."""
         problem, found = self.problem, self.alike * self.problem.k
         buffers = (
