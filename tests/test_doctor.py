@@ -15,7 +15,8 @@ from rich.console import Console
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.kernels import lacks_type
 from opencl_lab.drivers import discovery as device_module
-from opencl_lab.drivers.discovery import devices, probe_file
+from opencl_lab.drivers.discovery import devices
+from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.doctor import tables_of
 from opencl_lab.lab.doctor import diagnose, probes
 from opencl_lab.lab.doctor import examine as examining

@@ -31,7 +31,6 @@ NAMING_OPERATIONS = {
     "__init__": "the public names",
     "lab/studies/catalogue": "experiments, each with one operation",
     "lab/studies/peers": "every operation beside other libraries",
-    "tuned/renamed": "old names of parameters",
     "lab/tuning/clblast": "results for one kernel of another library",
     "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
 }

@@ -11,6 +11,7 @@ from test_report import EVIL, checked
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
+from opencl_lab.core.records import as_json
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.comparison.stored import read_results
 from opencl_lab.lab.measuring.roofline import Peaks
@@ -146,7 +147,7 @@ def test_a_roofline_needs_peaks_and_arithmetic(tmp_path):
     work, peaks = Work(2e9, 1e8), Peaks(flops32=1e12, copy_bytes=5e10)
     path = many(tmp_path / "a.json", (100, 1000), "opencl:blocked", "blas", work=work)
     assert "Roofline" not in "".join(f.caption for f in sections_of(read_results(path))[0].figures)
-    content = json.loads(path.read_text()) | {"peaks": peaks.as_dict()}
+    content = json.loads(path.read_text()) | {"peaks": as_json(peaks)}
     path.write_text(json.dumps(content))
     assert Peaks.of(content["peaks"]) == peaks
     figure = sections_of(read_results(path))[0].figures[-1]

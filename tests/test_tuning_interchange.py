@@ -168,21 +168,56 @@ def test_t4_fields(recording):
     }  # fmt: skip
 
 
+CACHE = '{"device_name": "X", "kernel_name": "k", "tune_params_keys": ["a"], "tune_params": {}, '
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "", "{}", "[]", "null", '{"tune_params_keys": 3}', '{"kernel_family": "xgemm_1"}',
-        '{"schema_version": "2.0.0", "results": []}', '{"schema_version": 1, "results": 5}',
-        '{"schema_version": "1.0.0", "results": [{"configuration": {"a": [1]}, "times": {}}]}',
-        '{"schema_version": "1.0.0", "results": [{"configuration": {}, "times": {}, '
-        '"invalidity": "bad", "correctness": 1}]}',
-        '{"tune_params_keys": ["a"], "cache": {"1": {}}}', "\x00" * 10, "[" * 100_000,
+        *((text, "none of") for text in ("", "{}", "[]", "null", "\x00" * 10, "[" * 100_000)),
+        ('{"tune_params_keys": 3}', "tune_params_keys: expected `array`, got `int`"),
+        ('{"tune_params_keys": ["a"], "cache": {"1": {}}}', "missing required field"),
+        ('{"tune_params_keys": ' + "[" * 100_000, "nested too deeply"),
+        (CACHE + '"cache": {"1": {}}}', "KeyError('a')"),
+        (CACHE + '"cache": {"1": 5}}', "expected `object`, got `int`"),
+        (CACHE + '"cache": {"1": {"a": 1.5}}}', "expected `bool | int | str`, got `float`"),
+        (CACHE + '"cache": {"1": {"a": 1, "oclab_status": "odd"}}}', "invalid enum value 'odd'"),
+        (CACHE + '"problem_size": null, "cache": {}}', "problem_size: expected"),
+        ('{"kernel_family": "xgemm_1"}', "missing required field `precision`"),
+        (
+            '{"kernel_family": "xgemm_1", "precision": "32", "results": [{"time": 1, '
+            '"parameters": {"WGD": 8, "MDIMCD": 0, "NDIMCD": 8}}]}',
+            "ZeroDivisionError",
+        ),
+        ('{"schema_version": "2.0.0", "results": []}', "version 2.0.0, not 1.0.0"),
+        ('{"schema_version": 1, "results": 5}', "results: expected `array`, got `int`"),
+        (
+            '{"schema_version": "1.0.0", "results": [{"configuration": {"a": [1]}, "times": {}, '
+            '"invalidity": "correct"}]}',
+            "expected `bool | int | str`, got `array`",
+        ),
+        (
+            '{"schema_version": "1.0.0", "results": [{"configuration": {}, "times": {}, '
+            '"invalidity": "bad", "correctness": 1}]}',
+            "results[0].invalidity: invalid enum value 'bad'",
+        ),
+        (
+            '{"schema_version": "1.0.0", "results": [], "metadata": {"timeunit": "days"}}',
+            "unknown unit of time 'days'",
+        ),
     ],
-)  # fmt: skip
-def test_other_files_are_refused_in_one_sentence(text):
+)
+def test_other_files_are_refused_in_one_sentence(text, said):
     with pytest.raises(InvalidProblem) as caught:
         read_recording(text)
-    assert "\n" not in str(caught.value)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("time", ["NaN", "Infinity", "-1", "0", "1" + "0" * 400, '"soon"', "null"])
+def test_a_success_without_a_time_that_can_be_is_a_failure(time):
+    cache = CACHE + f'"cache": {{"1": {{"a": 1, "time": {time}, "compile_time": {time}}}}}}}'
+    (found,) = read_recording(cache).evaluations
+    assert found.status == "runtime" and "no time" in found.reason and found.times_ms == ()
 
 
 def test_values_of_keeps_the_order_of_the_space_and_tells_flags_from_numbers():

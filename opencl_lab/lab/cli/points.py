@@ -9,6 +9,7 @@ from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.records import as_json
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import document, settings
@@ -143,7 +144,7 @@ class Sweep:
         peaks = stored_peaks(self.selection.device)
         return document(
             "bench",
-            peaks=None if peaks is None else peaks.as_dict(),
+            peaks=as_json(peaks),
             **self.about(sizes),
             results=results,
             **more,

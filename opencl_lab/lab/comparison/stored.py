@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
+from opencl_lab.core.records import Count, Finite, parsed, typed
 from opencl_lab.lab.comparison.measure import BASELINE, COLUMNS, Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.tuned.renamed import renamed_config
 
 __all__ = ["Result", "Results", "measurement_of", "parts_of", "read_results", "times_of"]
 
@@ -25,6 +24,68 @@ LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
 LARGEST_SIZE = 1 << 63
 UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CLOSE = 1e-9  # relative: a median of two floats may lie beyond both
+
+
+TEXTS = ("implementation", "kind", "algorithm", "reason", "note", "peak_note")
+SAME = ("threads", "workers", "calls", "kernel_ms", "transfer_ms", "build_ms", "speedup")
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Times as a document has them."""
+
+    min: Finite
+    median: Finite
+    max: Finite
+    runs: Count = 1
+    interval: tuple[Finite, Finite] | None = None
+
+    def __post_init__(self) -> None:
+        if not _ordered(0.0, self.min, self.median, self.max):
+            raise ValueError("min, median and max are not in this order")
+        first, last = self.interval or (self.min, self.max)
+        if not _ordered(self.min, first, self.median, last, self.max):
+            raise ValueError("the interval does not lie between min and max, around median")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row as a document has it, with the names of `Measurement.as_row`."""
+
+    implementation: str | None = None
+    kind: str | None = None
+    algorithm: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    note: str | None = None
+    baseline: str | None = None
+    peak_note: str | None = None
+    data: Any = None
+    config: Any = None
+    ok: Any = None
+    threads: Count = 1
+    workers: Count = 1
+    calls: Count = 1
+    kernel_ms: Finite | None = None
+    kernel_times: _Times | None = None
+    transfer_ms: Finite | None = None
+    total_ms: _Times | None = None
+    build_ms: Finite | None = None
+    gflops: Finite | None = None
+    gbps: Finite | None = None
+    peak_fraction: Finite | None = None
+    speedup: Finite | None = None
+    max_abs_diff: Finite | None = None
+    max_rel_diff: Finite | None = None
+    rel_l2_diff: Finite | None = None
+    error_over_bound: Finite | None = None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a document, of any command."""
+
+    results: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -117,7 +178,7 @@ def read_results(path: Path) -> Results:
     try:
         if path.stat().st_size > LARGEST:
             raise InvalidProblem(f"{path} is too large for a document of opencl_lab")
-        content = _clean(json.loads(path.read_text(encoding="utf-8")))
+        content = _clean(parsed(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -149,24 +210,30 @@ def parts_of(results: Results) -> list[Results]:
 
 
 def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
-    rows = content.get("results", [])
+    """Return a document with its rows of implementations; those of calls have none."""
     try:
-        if not isinstance(rows, list):
-            raise ValueError("its results are no list")
-        return Results(path, content, tuple(_results(rows, Results(path, content, ()).operation)))
-    except (ValueError, OverflowError) as error:
+        rows = typed(_Rows, content).results
+    except ValueError as error:
         raise InvalidProblem(f"{path} is damaged: {error}") from error
+    found = []
+    for index, row in enumerate(rows):
+        if "implementation" not in row:
+            continue
+        try:
+            measurement = measurement_of(row)
+        except ValueError as error:
+            raise InvalidProblem(f"{path} is damaged: results[{index}]: {error}") from error
+        leading = {name: value for name, value in row.items() if _leads(name, value)}
+        found.append(Result(leading, measurement))
+    return Results(path, content, tuple(found))
 
 
 def times_of(row: Mapping[str, Any], name: str) -> Times | None:
-    """Return the times that a row of any document has by this name; None where it has none.
-
-    Raises
-    ------
-    ValueError
-        If they are damaged.
-    """
-    return _times(row, name)
+    """Return the times that a row of any document has by this name; None where they are damaged."""
+    try:
+        return _times(typed(_Times | None, row.get(name)))
+    except ValueError:
+        return None
 
 
 def _clean(value: Any) -> Any:
@@ -178,20 +245,6 @@ def _clean(value: Any) -> Any:
     return [_clean(item) for item in value] if isinstance(value, list) else value
 
 
-def _results(rows: Iterable[Any], operation: str) -> Iterable[Result]:
-    """Yield the rows of implementations; those of documents of calls are left out."""
-    for index, row in enumerate(rows):
-        if not isinstance(row, dict):
-            raise ValueError(f"results[{index}] is no object")
-        if "implementation" not in row:
-            continue
-        try:
-            leading = {name: value for name, value in row.items() if _leads(name, value)}
-            yield Result(leading, measurement_of(row, operation))
-        except (ValueError, OverflowError) as error:
-            raise ValueError(f"results[{index}]: {error}") from error
-
-
 def _leads(name: str, value: Any) -> bool:
     """Return whether a column says what was run: words and whole numbers that are not ours."""
     if name in COLUMNS or isinstance(value, bool):
@@ -199,113 +252,61 @@ def _leads(name: str, value: Any) -> bool:
     return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
 
 
-def measurement_of(row: Mapping[str, Any], operation: str) -> Measurement:
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
     """Return a row of a document as the measurement that it was.
 
     Raises
     ------
-    ValueError, OverflowError
+    ValueError
         If it is damaged.
     """
-    times = _times(row, "total_ms")
-    status = _text(row, "status") or ("correct" if row.get("ok") else "runtime")
-    algorithm, config = _text(row, "algorithm"), row.get("config")
+    read = typed(_Row, row)
+    status = read.status or ("correct" if read.ok else "runtime")
+    same: dict[str, Any] = {name: getattr(read, name) for name in SAME}
+    same |= {name: getattr(read, name) or "" for name in TEXTS}
     return Measurement(
-        implementation=_text(row, "implementation"),
-        kind=_text(row, "kind"),
-        algorithm=algorithm,
+        **same,
         status=status,  # type: ignore[arg-type]
-        reason=_text(row, "reason"),
-        config=renamed_config(operation, algorithm, config) if isinstance(config, dict) else {},
-        threads=_count(row, "threads"),
-        workers=_count(row, "workers"),
-        kernel_ms=_number(row, "kernel_ms"),
-        kernel_times=_times(row, "kernel_times"),
-        transfer_ms=_number(row, "transfer_ms"),
-        total_ms=times,
-        build_ms=_number(row, "build_ms"),
-        work=_work(row, times),
-        speedup=_number(row, "speedup"),
-        baseline=_text(row, "baseline") or BASELINE,
-        difference=_difference(row, status),
-        peak=_number(row, "peak_fraction"),
-        peak_note=_text(row, "peak_note"),
-        data="device" if row.get("data") == "device" else "host",
-        calls=_count(row, "calls"),
-        note=_text(row, "note"),
+        config=read.config if isinstance(read.config, dict) else {},
+        kernel_times=_times(read.kernel_times),
+        total_ms=_times(read.total_ms),
+        work=_work(read),
+        baseline=read.baseline or BASELINE,
+        difference=_difference(read, status),
+        peak=read.peak_fraction,
+        data="device" if read.data == "device" else "host",
     )
 
 
-def _difference(row: Mapping[str, Any], status: str) -> Difference | None:
+def _times(read: _Times | None) -> Times | None:
+    """Return times of runs; without a recorded interval this is from min to max."""
+    if read is None:
+        return None
+    interval = read.interval or (read.min, read.max)
+    return Times(read.median, read.min, read.max, read.runs, interval)
+
+
+def _difference(read: _Row, status: str) -> Difference | None:
     """Return what is known of an error; JSON has none that are infinite."""
-    error = {name: _number(row, f"{name}_diff") for name in ("max_abs", "max_rel", "rel_l2")}
-    share = _number(row, "error_over_bound")
-    if error["max_abs"] is None:  # unless it was found in another way, see `Difference.checked`
+    share = read.error_over_bound
+    if read.max_abs_diff is None:  # unless found in another way, see `Difference.checked`
         return None if share is None else Difference(math.nan, math.nan, error_over_bound=share)
-    max_rel = math.inf if error["max_rel"] is None else error["max_rel"]
+    max_rel = math.inf if read.max_rel_diff is None else read.max_rel_diff
     if share is None and status == "correctness":
         share = math.inf
-    elif share is None and error["max_abs"] == 0:  # so it was, though nobody kept it
+    elif share is None and read.max_abs_diff == 0:  # so it was, though nobody kept it
         share = 0.0
-    return Difference(error["max_abs"], max_rel, error_over_bound=share, rel_l2=error["rel_l2"])
+    return Difference(read.max_abs_diff, max_rel, error_over_bound=share, rel_l2=read.rel_l2_diff)
 
 
-def _times(row: Mapping[str, Any], name: str) -> Times | None:
-    """Return times of runs; without a recorded interval this is from min to max."""
-    found = row.get(name)
-    if found is None:
+def _work(read: _Row) -> Work | None:
+    """Return the work that the recorded rates are of."""
+    flops, nbytes = read.gflops or 0.0, read.gbps or 0.0
+    if read.total_ms is None or not (flops or nbytes):
         return None
-    if not isinstance(found, dict):
-        raise ValueError(f"{name} is no object")
-    values = [_number(found, key) for key in ("min", "median", "max")]
-    low, middle, high = (math.nan if value is None else value for value in values)
-    if not _ordered(0.0, low, middle, high):
-        raise ValueError(f"{name} has no min, median and max in this order")
-    runs = _count(found, "runs")
-    interval = found.get("interval")
-    if interval is None:
-        return Times(middle, low, high, runs)
-    if not isinstance(interval, list) or len(interval) != 2:
-        raise ValueError(f"the interval of {name} is no pair")
-    first, last = (_number({"interval": end}, "interval") for end in interval)
-    if first is None or last is None:
-        raise ValueError(f"the interval of {name} is no pair of numbers")
-    if not _ordered(low, first, middle, last, high):
-        raise ValueError(f"the interval of {name} does not lie between min and max, around median")
-    return Times(middle, low, high, runs, (first, last))
+    return Work(flops * read.total_ms.median * 1e6, nbytes * read.total_ms.median * 1e6)
 
 
 def _ordered(*values: float) -> bool:
     """Return whether no value is greater than the next, but for rounding."""
     return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))
-
-
-def _work(row: Mapping[str, Any], times: Times | None) -> Work | None:
-    """Return the work that the recorded rates are of."""
-    flops, nbytes = _number(row, "gflops") or 0.0, _number(row, "gbps") or 0.0
-    if times is None or not (flops or nbytes):
-        return None
-    return Work(flops * times.median * 1e6, nbytes * times.median * 1e6)
-
-
-def _number(row: Mapping[str, Any], name: str) -> float | None:
-    value = row.get(name)
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{name} is no number")
-    return float(value)
-
-
-def _count(row: Mapping[str, Any], name: str) -> int:
-    value = row.get(name, 1)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is no whole number")
-    return value
-
-
-def _text(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name)
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"{name} is no text")
-    return value or ""

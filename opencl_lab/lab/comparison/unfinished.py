@@ -90,7 +90,7 @@ class Unfinished:
         if record is None or record["configs"] != json.loads(json.dumps(configs)):
             return None
         try:
-            rows = [measurement_of(row, operation) for row in record["results"]]
+            rows = [measurement_of(row) for row in record["results"]]
         except (ValueError, OverflowError, AttributeError):
             return None
         return Finished(record["status"], rows, record["date"])

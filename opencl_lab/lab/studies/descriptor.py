@@ -8,6 +8,8 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from opencl_lab.core.device import Device
 from opencl_lab.lab.comparison.measure import Measurement
 from opencl_lab.lab.comparison.request import AlgorithmRun
@@ -106,8 +108,7 @@ class PartResult:
         return sorted(((point.size, rows) for point, rows in self.rows), key=lambda item: item[0])
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """What answers need to know beside the rows, kept with them to draw answers again.
 
     Parameters

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.records import as_json
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.comparison.measure import Measurement
 from opencl_lab.lab.comparison.sweep import crossovers
@@ -119,7 +120,7 @@ class Outcome:
             "stopped": self.stopped if missing else "",
             "missing": [{"part": part.name, **point.options} for part, point in missing],
             "seconds": round(self.seconds, 3),
-            "machine": asdict(self.machine),
+            "machine": as_json(self.machine),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
             "printed": [item.as_dict() for item in self.printed],

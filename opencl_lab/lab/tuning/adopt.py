@@ -24,7 +24,6 @@ from opencl_lab.lab.tuning.result import TuningProgress
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import run_tuning
 from opencl_lab.ops.solver import Problem
-from opencl_lab.tuned.renamed import renamed_config
 
 __all__ = ["Adoption", "adopt", "problem_with", "task_of"]
 
@@ -196,9 +195,8 @@ def _allowed(task: TuningTask, config: Config) -> Config | None:
     """Return a configuration completed by the default one, None where something forbids it."""
     algorithm, problem, device = task.algorithm, task.problem, task.device
     default = algorithm.default_config(problem, device)
-    today = renamed_config(task.operation.name, task.algorithm_name, config)
     try:
-        complete = algorithm.space.check(today, default)
+        complete = algorithm.space.check(config, default)
         check_plan(algorithm.plan(problem, complete, device), device)
     except (InvalidConfig, InvalidProblem):
         return None

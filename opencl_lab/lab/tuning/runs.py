@@ -15,7 +15,6 @@ from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import Recording, values_of
 from opencl_lab.lab.tuning.journal import read_journal
-from opencl_lab.tuned.renamed import with_all_sizes
 
 __all__ = ["Run", "read_run", "runs"]
 
@@ -46,7 +45,7 @@ class Run:
         return Recording(
             names.get(self.device, self.device),
             f"{self.operation}_{self.algorithm}",
-            tuple(with_all_sizes(self.operation, self.problem)[name] for name in sizes),
+            tuple(self.problem[name] for name in sizes if name in self.problem),
             self.parameters or values_of(self.evaluations),
             self.evaluations,
             {
