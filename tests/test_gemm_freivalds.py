@@ -138,9 +138,7 @@ def test_a_wrong_row_says_so(monkeypatch):
     assert not found.ok and "times the bound" in str(found)
 
 
-@pytest.mark.parametrize(
-    "shape", [(256,) * 3, (512,) * 3, (1024,) * 3, (512, 96, 160), (33, 512, 257)]
-)
+@pytest.mark.parametrize("shape", [(1024,) * 3, (33, 512, 257)])
 def test_algorithms_agree(shape, device):
     problem = GEMM.problem(**dict(zip("mnk", shape, strict=True)))
     inputs = GEMM.generate(problem, 3)

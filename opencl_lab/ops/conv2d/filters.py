@@ -75,28 +75,12 @@ def _default_sigma(size: int) -> float:
 
 
 def named_filter(name: str, size: int | None = None, sigma: float | None = None) -> Weights:
-    """Return the weights of a named filter.
+    """Return the weights of one of `FILTERS` for correlation, in float64, shape (size, size).
 
-    Parameters
-    ----------
-    name : str
-        One of `FILTERS`.
-    size : int, optional
-        Rows and columns; default: 3, or what `sigma` calls for.
-    sigma : float, optional
-        Standard deviation of the Gaussian in ``gaussian``, ``unsharp``, ``laplacian`` and
-        ``sharpen``; default: by the size, as OpenCV chooses it.
-
-    Returns
-    -------
-    numpy.ndarray, shape (size, size), float64
-        For correlation. ``sobel`` differentiates along x, ``sobel-y`` along y. Of
-        ``sobel-magnitude`` these are the weights along x.
-
-    Raises
-    ------
-    InvalidProblem
-        For an unknown name, or a size or sigma that makes no such filter.
+    By default `size` is 3, or what `sigma` calls for: the standard deviation of the Gaussian in
+    ``gaussian``, ``unsharp``, ``laplacian`` and ``sharpen``, by default by the size, as OpenCV
+    chooses it. ``sobel`` differentiates along x, ``sobel-y`` along y. Of ``sobel-magnitude`` these
+    are the weights along x.
     """
     if name not in FILTERS:
         raise InvalidProblem(f"there is no filter {name!r}; there are: {', '.join(FILTERS)}")
@@ -129,21 +113,13 @@ def named_filter(name: str, size: int | None = None, sigma: float | None = None)
 def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | None:
     """Return a column and a row whose outer product is `weights`, or None if there are none.
 
-    Each weight is compared for itself, so that a small one is not lost beside large ones, and
-    the sums with the column and the row keep the error bound of those with the weights.
+    Each weight is compared for itself, so that a small one is not lost beside large ones, and the
+    sums with the column and the row keep the error bound of those with the weights. Sums are made
+    in `dtype`; a difference of a few of its roundings is none.
 
-    Parameters
-    ----------
-    weights : numpy.ndarray, shape (rows, columns)
-    dtype : numpy.dtype
-        Floating point type of the sums; a difference of a few of its roundings is none.
-
-    Returns
-    -------
-    column, row : numpy.ndarray of `dtype`
-        The row of the largest weight, and its column divided by it: sums along the rows are
-        those of a row of the filter itself, and overflow no sooner. If that weight is above 1,
-        about its square root moves from the row to the column, so that both stay in range.
+    The row is that of the largest weight, and the column its column divided by it: sums along the
+    rows are those of a row of the filter itself, and overflow no sooner. If that weight is above 1,
+    about its square root moves from the row to the column, so that both stay in range.
     """
     whole = np.ascontiguousarray(weights, np.float64)
     split = _kept_split if whole.nbytes <= MOST_KEPT else _split

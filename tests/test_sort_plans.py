@@ -1,4 +1,4 @@
-"""Plans of the radix sort, and what `auto` takes."""
+"""Plans of the radix sort and of merging, what `auto` takes, and sorting by some bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from radix_checks import FORMS, GPU, RADIX, N, need, stable_order
+from radix_checks import FORMS, GPU, N, need, stable_order
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
@@ -16,21 +16,33 @@ from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort import radix_gpu
 from opencl_lab.ops.sort.problem import SortProblem
 
-# ---------------------------------------------------------------------- plans
+INT32 = np.dtype(np.int32)
+RADIX = SORT.algorithm("radix")
+CPU = replace(
+    GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True, fp64=True)
+)
+
+
+def plan_of(name, problem, device, **values):
+    """Return a plan that was checked against the limits of the device."""
+    algorithm = SORT.algorithm(name)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device, values), device)
+    check_plan(plan, device)
+    return plan
 
 
 def kernels(problem, device, **values):
-    config = RADIX.configure(problem, device, values)
-    plan = RADIX.plan(problem, config, device)
-    check_plan(plan, device)
-    return [launch.kernel for launch in plan.launches]
+    return [launch.kernel for launch in plan_of("radix", problem, device, **values).launches]
 
 
 @pytest.mark.parametrize("n", [1, 33, 1000, 10_000, 10**6, 2**31 + 5])
 @pytest.mark.parametrize("options", [{}, {"indices": True}, {"value_bytes": 16}])
 @pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64"])
 def test_built_in_configurations_fit(dtype, options, n):
-    for local, group, progress in ((32, 256, False), (48, 1024, True), (16, 64, True)):
+    problem = SortProblem(n, np.dtype(dtype), **options)
+    for local, group, progress in (
+        (32, 256, False), (48, 1024, True), (16, 64, True), (2, 64, True),
+    ):  # fmt: skip
         limits = Capabilities(
             max_work_group=group,
             local_memory=local << 10,
@@ -39,16 +51,42 @@ def test_built_in_configurations_fit(dtype, options, n):
         )
         items = (group,) * 3
         device = replace(GPU, max_work_group=group, max_work_items=items, capabilities=limits)
-        problem = SortProblem(n, np.dtype(dtype), **options)
-        names = kernels(problem, device)
-        if n <= 33:
-            assert names == ["sort_rows"]
-        elif n >= 10**6:
-            alone = "count_tiles" in names
+        plan = plan_of("merge-path", problem, device)
+        assert all(launch.local_memory <= 48 << 10 for launch in plan.launches)
+        assert plan.launches[0].params["INDEX_T"] == ("ulong" if n > 2**31 else "uint")
+        assert n > 33 or [launch.kernel for launch in plan.launches] == ["sort_tiles"]
+        if local == 2:
+            continue
+        plan = plan_of("radix", problem, device)
+        names = [launch.kernel for launch in plan.launches]
+        assert n > 33 or names == ["sort_rows"]
+        if n >= 10**6:
             wide_words = n >= radix_gpu.WIDE and not limits.inline_ptx
-            assert alone == (not progress or wide_words)
-        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+            assert ("count_tiles" in names) == (not progress or wide_words)
         assert plan.launches[0].params.get("WIDE", False) == (n >= radix_gpu.WIDE)
+    for units in (1, 2, 64):
+        assert len(plan_of("merge-path", problem, replace(CPU, compute_units=units)).launches) == 1
+
+
+def test_networks_sort_what_they_can():
+    cpu = replace(GPU, kind="cpu", native_vector_bytes=64)
+    cpu = replace(cpu, capabilities=replace(cpu.capabilities, local_memory=1 << 18))
+
+    def params(n, dtype="int32", device=cpu, **what):
+        problem = SortProblem(n, np.dtype(dtype), **what)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        return plan.launches[0].params
+
+    sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
+    for n in sizes:
+        found = params(n)
+        assert n / 2 ** found["CUT"].bits <= found["CUT"].share <= found["RUN"].network
+    assert params(10**9)["CUT"].share < 10**9 >> params(10**9)["CUT"].bits
+    assert params(500) == params(5000)  # one program serves all short rows
+    assert not params(500, value_bytes=4)["RUN"].network
+    assert not params(500, indices=True)["RUN"].network
+    assert not params(500, "int16")["RUN"].network and not params(5000, "int64")["RUN"].network
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
 
 
 @pytest.mark.parametrize(
@@ -114,19 +152,21 @@ def test_what_auto_takes_where_doubles_are_not_compared():
 
 
 def test_rows_share_their_launches():
-    for n in (1000, 100_000):
-        counts = {
-            len(kernels(SortProblem(n, np.dtype(np.int32), rows), GPU)) for rows in (1, 5, 300)
-        }
-        assert len(counts) == 1
-    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
+    for name, lengths, values in (
+        ("radix", (1000, 100_000), {}),
+        ("merge-path", (10, 1000, 100_000), {"WG_SIZE": 256, "ITEM_KEYS": 15}),
+    ):
+        for n in lengths:
+            problems = (SortProblem(n, INT32, rows) for rows in (1, 5, 300))
+            counts = {len(plan_of(name, problem, GPU, **values).launches) for problem in problems}
+            assert len(counts) == 1
+    plan = plan_of("merge-path", SortProblem(10, INT32, 10**6), GPU)
+    assert plan.launches[0].global_size[0] < 1.1 * 10**6  # one item a row
     for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
-        problem = SortProblem(n, np.dtype(np.float32), rows)
-        assert kernels(problem, cpu) == ["radix_cpu"]
+        assert kernels(SortProblem(n, np.dtype(np.float32), rows), CPU) == ["radix_cpu"]
 
 
 def test_rows_in_the_caches_take_one_scratch_buffer():
-    cpu = replace(GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True))
     for n, value_bytes, names in (
         (1000, 0, {"spares"}),
         (1000, 4, {"spares"}),
@@ -134,26 +174,40 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
         (40_000, 4, {"spares", "first", "second"}),
     ):
         problem = SortProblem(n, np.dtype(np.int32), 64, value_bytes=value_bytes)
-        plan = RADIX.plan(problem, RADIX.default_config(problem, cpu), cpu)
+        plan = plan_of("radix", problem, CPU)
         assert {spec.name for spec in plan.with_role("scratch")} == names
 
 
+TILED = {**FORMS["merge cpu"][1], "WG_SIZE": 1, "ITEM_KEYS": 1}
+
+
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("algorithm", "config", "message"),
     [
-        ({"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
-        ({"WG_SIZE": 48}, "multiple of 32"),
-        ({"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
-        ({"DIGIT_BITS": 9}, "at most 8 unless FORM is cpu"),
-        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
-        ({"PATIENCE": 5}, "unless FORM is onesweep"),
-        ({"STREAM": True}, "STREAM False unless FORM is cpu"),
-        ({"ITEM_KEYS": 40}, "of local memory"),
+        ("radix", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
+        ("radix", {"WG_SIZE": 48}, "multiple of 32"),
+        ("radix", {"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
+        ("radix", {"DIGIT_BITS": 9}, "at most 8 unless FORM is cpu"),
+        ("radix", {"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ("radix", {"PATIENCE": 5}, "unless FORM is onesweep"),
+        ("radix", {"STREAM": True}, "STREAM False unless FORM is cpu"),
+        ("radix", {"ITEM_KEYS": 40}, "of local memory"),
+        ("merge-path", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
+        ("merge-path", {"WG_SIZE": 48}, "power of two"),
+        ("merge-path", {"WG_SIZE": 2}, "power of two, and 4 or more"),
+        ("merge-path", {"ITEM_KEYS": 1}, "ITEM_KEYS must be 1 if FORM is cpu"),
+        ("merge-path", {"ITEM_KEYS": 0}, "ITEM_KEYS must be positive"),
+        ("merge-path", {"TILE": 64}, "TILE and STRETCH must be 1 unless FORM is cpu"),
+        ("merge-path", {**TILED, "TILE": 96}, "powers of two"),
+        ("merge-path", {**TILED, "TILE": 4}, "at least 8"),
+        ("merge-path", {**TILED, "STRETCH": 1024}, "two tiles"),
+        ("merge-path", {"WG_SIZE": 256, "ITEM_KEYS": 300}, "ITEM_KEYS must not be above"),
+        ("merge-path", {"WG_SIZE": 256, "ITEM_KEYS": 41}, "of local memory"),
     ],
 )
-def test_configurations_that_cannot_run(config, message):
+def test_configurations_that_cannot_run(algorithm, config, message):
     with pytest.raises(InvalidConfig, match=message):
-        kernels(SortProblem(10**6, np.dtype(np.int32)), GPU, **config)
+        plan_of(algorithm, SortProblem(10**6, INT32), GPU, **config)
 
 
 def numbers(keys):
@@ -174,11 +228,9 @@ def numbers(keys):
         ("cpu", "int32", (5, 16), False),
         ("cpu", "float32", (20, 32), True),
         ("onesweep", "uint64", (31, 33), False),
-        ("scan", "float32", (20, 32), True),
     ],
 )
 def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
-    need(form, queue)
     low, high = bits
     if dtype == "float32":
         keys = rng.standard_normal(N, np.float32)
@@ -188,8 +240,7 @@ def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
         keys = rng.integers(limits.min, limits.max, N, dtype, endpoint=True)
     counting = ((numbers(keys) >> low) % (1 << (high - low))).astype(np.int64)
     order = stable_order(counting, descending)
-    options = {"descending": descending, "bits": bits, "config": FORMS[form], "queue": queue}
-    sort = {"algorithm": "radix", **options}
+    sort = {"descending": descending, "bits": bits, **need(form, queue), "queue": queue}
     assert ol.sort(keys, **sort).tobytes() == keys[order].tobytes()
     short = ol.argsort(keys[:20000].reshape(100, 200), **sort)
     np.testing.assert_array_equal(
