@@ -11,7 +11,7 @@ from command_line import QUICK, oclab, one_sentence
 from PIL import Image
 from scipy import ndimage
 
-from opencl_lab.ops.conv2d.filters import named_filter
+from opencl_lab.lab.ops.conv2d.filters import named_filter
 
 
 @pytest.fixture

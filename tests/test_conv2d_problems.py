@@ -16,9 +16,9 @@ from scipy import ndimage, signal
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.conv2d import expected, tolerance
+from opencl_lab.lab.ops.conv2d.filters import named_filter
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d.arguments import weight_inputs
-from opencl_lab.ops.conv2d.filters import named_filter
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import BOUNDARIES, Conv2dProblem
 

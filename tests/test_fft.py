@@ -250,3 +250,10 @@ def test_device_arrays_without_a_queue_and_of_truth_values(rng, queue):
 def test_arguments_of_the_wrong_type_are_said(arguments):
     with pytest.raises(InvalidProblem):
         ol.fft.fft(np.ones(8), **arguments)
+
+
+def test_wrong_arguments_name_the_function():
+    with pytest.raises(TypeError, match=r"^fft\(\) missing a required argument: 'a'"):
+        ol.fft.fft()
+    with pytest.raises(TypeError, match=r"^irfft2\(\) .*unexpected keyword argument 'q'"):
+        ol.fft.irfft2([[1.0]], q=1)

@@ -16,7 +16,7 @@ import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, Plan, Table
 from opencl_lab.core.template import render
-from opencl_lab.ops.conv2d import filters
+from opencl_lab.ops.conv2d import separable
 from opencl_lab.runtime import kept, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
@@ -202,10 +202,10 @@ def test_pools_of_many_queues_are_not_all_kept(fresh):
 
 
 def test_only_small_filters_are_remembered(rng):
-    filters._kept_split.cache_clear()
+    separable._kept_split.cache_clear()
     for size in (5, 200):
-        assert filters.split(np.outer(*rng.random((2, size))), FLOAT32) is not None
-    assert filters._kept_split.cache_info().currsize == 1
+        assert separable.split(np.outer(*rng.random((2, size))), FLOAT32) is not None
+    assert separable._kept_split.cache_info().currsize == 1
 
 
 def test_launches_of_a_plan_render_their_template_once(fresh, plan_of, monkeypatch):

@@ -52,7 +52,10 @@ def like(
 
     def decorate(run: Run) -> Callable[P, AnyArray]:
         def transform(*args: P.args, **kwargs: P.kwargs) -> AnyArray:
-            bound = signature.bind(*args, **kwargs)
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:  # which names no function
+                raise TypeError(f"{run.__name__}() {error}") from None
             bound.apply_defaults()
             return run(*order(*bound.args, **bound.kwargs))
 
