@@ -83,7 +83,7 @@ def chatty(device):
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "planted_probes.py").write_text(PLANTED)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PLANTED_PID", str(tmp_path / "pid"))
     return tmp_path
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.records import read_as, sound_fields
+
+if TYPE_CHECKING:
+    from opencl_lab.core.device import Device
 
 __all__ = ["Probed", "Report", "corrected", "is_report", "probe_file", "stored_report"]
 
@@ -51,6 +53,8 @@ def stored_report(key: str) -> Probed | None:
 
 def corrected(device: Device) -> Device:
     """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
+    from opencl_lab.core.device import Capabilities  # not where pyopencl cannot be loaded
+
     report = stored_report(device.key)
     if report is None:
         return device

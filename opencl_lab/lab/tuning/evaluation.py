@@ -87,7 +87,3 @@ class Built:
     build_ms: float
     refusal: Status | None = None
     reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return JSON-able values."""
-        return dict(vars(self))

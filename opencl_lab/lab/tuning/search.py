@@ -19,7 +19,7 @@ from opencl_lab.lab.measuring.rounds import shuffled
 from opencl_lab.lab.measuring.samples import interval_of_median
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.journal import Journal
-from opencl_lab.lab.tuning.process import no_reference
+from opencl_lab.lab.tuning.limits import no_reference
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.result import Stopped, TuningProgress, failures, share_of_space
 from opencl_lab.lab.tuning.runner import Runner

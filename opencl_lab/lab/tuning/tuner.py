@@ -21,7 +21,7 @@ from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.journal import Journal
-from opencl_lab.lab.tuning.process import LEAST_BUILD, longest_phase
+from opencl_lab.lab.tuning.limits import LEAST_BUILD, longest_phase
 from opencl_lab.lab.tuning.prune import points_of
 from opencl_lab.lab.tuning.result import Stopped, TuneResult, TuningProgress
 from opencl_lab.lab.tuning.runner import Runner
