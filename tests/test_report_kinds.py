@@ -368,7 +368,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
 
 def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
-    monkeypatch.setattr("opencl_lab.lab.engine.sweep.stored_peaks", lambda device: peaks)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep_outputs.stored_peaks", lambda device: peaks)
     sizes = ["bench", "gemm", "--sizes", "16,32", "--against", "c:seq", "--repeats", "1"]
     assert main([*sizes, "--out", str(tmp_path), "--quiet"]) == 0
     results = read_results(tmp_path / "results.json")

@@ -1,4 +1,4 @@
-"""A comparison over a range of sizes, with crossover points."""
+"""Where one implementation overtakes another, over a range of sizes."""
 
 from __future__ import annotations
 
