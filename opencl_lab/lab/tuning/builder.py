@@ -16,7 +16,7 @@ from opencl_lab.lab.tuning.evaluation import Built
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = ["Builder"]
 
@@ -40,7 +40,7 @@ class Builder:
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
         self._task = task = task.here()
         self._say = say
-        self._queue = default_queue(task.device, profiling=True)
+        self._queue = task.device.queue(profiling=True)
         self._launches = task.device.kind == "cpu"
         self._stages: dict[Problem, Stage] = {}
 

@@ -16,7 +16,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.executable import Executable
-from opencl_lab.runtime.session import default_queue
 
 __all__ = ["NEAR", "Trial"]
 
@@ -44,7 +43,7 @@ class Trial:
         self._task = task = task.here()
         device = task.device
         self._say = say
-        queue = default_queue(device, profiling=True)
+        queue = device.queue(profiling=True)
         config = task.built_in
         task.operation.make_reference(say)
         say("preparing")
