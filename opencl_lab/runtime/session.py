@@ -25,8 +25,6 @@ from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
 
-__all__ = ["Session", "queue_or_default", "session_of"]
-
 IDLE_SHARE = 0.25
 """Share of a device's memory that a pool keeps at most while nobody uses it."""
 

@@ -27,8 +27,6 @@ from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
 from opencl_lab.runtime.executable import Executable
 
-__all__ = ["OURS", "CallCost", "CallReport", "measure_calls"]
-
 OURS = "opencl_lab"
 PREPARED = "prepared, with out="
 LAUNCHES = "enqueue only"

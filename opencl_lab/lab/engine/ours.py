@@ -23,8 +23,6 @@ from opencl_lab.lab.reference.peers import Calls, named
 from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution
 
-__all__ = ["OpenCL", "row_name"]
-
 KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
 KERNEL_MS = 50.0  # after which a round has no further one
 KERNELS_MS = 1000.0  # after which no further round has any, if there were two

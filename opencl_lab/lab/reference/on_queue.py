@@ -12,8 +12,6 @@ import pyopencl.tools
 from opencl_lab.core.device import Device
 from opencl_lab.runtime.arrays import to_device
 
-__all__ = ["OnQueue"]
-
 
 class OnQueue:
     """The library's queue on a device, and how arrays get there and back."""

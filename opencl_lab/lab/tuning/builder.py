@@ -18,8 +18,6 @@ from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Builder"]
-
 SMALL_GRID = 65_535
 """Groups in a dimension below which PoCL compiles another version of a kernel."""
 

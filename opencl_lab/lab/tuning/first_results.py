@@ -18,8 +18,6 @@ from opencl_lab.lab.tuning.kernel_arguments import BoundArguments
 from opencl_lab.lab.tuning.stage import Stage, Wrong
 from opencl_lab.lab.tuning.task import TuningTask
 
-__all__ = ["first_results"]
-
 OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
 
 

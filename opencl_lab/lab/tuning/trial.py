@@ -17,8 +17,6 @@ from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.executable import Executable
 
-__all__ = ["NEAR", "Trial"]
-
 HOPELESS = 3.0  # a first run so much slower than the best needs no second one
 NEAR = 1.3
 """What took so many times as long as the best cannot win any more."""
