@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.lab.ops.sort.operation import ORDERS
+from opencl_lab.lab.ops.keys import ORDERS
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 
 

@@ -10,9 +10,10 @@ from sort_checks import SMALL, bits, stable_order
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.ops.keys import ORDERS
 from opencl_lab.lab.ops.sort import check
 from opencl_lab.lab.ops.sort.check import find_fault
-from opencl_lab.lab.ops.sort.operation import ORDERS, SORT
+from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.out_of_core import InMemory
 from opencl_lab.ops.sort.problem import SortProblem
 

@@ -29,20 +29,18 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def cache_dir(*parts: str) -> Path:
-    """Return a folder for files that can be rebuilt at any time.
+    """Return a folder for files that can be rebuilt at any time; writers create it.
 
-    `$OCLAB_CACHE_DIR` overrides the platform's usual place. The folder is not
-    created here; writers do that.
+    `$OCLAB_CACHE_DIR` overrides the platform's usual place.
     """
     root = os.environ.get("OCLAB_CACHE_DIR") or platformdirs.user_cache_dir("opencl_lab", False)
     return Path(root, *parts)
 
 
 def data_dir(*parts: str) -> Path:
-    """Return a folder for what a user would miss, such as the results of tuning.
+    """Return a folder for what a user would miss, such as tuned configurations; see `cache_dir`.
 
-    `$OCLAB_DATA_DIR` overrides the platform's usual place. The folder is not
-    created here; writers do that.
+    `$OCLAB_DATA_DIR` overrides the platform's usual place.
     """
     root = os.environ.get("OCLAB_DATA_DIR") or platformdirs.user_data_dir("opencl_lab", False)
     return Path(root, *parts)
@@ -72,11 +70,6 @@ def replace_file(path: Path) -> Iterator[Path]:
     What cannot be replaced is written where it is, as any program would: devices,
     pipes, files with several names, and those in folders that cannot be written to.
     Readers may then see a part, but a full disk leaves such a file as it was, too.
-
-    Raises
-    ------
-    OSError
-        If `path` cannot be written to.
     """
     target = _look(path)
     temporary = beside = _beside(target, path.suffix) if target.replaceable else None
@@ -219,13 +212,7 @@ def _refused(path: Path) -> Iterator[None]:
 
 @contextmanager
 def write_target(path: Path) -> Iterator[Path]:
-    """Do what `replace_file` does for a file that the user has named.
-
-    Raises
-    ------
-    InvalidProblem
-        If it cannot be written.
-    """
+    """Do what `replace_file` does for a user's file; `InvalidProblem` if it cannot be written."""
     with _refused(path), replace_file(path) as temporary:
         yield temporary
 
@@ -233,17 +220,8 @@ def write_target(path: Path) -> Iterator[Path]:
 def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
     """Check early, before the work, that `write_target` could put `size` bytes at `path`.
 
-    Parameters
-    ----------
-    path : Path
-    size : int
-    whole : bool
-        Whether it must be a file that a new one can replace, or none yet.
-
-    Raises
-    ------
-    InvalidProblem
-        If it cannot be written to, or its disk has no room.
+    With `whole` it must be a file that a new one can replace, or none yet. `InvalidProblem` says
+    that it cannot be written to, or that its disk has no room.
     """
     with _refused(path):
         target = _look(path)

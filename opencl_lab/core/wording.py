@@ -28,23 +28,14 @@ def size_text(nbytes: float) -> str:
 
 
 def number_of(text: str) -> complex:
-    """Return the number that a text writes: ``0.5``, ``inf``, ``1+2j``; complex if it has a j.
-
-    Raises
-    ------
-    ValueError
-        If it writes none.
-    """
+    """Return the number that a text writes: ``0.5``, ``inf``, ``1+2j``; else ValueError."""
     return complex(text) if "j" in text.lower() else float(text)
 
 
 def bytes_of(text: str) -> float:
     """Return a positive number of bytes: ``2e9``, ``256M``, ``1.5 GiB``; units of 1024.
 
-    Raises
-    ------
-    ValueError
-        With what is wrong, for users.
+    The ValueError has a sentence for users.
     """
     number = text.strip().lower().removesuffix("b").removesuffix("i")
     unit = number[-1:] if number[-1:].isalpha() else ""

@@ -35,32 +35,32 @@ _temporary: dict[Path, Path] = {}
 # ----------------------------------------------------------------- what is ours
 
 
+TEMPORARY = r"\.oclab-[0-9a-f]{16}\.\w+"
+
+
+def _named(path: Path, pattern: str) -> bool:
+    return re.fullmatch(pattern, path.name) is not None
+
+
 def _is_library(path: Path) -> bool:
-    return bool(
-        re.fullmatch(r"\w+-[0-9a-f]{20}-[0-9a-f]{20}\.so", path.name)
-        or re.fullmatch(r"compiler-[0-9a-f]{20}\.json", path.name)
-        or (re.fullmatch(r"\.build-[a-z0-9_]{8}", path.name) and path.is_dir())
-        or _is_temporary(path)
-    )
+    digest = "[0-9a-f]{20}"
+    files = rf"\w+-{digest}-{digest}\.so|compiler-{digest}\.json|{TEMPORARY}"
+    return _named(path, files) or (_named(path, r"\.build-[a-z0-9_]{8}") and path.is_dir())
 
 
 def _is_report(path: Path) -> bool:
-    return _is_temporary(path) or is_report(path)
+    return _named(path, TEMPORARY) or is_report(path)
 
 
 def _is_of_pocl(path: Path) -> bool:
-    if re.fullmatch(r"[A-P]{2}", path.name) and path.is_dir():
-        return all(re.fullmatch(r"[A-P]{30,}", item.name) for item in path.iterdir())
+    if _named(path, "[A-P]{2}") and path.is_dir():
+        return all(_named(item, "[A-P]{30,}") for item in path.iterdir())
     of_ours = r"checked(\.json)?|temp(file|dir)_\w{6}(\.\w+)*|_UNCACHED"  # or PoCL's
-    return _is_temporary(path) or bool(re.fullmatch(of_ours, path.name))
+    return _named(path, f"{TEMPORARY}|{of_ours}")
 
 
 def _is_of_drivers(path: Path) -> bool:
-    return path.is_dir() and bool(re.fullmatch(r"drivers-[0-9a-f]{20}|\.drivers-\w{8}", path.name))
-
-
-def _is_temporary(path: Path) -> bool:
-    return bool(re.fullmatch(r"\.oclab-[0-9a-f]{16}\.\w+", path.name))
+    return path.is_dir() and _named(path, r"drivers-[0-9a-f]{20}|\.drivers-\w{8}")
 
 
 SECTIONS: dict[str, Callable[[Path], bool]] = {
@@ -123,13 +123,7 @@ def remove_section(section: str) -> None:
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder, and those above that are missing, for its owner alone.
-
-    Raises
-    ------
-    OSError
-        If that cannot be.
-    """
+    """Make a folder, and those above that are missing, for its owner alone."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
@@ -173,13 +167,9 @@ def danger(path: Path) -> str | None:
 def usable_folder(folder: Path, room: int) -> Path:
     """Return a folder for compiled code: `folder`, or a temporary one if that will not do.
 
-    Parameters
-    ----------
-    folder : Path
-        Made for its owner alone where it is missing. It will not do if it cannot be
-        written to, and, with a warning, if others can write to it or it has no room.
-    room : int
-        Bytes that its disk must have left, if that of temporary files has them.
+    It is made for its owner alone where it is missing. It will not do if it cannot be written to,
+    and, with a warning, if others can write to it or its disk has less than `room` bytes, and that
+    of temporary files has them.
     """
     try:
         private_folder(folder)

@@ -69,12 +69,7 @@ def _kind(type_bits: int) -> tuple[str, bool]:
 
     A real device has one type; Oclgrind claims all of them at once.
     """
-    bits = {
-        "gpu": cl.device_type.GPU,
-        "accelerator": cl.device_type.ACCELERATOR,
-        "cpu": cl.device_type.CPU,
-    }
-    claimed = [kind for kind, bit in bits.items() if type_bits & bit]
+    claimed = [kind for kind in KINDS if type_bits & getattr(cl.device_type, kind.upper())]
     if len(claimed) > 1:
         return "cpu", True
     return (claimed[0] if claimed else "accelerator"), False
@@ -257,22 +252,10 @@ def _why_this_runtime(device: Device, found: list[Device]) -> str:
 def choose_device(spec: str | int | None = None) -> Selection:
     """Choose a device and say why.
 
-    Parameters
-    ----------
-    spec : str or int, optional
-        ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the
-        numbers ``platform:device``; or a part of the name of the device, its
-        platform, the platform's version or its vendor. None means
-        ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
-
-    Returns
-    -------
-    Selection
-
-    Raises
-    ------
-    DeviceNotFound
-        If nothing matches; the message lists what was seen.
+    It is asked for by ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the numbers
+    ``platform:device``; or a part of the name of the device, its platform, the platform's version
+    or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`. If
+    nothing matches, the `DeviceNotFound` lists what was seen.
     """
     origin = "asked for"
     if spec is None and os.environ.get("OCLAB_DEVICE"):

@@ -86,13 +86,7 @@ def register(root: Path = Path("/")) -> None:
 
     The package does when it is imported, and discovery does again, with the loader at hand.
     Nothing is done where the user has chosen drivers by ``$OCL_ICD_VENDORS`` or
-    ``$OPENCL_VENDOR_PATH``, where the system has that runtime already, or with
-    ``OCLAB_INTEL=off``.
-
-    Parameters
-    ----------
-    root : Path, optional
-        Where ``etc`` is.
+    ``$OPENCL_VENDOR_PATH``, where the system has that runtime already, or with ``OCLAB_INTEL=off``.
     """
     global _registered, _in_time
     if chosen(os.environ) is not None:

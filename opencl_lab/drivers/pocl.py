@@ -168,10 +168,7 @@ def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str |
 def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> Path | None:
     """Remove what PoCL would fail to load or to replace, and record what else it has compiled.
 
-    Returns
-    -------
-    Path or None
-        What could not be removed.
+    What could not be removed is returned.
     """
     known = _read(folder)
     sound: Record = {}

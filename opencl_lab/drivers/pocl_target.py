@@ -53,10 +53,7 @@ _names = {target: ctypes.create_string_buffer(target.encode()) for target in TAR
 def library_target(flags: set[str] | None = None) -> str | None:
     """Return the processor of the library that PoCL takes here; None on others than x86-64 Linux.
 
-    Parameters
-    ----------
-    flags : set of str, optional
-        The processor's, as ``/proc/cpuinfo`` has them; those of this machine if not given.
+    The flags of a processor are those in ``/proc/cpuinfo``, by default of this machine.
     """
     if flags is None:
         if platform.system() != "Linux" or platform.machine() != "x86_64":
@@ -68,17 +65,9 @@ def library_target(flags: set[str] | None = None) -> str | None:
 def repair_target(platform_version: str, device_pointer: int) -> str | None:
     """Let a PoCL that may do otherwise compile for the processor of its library.
 
-    Parameters
-    ----------
-    platform_version : str
-        It says which release this is, and whether it chooses among libraries.
-    device_pointer : int
-        The ``cl_device_id``.
-
-    Returns
-    -------
-    str or None
-        For which processor the device compiles now; None where nothing was touched.
+    The platform's version says which release it is, and whether it chooses among libraries; the
+    pointer is the ``cl_device_id``. For which processor it compiles now is returned, or None where
+    nothing was touched.
     """
     target = library_target()
     if target is None or not re.search(r"PoCL [34]\..*\bDISTRO\b", platform_version):
@@ -92,12 +81,9 @@ def repair_target(platform_version: str, device_pointer: int) -> str | None:
 def set_target(device_pointer: int, name: ctypes.Array[ctypes.c_char]) -> str | None:
     """Let a device of PoCL compile for the processor `name`, which must outlive it.
 
-    Returns
-    -------
-    str or None
-        For which one it has compiled before. Nothing is touched, and None returned, unless exactly
-        one place of the device's structure has a pointer to the host's triple and then one to a
-        processor's name.
+    For which one it has compiled before is returned. Nothing is touched, and None returned, unless
+    exactly one place of the device's structure has a pointer to the host's triple and then one to
+    a processor's name.
     """
     try:
         # This file, unlike a pointer, answers a bad address with an error.

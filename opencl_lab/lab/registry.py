@@ -26,13 +26,7 @@ def operations() -> dict[str, Operation[Any]]:
 
 
 def get_operation(name: str) -> Operation[Any]:
-    """Return an operation by name.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is none of that name.
-    """
+    """Return an operation by name, or raise `InvalidProblem` with the names there are."""
     known = operations()
     if name not in known:
         raise InvalidProblem(f"there is no operation {name!r}; there are: {', '.join(known)}")

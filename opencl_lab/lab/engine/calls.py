@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.lab.engine.bare import Bare
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.measuring.rest import rest
 from opencl_lab.lab.measuring.rounds import Rounds
@@ -24,7 +25,6 @@ from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.ops.prepared import FUNCTIONS, prepare
 from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.arrays import to_device
-from opencl_lab.runtime.bare import Bare
 from opencl_lab.runtime.executable import Executable
 
 OURS = "opencl_lab"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import host_c_type
 from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of
-from opencl_lab.lab.operation import axis_of
+from opencl_lab.lab.operation import Operation, Option, axis_of
+from opencl_lab.lab.ops.shared import reading_along, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.ops.select.problem import TopkProblem
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
 
@@ -31,14 +34,17 @@ ZIPF = 1.3
 SAMPLE_KEYS = 1 << 18
 """They tell how fast a peer is, and not how long it takes to launch."""
 
+DTYPE = Option("dtype", str, "int32", "type of the keys", KEY_TYPES)
+ORDER = Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True)
+
+R = TypeVar("R", SortProblem, TopkProblem)
+
 
 def keys_of(
     arrays: Arrays, options: Mapping[str, Any], sizes: Sequence[str]
 ) -> np.ndarray[Any, Any]:
     """Return a user's array `keys`, in `dtype` if that is given; refuse the options `sizes`."""
-    for name in sizes:
-        if name in options:
-            raise InvalidProblem(f"{name} is given by the input file; leave it out")
+    refuse_given(options, sizes)
     keys: np.ndarray[Any, Any] = native(arrays["keys"])
     return convert(keys, options["dtype"]) if "dtype" in options else keys
 
@@ -67,14 +73,7 @@ def random_keys(
 ) -> np.ndarray[Any, Any]:
     """Return keys over the whole range of the type, or normal floats, each row arranged in `order`.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and keys of a row.
-    dtype : numpy.dtype
-    order : str
-        One of `ORDERS`.
-    rng : numpy.random.Generator
+    The shape is rows x keys of a row.
     """
     if dtype.kind == "f":
         drawn = np.float64 if dtype == np.float64 else np.float32
@@ -130,3 +129,37 @@ def c_defines(dtype: np.dtype[Any], descending: bool = False) -> dict[str, str]:
         "KEY_IS_FLOAT": str(int(dtype.kind == "f")),
         "DESCENDING": str(int(descending)),
     }
+
+
+class RowsOperation(Operation[R]):
+    """An operation on each row of keys; in a user's array, along the axis that an option names."""
+
+    doing: ClassVar[tuple[str, str]]
+    """Words for `reading_along`."""
+    size_option = "n"
+    inputs = ("keys",)
+
+    def reading(self, arrays: Arrays, **options: Any) -> str:
+        """Return along which axis of a table it works."""
+        return reading_along(arrays.get("keys"), options, *self.doing)
+
+    def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
+        """Return whether keys stay in their columns, which hold other things each."""
+        return axis_of(options, arrays["keys"].ndim) == 0
+
+    def generate(self, problem: R, seed: int, **options: Any) -> Arrays:
+        """Return keys over the whole range of the type, or normal floats, arranged as asked."""
+        order = self.with_defaults(options)["order"]
+        rng = np.random.default_rng(seed)
+        return {"keys": random_keys((problem.rows, problem.n), problem.dtype, order, rng)}
+
+
+def without_rows(problem: R, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return one row as an array of one dimension: CuPy sorts several rows by another algorithm."""
+    return {"keys": arrays["keys"].reshape(-1)} if problem.rows == 1 else arrays
+
+
+def sample_shape(problem: R) -> tuple[int, int]:
+    """Return rows, and keys of a row, that are no more than `SAMPLE_KEYS` together."""
+    n = min(problem.n, SAMPLE_KEYS)
+    return min(problem.rows, max(1, SAMPLE_KEYS // max(n, 1))), n

@@ -40,15 +40,7 @@ SOURCES = Path(__file__).with_name("csrc")
 
 
 class CFunction:
-    """A compiled function, called with NumPy arrays, ints and floats.
-
-    Parameters
-    ----------
-    name : str
-        For error messages.
-    function : callable
-        From ctypes; it returns 0 or an errno.
-    """
+    """A compiled function, called with NumPy arrays, ints and floats; it returns 0 or an errno."""
 
     def __init__(self, name: str, function: Callable[..., int]):
         self.name = name
@@ -57,12 +49,8 @@ class CFunction:
     def bind(self, *arguments: Any) -> Callable[[], None]:
         """Convert the arguments, so that a clock can be put around the call alone.
 
-        Arrays pass as pointers, ints as ``int64_t``, floats as ``double``.
-
-        Raises
-        ------
-        TypeError
-            If an array is not contiguous, or an argument is of another kind.
+        Arrays pass as pointers, ints as ``int64_t``, floats as ``double``. The call raises
+        `LaunchError` if the function reports an error, such as memory that ran out.
         """
         converted = [_to_c(argument) for argument in arguments]
 
@@ -75,13 +63,7 @@ class CFunction:
         return call
 
     def __call__(self, *arguments: Any) -> None:
-        """Call the function.
-
-        Raises
-        ------
-        LaunchError
-            If it reports an error, such as memory that ran out.
-        """
+        """Call the function, see `bind`."""
         self.bind(*arguments)()
 
 
@@ -100,19 +82,8 @@ def _to_c(argument: Any) -> Any:
 def load(reference: CReference, problem: Any) -> CFunction:
     """Compile a reference for a problem, unless that was done before, and load it.
 
-    Parameters
-    ----------
-    reference : CReference
-    problem : object
-        Whatever ``reference.defines`` takes.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If there is no compiler, no OpenMP for a threaded reference, no half precision
-        for a reference that needs it, or the cache folder cannot hold a library.
-    BuildError
-        If the compiler refuses the source.
+    `ReferenceUnavailable` says that there is no compiler, that it lacks OpenMP or half precision,
+    or that the cache cannot hold a library; `BuildError`, that the compiler refuses the source.
     """
     found = compiler()
     if reference.threaded and found.no_openmp:
@@ -124,11 +95,9 @@ def load(reference: CReference, problem: Any) -> CFunction:
     source = SOURCES / reference.source
     texts = [path.read_text("utf-8") for path in (source, *sorted(SOURCES.glob("*.h")))]
     key = digest_of(json.dumps(asdict(found)), cpu_text(), *macros, *texts)
-    folder = library_folder()
+    folder, stem = library_folder(), f"{source.stem}-{key}"
     try:
-        library = _cached(folder, f"{source.stem}-{key}") or _compile(
-            found, source, macros, folder, f"{source.stem}-{key}"
-        )
+        library = _cached(folder, stem) or _compile(found, source, macros, folder, stem)
         function = getattr(_open(library), reference.function)
     except OSError as error:
         raise ReferenceUnavailable(

@@ -19,20 +19,9 @@ from opencl_lab.lab.workers.worker import Died, Worker, opening
 class ChildProcess:
     """The parent's side of a child; use it as a context manager, or call `close`.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(problem, inputs, threads)`` of a module that can be imported.
-    environment : mapping, optional
-        Variables that the child has in addition to ours.
-    name : str, optional
-        For error messages.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If no process can be started. The constructor does not wait for the child:
-        whatever fails in it is raised by the first request.
+    The child can import the module of the function, and has the variables of `environment` in
+    addition to ours. The constructor does not wait for it: whatever fails in it is raised by the
+    first request. That is `ReferenceUnavailable` until a problem is loaded, then `LaunchError`.
     """
 
     def __init__(
@@ -50,24 +39,12 @@ class ChildProcess:
             raise ReferenceUnavailable(f"{self.name}: {error}") from error
 
     def load(self, problem: Any, inputs: Arrays, threads: int) -> None:
-        """Give the child its problem.
-
-        Raises
-        ------
-        ReferenceUnavailable
-            If the child cannot import the function or ended.
-        """
+        """Give the child its problem."""
         self._ask("load", problem, inputs, threads)
         self._loaded = True
 
     def run(self, calls: int = 1) -> float:
-        """Call the function so many times in a row; return the seconds that the child measured.
-
-        Raises
-        ------
-        LaunchError
-            If the function fails, or the child ended.
-        """
+        """Call the function so many times in a row; return the seconds that the child measured."""
         return float(self._ask("run", calls))
 
     def outputs(self) -> Arrays:

@@ -75,28 +75,16 @@ def _routine(dtype: str, stacked: bool = False) -> Any:
     size = ctypes.c_size_t
     memory = (ctypes.c_void_p, *[size] * (3 if stacked else 2))
     function.argtypes = [
-        *[ctypes.c_int] * 3,
-        *[size] * 3,
-        scalar,
-        *memory,
-        *memory,
-        scalar,
-        *memory,
-        *[size] * stacked,
-        *[ctypes.c_void_p] * 2,
+        *(*[ctypes.c_int] * 3, *[size] * 3),
+        *(scalar, *memory, *memory, scalar, *memory),
+        *(*[size] * stacked, *[ctypes.c_void_p] * 2),
     ]
     function.restype = ctypes.c_int
     return function
 
 
 class OnClblast(OnQueue):
-    """The queue on a device, and CLBlast's products there.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        Where the library is not found.
-    """
+    """The queue on a device, and CLBlast's products there, if the library is found."""
 
     def __init__(self, device: Device):
         if _library() is None:
@@ -118,20 +106,8 @@ class OnClblast(OnQueue):
     ) -> None:
         """Enqueue ``c = alpha * op(a) @ op(b) + beta * c`` on matrices in C order.
 
-        Parameters
-        ----------
-        a, b, c : pyopencl.array.Array
-            Of float32, float64 or complex numbers; c is written, and read unless beta is 0. If it
-            is a stack of matrices, those of a and b that are one matrix serve all of them.
-        alpha, beta : float or complex
-        trans_a, trans_b : bool
-        conj_a, conj_b : bool
-            Take the conjugate transpose.
-
-        Raises
-        ------
-        ReferenceUnavailable
-            If CLBlast refuses; it says so by a number.
+        c is not read where beta is 0. If it is a stack of matrices, those of a and b that are one
+        matrix serve all of them. CLBlast says by a number that it refuses.
         """
         m, n = c.shape[-2:]
         k = a.shape[-2] if trans_a else a.shape[-1]

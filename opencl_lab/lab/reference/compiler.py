@@ -22,9 +22,7 @@ from opencl_lab.drivers.caches import section_folder
 from opencl_lab.drivers.processes import cpu_fields
 
 CANDIDATES = ("cc", "gcc", "clang")
-
 BASE_FLAGS = ("-O3", "-shared", "-fPIC")
-
 ROOM = 1 << 20  # bytes that a disk should have left for libraries
 NATIVE, OPENMP = "-march=native", "-fopenmp"
 TIME_LIMIT = 120.0
@@ -65,24 +63,16 @@ int probe(void) {
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that was tried on small programs.
-
-    Parameters
-    ----------
-    command : tuple of str
-        How it is called: its full path, then the arguments that `$CC` gave.
-    version : str
-        First line of its ``--version``.
-    flags : tuple of str
-        Those of ours that it accepts, for a shared library.
-    no_openmp : str
-        Why it cannot compile OpenMP; empty when it can.
-    """
+    """A C compiler that was tried on small programs."""
 
     command: tuple[str, ...]
+    """How it is called: its full path, then the arguments that `$CC` gave."""
     version: str
+    """First line of its ``--version``."""
     flags: tuple[str, ...]
+    """Those of ours that it accepts, for a shared library."""
     no_openmp: str = ""
+    """Why it cannot compile OpenMP; empty when it can."""
 
 
 class Refused(Exception):
@@ -142,13 +132,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
 
 
 def _probe(command: tuple[str, ...]) -> Compiler:
-    """Find out which flags a compiler accepts.
-
-    Raises
-    ------
-    Refused
-        If it cannot even compile a function.
-    """
+    """Find out which flags a compiler accepts, or raise `Refused` if it compiles no function."""
     with tempfile.TemporaryDirectory(prefix="oclab-cc-") as folder:
         source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
 
@@ -162,13 +146,12 @@ def _probe(command: tuple[str, ...]) -> Compiler:
             return ""
 
         version = call([*command, "--version"]).strip().splitlines() or ["unknown version"]
-        flags: tuple[str, ...] = BASE_FLAGS
-        if attempt((*flags, NATIVE)):
+        flags: tuple[str, ...] = (*BASE_FLAGS, NATIVE)
+        if attempt(flags):
+            flags = BASE_FLAGS
             failure = attempt(flags)
             if failure:
                 raise Refused(failure)
-        else:
-            flags = (*flags, NATIVE)
         no_openmp = attempt((*flags, OPENMP), OPENMP_PROBE)
         if not no_openmp:
             flags = (*flags, OPENMP)
@@ -206,10 +189,7 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
 def compiler() -> Compiler:
     """Return the C compiler: `$CC`, or the first of cc, gcc and clang that works.
 
-    Raises
-    ------
-    ReferenceUnavailable
-        If there is none; the message says what to install.
+    If there is none, the `ReferenceUnavailable` says what to install.
     """
     failures = []
     for command in _candidates():
@@ -226,12 +206,9 @@ def compiler() -> Compiler:
 
 
 def known() -> dict[str, Any] | None:
-    """Return what compiles references, as far as it was tried before; nothing is started.
+    """Return ``path``, ``version`` and ``flags`` of the compiler, if it was tried before.
 
-    Returns
-    -------
-    dict or None
-        ``path`` (with the arguments that `$CC` gave), ``version`` and ``flags``.
+    Nothing is started. The path has the arguments that `$CC` gave.
     """
     for command in _candidates():
         with suppress(OSError):
@@ -244,15 +221,7 @@ def known() -> dict[str, Any] | None:
 
 
 def describe() -> dict[str, Any]:
-    """Describe the compiler in words, for reports.
-
-    Returns
-    -------
-    dict
-        ``compiler`` (its version, or None), ``command``, ``flags``, ``openmp`` (bool),
-        ``cache`` (the folder of the libraries) and ``problem`` (empty, or what is missing
-        and what to install).
-    """
+    """Describe the compiler for reports; ``problem`` says what is missing, and what to install."""
     problem = ""
     found: Compiler | None = None
     try:

@@ -22,92 +22,62 @@ OutputsLike: TypeAlias = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 @dataclass(frozen=True)
 class CReference:
-    """A C function, compiled at run time with the system's compiler.
-
-    Parameters
-    ----------
-    name : str
-        Name of its row, for example ``"c:seq"``.
-    source : str
-        File below ``opencl_lab/lab/reference/csrc``.
-    function : str
-        Exported symbol. It returns ``int``: 0, or an errno when memory ran out.
-    defines : callable
-        ``defines(problem)`` gives the macros that specialise the source, for
-        example ``{"KEY_T": "float"}``.
-    arguments : callable
-        ``arguments(problem, inputs, outputs)`` gives the call's arguments: arrays pass as
-        pointers, Python ints as ``int64_t``, floats as ``double``.
-    threaded : bool
-        Whether it uses OpenMP, and takes the number of threads as its last argument; if not it
-        always counts as one worker.
-    steps : callable, optional
-        ``steps(problem)`` is how many products it forms, where that is far more than others
-        need. From these and a run on a small problem a comparison with all references
-        estimates how long it takes, and leaves it out where nobody would wait.
-    """
+    """A C function, compiled at run time with the system's compiler."""
 
     name: str
+    """Name of its row, for example ``"c:seq"``."""
     source: str
+    """File below ``opencl_lab/lab/reference/csrc``."""
     function: str
+    """Exported symbol. It returns ``int``: 0, or an errno when memory ran out."""
     defines: Callable[[Any], Mapping[str, str]]
+    """``defines(problem)``: macros that specialise the source, such as ``{"KEY_T": "float"}``."""
     arguments: Callable[[Any, Arrays, Arrays], Sequence[Any]]
+    """``arguments(problem, inputs, outputs)``: arrays pass as pointers, Python ints as ``int64_t``,
+    floats as ``double``."""
     threaded: bool = False
+    """Whether it uses OpenMP, and takes the number of threads as its last argument; if not it
+    always counts as one worker."""
     steps: Callable[[Any], int] | None = None
+    """``steps(problem)`` is how many products it forms, where that is far more than others need.
+    From these and a run on a small problem a comparison with all references estimates how long it
+    takes, and leaves it out where nobody would wait."""
 
     kind = "c"
 
 
 @dataclass(frozen=True)
 class HostReference:
-    """A Python function over NumPy arrays, here or in a child process.
-
-    Parameters
-    ----------
-    name : str
-        Name of its row, for example ``"numpy"``.
-    function : callable
-        ``function(problem, inputs, threads)`` returns the outputs. A module-level
-        function, so that a child process can import it.
-    unavailable : callable
-        Returns a reason why it cannot run here, or None.
-    steps : callable, optional
-        As of a `CReference`.
-    environment : mapping
-        Environment variables it needs before NumPy is imported; if there are
-        any, it runs in a child process that has them set.
-    threaded : bool
-        Whether it uses several threads; if not it always counts as one worker.
-    held : callable
-        ``held(threads)`` is a context in which the library keeps to so many threads, where
-        `function` does not tell it. It is entered for each row of calls, outside the times.
-    builds : bool
-        Whether its first call makes what the next ones use, such as a plan. No time counts that.
-    """
+    """A Python function over NumPy arrays, here or in a child process."""
 
     name: str
+    """Name of its row, for example ``"numpy"``."""
     function: Callable[[Any, Arrays, int], Arrays]
+    """``function(problem, inputs, threads)`` returns the outputs. A module-level function, so that
+    a child process can import it."""
     unavailable: Callable[[], str | None] = lambda: None
+    """Returns a reason why it cannot run here, or None."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables it needs before NumPy is imported: it runs in a child process that has them set."""
     threaded: bool = False
+    """Whether it uses several threads; if not it always counts as one worker."""
     steps: Callable[[Any], int] | None = None
+    """As of a `CReference`."""
     held: Callable[[int], AbstractContextManager[Any]] = nullcontext
+    """``held(threads)`` is a context in which the library keeps to so many threads, where
+    `function` does not tell it. It is entered for each row of calls, outside the times."""
     builds: bool = False
+    """Whether its first call makes what the next ones use, such as a plan. No time counts that."""
 
     kind = "library"
 
 
 @dataclass(frozen=True)
 class DeviceReference:
-    """Another library that works on a device, with arrays of the host: they go there and back.
-
-    Parameters
-    ----------
-    resident : Resident
-        The same call on arrays that are there already, see `opencl_lab.lab.reference.peers`.
-    """
+    """Another library that works on a device, with arrays of the host: they go there and back."""
 
     resident: Any
+    """The same call on arrays that are there already, a `peers.Resident`."""
 
     threaded = False
     kind = "library"
@@ -132,34 +102,23 @@ class DeviceReference:
 
 @dataclass(frozen=True)
 class MpiReference:
-    """A function that the ranks of an MPI world run together, around a C kernel.
-
-    Parameters
-    ----------
-    name : str
-        Name of its rows, which have the number of ranks behind it: ``"mpi:c x4"``.
-    function : callable
-        ``function(world, task, inputs)`` of a module that can be imported; only rank 0 has
-        inputs. It returns what solves the problem once, and the outputs, which rank 0 has.
-    task : callable
-        ``task(problem)`` is what ranks need to know, in plain Python objects.
-    kernel : CReference
-        What they call, compiled for the task before they start.
-    unavailable : callable
-        As of a `HostReference`.
-    ranks : tuple of int
-        How many a comparison starts, one row each, unless a request names others.
-    steps : callable, optional
-        As of a `CReference`.
-    """
+    """A function that the ranks of an MPI world run together, around a C kernel."""
 
     name: str
+    """Name of its rows, which have the number of ranks behind it: ``"mpi:c x4"``."""
     function: Callable[[Any, Mapping[str, Any], Arrays], tuple[Callable[[], None], Arrays]]
+    """``function(world, task, inputs)`` of a module that can be imported; only rank 0 has inputs.
+    It returns what solves the problem once, and the outputs, which rank 0 has."""
     task: Callable[[Any], Mapping[str, Any]]
+    """``task(problem)`` is what ranks need to know, in plain Python objects."""
     kernel: CReference
+    """What they call, compiled for the task before they start."""
     unavailable: Callable[[], str | None]
+    """As of a `HostReference`."""
     ranks: tuple[int, ...] = (1, 2, 4)
+    """How many a comparison starts, one row each, unless a request names others."""
     steps: Callable[[Any], int] | None = None
+    """As of a `CReference`."""
 
     threaded = True
     kind = "mpi"
@@ -177,13 +136,7 @@ def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
 
 
 def imported(module: str) -> Any:
-    """Return a module of another library.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If it is damaged: whatever its import raises, be it the end of the program.
-    """
+    """Return a module of another library; whatever its import raises, it is unavailable then."""
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:

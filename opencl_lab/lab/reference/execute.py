@@ -31,23 +31,15 @@ from opencl_lab.lab.reference.threads import bind_openmp
 
 
 class Prepared(Protocol):
-    """A reference that is ready to run on one problem.
-
-    Attributes
-    ----------
-    workers : int
-        Threads that it may use, or ranks; 1 unless the reference is threaded.
-    """
+    """A reference that is ready to run on one problem."""
 
     workers: int
+    """Threads that it may use, or ranks; 1 unless the reference is threaded."""
 
     def run(self, calls: int = 1) -> float:
         """Solve the problem so many times in a row; return the seconds that the calls alone took.
 
-        Raises
-        ------
-        LaunchError
-            If it fails.
+        A failure is a `LaunchError`.
         """
         ...
 
@@ -156,8 +148,7 @@ class _PreparedPeer(Prepared):
         resident = reference.resident if isinstance(reference, DeviceReference) else reference
         self._peer: Resident = resident
         self._library = self._peer.library
-        self._problem = problem
-        self._like = like
+        self._problem, self._like = problem, like
         self._result: Any = None
         self._built = False
         library = self._library
@@ -220,28 +211,11 @@ def prepare(
 ) -> Prepared:
     """Compile a C reference, or start a child process; nothing is timed yet.
 
-    Parameters
-    ----------
-    reference : CReference, HostReference, DeviceReference, MpiReference or Resident
-    problem : object
-        What the reference was written for.
-    inputs : dict of arrays
-        Never changed; C references get contiguous copies where they need them.
-    outputs_like : mapping
-        Shape and dtype of each output. C references write there, and the first run
-        finds it poisoned, so that what it leaves out shows.
-    threads : int
-        For references that are threaded; of one over MPI the ranks.
-    device : Device, optional
-        For references on an OpenCL device.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If it cannot run here; the message says why. A child process that does not
-        come up raises it from the first run.
-    BuildError
-        If the compiler refuses the source.
+    C references get contiguous copies of the inputs where they need them, and write to arrays as
+    `outputs_like` says, which the first run finds poisoned, so that what it leaves out shows. The
+    number of `threads` is for references that are threaded; of one over MPI it is that of ranks.
+    `ReferenceUnavailable` says why it cannot run here; if a child process does not come up, the
+    first run raises it. `BuildError` is that of the compiler.
     """
     workers = threads if reference.threaded else 1
     if isinstance(reference, CReference):

@@ -44,10 +44,8 @@ LOOK = 0.1  # seconds between looks at whether mpiexec lives, while ranks come u
 
 def find_mpiexec() -> str | None:
     """Return the path of ``mpiexec``: that of pip beside this interpreter, or the one on PATH."""
-    search = os.pathsep.join(
-        [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)],
-    )
-    return shutil.which("mpiexec", path=search)
+    folders = sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)
+    return shutil.which("mpiexec", path=os.pathsep.join(folders))
 
 
 def no_mpi() -> str | None:
@@ -61,20 +59,8 @@ def no_mpi() -> str | None:
 class Ranks:
     """The ranks of one reference on one problem; `close` it.
 
-    Parameters
-    ----------
-    reference : MpiReference
-    problem : object
-    inputs : dict of arrays
-        Only rank 0 gets them; how the others come by theirs is part of each run.
-    ranks : int
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If they do not come up within a minute, or not as one world; the message says why.
-    BuildError
-        If the compiler refuses the kernel.
+    Only rank 0 gets the inputs; how the others come by theirs is part of each run. If they do not
+    come up within a minute, or not as one world, a `ReferenceUnavailable` says why.
     """
 
     def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, ranks: int):
@@ -101,10 +87,7 @@ class Ranks:
     def run(self, calls: int = 1) -> float:
         """Solve so many times in a row; return the seconds between two barriers of all ranks.
 
-        Raises
-        ------
-        LaunchError
-            If a rank fails, dies, or gives no answer in a time that would be long.
+        That a rank fails, dies, or gives no answer in a time that would be long is a `LaunchError`.
         """
         seconds = CALL_SECONDS + calls * self._seconds
         return float(max(self._ask(seconds, pack(("run", (calls,))))))

@@ -21,42 +21,28 @@ Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
 
 @dataclass(frozen=True)
 class Library:
-    """How arrays get into a library, and how to wait for what it has been asked.
-
-    Parameters
-    ----------
-    name : str
-    module : str
-        What is imported and handed to a `Call`.
-    side : str
-        ``host``, or ``device`` for a library whose arrays are on one.
-    put : callable
-        ``put(module, array)`` returns a NumPy array as one of the library's.
-    finish : callable
-        ``finish(module)`` waits until all calls are done.
-    ready : callable
-        ``ready(module)`` returns whether its device is there.
-    get : callable
-        ``get(module, result)`` returns a result as a NumPy array.
-    package : str
-        What pip installs it by, if that is not `name`.
-    absent : callable, optional
-        ``absent()`` returns why it is not installed, or None, for what is no package of pip.
-    opens : callable, optional
-        ``opens(device)`` returns what is handed on instead of the module: for a library that
-        works on the OpenCL device that is measured. Others on a device have CUDA ones.
-    """
+    """How arrays get into a library, and how to wait for what it has been asked."""
 
     name: str
     module: str
+    """What is imported and handed to a `Call`."""
     side: Literal["host", "device"] = "host"
+    """Where its arrays are."""
     put: Callable[[Any, np.ndarray[Any, Any]], Any] = lambda module, array: array
+    """``put(module, array)`` returns a NumPy array as one of the library's."""
     finish: Callable[[Any], None] = lambda module: None
+    """``finish(module)`` waits until all calls are done."""
     ready: Callable[[Any], bool] = lambda module: True
+    """``ready(module)`` returns whether its device is there."""
     get: Callable[[Any, Any], np.ndarray[Any, Any]] = lambda module, result: np.asarray(result)
+    """``get(module, result)`` returns a result as a NumPy array."""
     package: str = ""
+    """What pip installs it by, if that is not `name`."""
     absent: Callable[[], str | None] | None = None
+    """Returns why it is not installed, or None, for what is no package of pip."""
     opens: Callable[[Any], Any] | None = None
+    """``opens(device)`` returns what is handed on instead of the module: for a library that works
+    on the OpenCL device that is measured. Others on a device have CUDA ones."""
 
     def load(self) -> Any:
         """Return the module, or None where it or its device is missing."""
@@ -74,25 +60,13 @@ class Library:
         return None
 
     def open(self, device: Any) -> Any:
-        """Return what is handed to a `Call` on data of an OpenCL device.
-
-        Raises
-        ------
-        ReferenceUnavailable
-            Where it is missing or cannot have its arrays there.
-        """
+        """Return what is handed to a `Call` on data of an OpenCL device, if they can be there."""
         if self.opens is None and self.side == "device" and device.compute_capability is None:
             raise ReferenceUnavailable("it works on CUDA devices only")
         return self.reach(device)
 
     def reach(self, device: Any) -> Any:
-        """Return what is handed to a `Call` on whichever device it has: CUDA's, or the one given.
-
-        Raises
-        ------
-        ReferenceUnavailable
-            Where it is missing.
-        """
+        """Return what is handed to a `Call` on the device that it has: CUDA's, or the one given."""
         module = self._imported()
         return module if self.opens is None else self.opens(device)
 
@@ -195,43 +169,30 @@ class OurCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Calls:
-    """The public call of an operation, and what users of other libraries call instead of it.
-
-    Parameters
-    ----------
-    ours : callable
-        ``ours(problem, arrays, algorithm)`` returns the `OurCall` on arrays of either side, with
-        ``algorithm="auto"`` the one that users make. None where no public function returns
-        what this algorithm gives for the problem.
-    peers : mapping of str to Call
-        By the names of libraries; with something after a colon where a library has several.
-    resident : tuple of str
-        The inputs that a user has on the device; the rest stays on the host.
-    algorithm : str
-        The one that the public function takes.
-    steps : mapping of str to callable
-        For peers that may be very slow, as of a `CReference`.
-    notes : mapping of str to callable
-        ``notes(problem)`` says what is special about the call of a peer, or nothing.
-    shaped : callable
-        ``shaped(problem, arrays)`` returns arrays of the host as users of other libraries have
-        them: some take several times as long where there are dimensions of one.
-    returned : tuple of str, optional
-        The outputs that the public call returns, where that is more than one. Where a problem
-        asks for fewer, these are the first.
-    peers_returned : tuple of str, optional
-        What the calls of other libraries return, if `Operation.compare` takes it by other names.
-    """
+    """The public call of an operation, and what users of other libraries call instead of it."""
 
     ours: Callable[[Any, Mapping[str, Any], str], OurCall | None]
+    """``ours(problem, arrays, algorithm)`` returns the `OurCall` on arrays of either side, with
+    ``algorithm="auto"`` the one that users make. None where no public function returns what this
+    algorithm gives for the problem."""
     peers: Mapping[str, Call]
+    """By the names of libraries; with something after a colon where a library has several."""
     resident: tuple[str, ...]
+    """The inputs that a user has on the device; the rest stays on the host."""
     algorithm: str = "auto"
+    """The one that the public function takes."""
     steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
+    """For peers that may be very slow, as of a `CReference`."""
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    """``notes(problem)`` says what is special about the call of a peer, or nothing."""
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
+    """``shaped(problem, arrays)`` returns arrays of the host as users of other libraries have them:
+    some take several times as long where there are dimensions of one."""
     returned: tuple[str, ...] = ()
+    """The outputs that the public call returns, where that is more than one. Where a problem asks
+    for fewer, these are the first."""
     peers_returned: tuple[str, ...] = ()
+    """What other libraries return, if `Operation.compare` takes it by other names."""
 
     def usual(self, problem: Any, arrays: Mapping[str, Any]) -> OurCall:
         """Return the call that users make."""
@@ -248,24 +209,7 @@ def named(names: tuple[str, ...], result: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Resident:
-    """Another library on arrays that are on its device already: a reference of that kind.
-
-    Parameters
-    ----------
-    peer : str
-        Its name in `Calls.peers`.
-    library : Library
-        Whose `side` is ``device``.
-    call : Call
-    steps : callable, optional
-        As of a `CReference`.
-    note : callable, optional
-        As in `Calls.notes`.
-    shaped : callable
-        As in `Calls`.
-    returned : tuple of str
-        `Calls.peers_returned`.
-    """
+    """Another library on arrays that are on its device already; fields are those of its `Calls`."""
 
     peer: str
     library: Library

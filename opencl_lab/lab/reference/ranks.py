@@ -36,15 +36,7 @@ def remove(files: Iterable[Path]) -> None:
 
 
 class Rank:
-    """What a rank answers, once it has joined the world.
-
-    Parameters
-    ----------
-    target : str
-        Of the function that makes a call and its outputs; see `MpiReference`.
-    say : callable
-        Not called.
-    """
+    """What a rank answers, once it has joined the world; `target` is an `MpiReference.function`."""
 
     def __init__(self, target: str, say: Callable[[Any], None]):
         mpi = import_module("mpi4py.MPI")  # starts MPI, which ends with the interpreter

@@ -56,17 +56,11 @@ def bind_openmp(threads: int) -> None:
     too, for good. So the threads bind themselves here: to as many cores as there are, or each to
     all processors where there are more threads. The calling thread is one of them; what is done
     with them belongs into `on_all_processors` of `drivers.processes`, which sets it free again.
-    Nothing is bound where a user's own variables do so.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If OpenMP starts fewer threads.
+    Nothing is bound where a user's own variables do so. That OpenMP starts fewer threads is an
+    error.
     """
     order = _order()
-    bound = not any(name in os.environ for name in SETTINGS)
-    if not order or max(order) >= MOST_PROCESSORS:
-        bound = False
+    bound = bool(order) and max(order) < MOST_PROCESSORS and not os.environ.keys() & set(SETTINGS)
     processors = np.array(order, np.int64)
     ran = np.zeros(1, np.int64)
     apart = threads <= len(order)
@@ -93,13 +87,7 @@ def no_blas_control() -> str | None:
 
 @contextmanager
 def blas_threads(threads: int) -> Iterator[None]:
-    """Hold NumPy's BLAS to so many threads.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If it is none that takes a limit, and is not asked for what it does by itself.
-    """
+    """Hold NumPy's BLAS to so many threads, or raise `ReferenceUnavailable` if it takes others."""
     found = _blas()
     with found.limit(limits=threads):
         limited = {item["num_threads"] for item in found.info()}

@@ -30,12 +30,7 @@ _farewells: list[Callable[[], None]] = []
 class Failed(Exception):
     """What was asked for raised an error; the worker may be asked again.
 
-    Parameters
-    ----------
-    reason : str
-        The class of the error, and what it says.
-    error : OclabError or None
-        The error itself, if it is one of ours.
+    The `reason` is the class of the error, and what it says; `error` is it, if it is one of ours.
     """
 
     def __init__(self, reason: str, error: OclabError | None = None):

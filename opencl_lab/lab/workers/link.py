@@ -62,11 +62,7 @@ class Link:
     def get(self, deadline: float = math.inf) -> Any:
         """Return the next message, in writable memory.
 
-        Raises
-        ------
-        Ended, TimeoutError
-        Exception
-            Whatever a message raises that cannot be made a Python object here.
+        Besides `Ended` and TimeoutError it raises whatever a message does that cannot be unpickled.
         """
         with self._ending():
             (count,) = NUMBER.unpack(self._read(NUMBER.size, deadline))

@@ -34,12 +34,8 @@ LEAST_PRIORITY = 19
 class Died(Exception):
     """A worker ended.
 
-    Attributes
-    ----------
-    code : int or None
-        As `subprocess.Popen.returncode`; None if it only closed its link.
-    said : str
-        The last line that it printed.
+    The `code` is that of `subprocess.Popen.returncode`, None if it only closed its link, and `said`
+    the last line that it printed.
     """
 
     def __init__(self, code: int | None, said: str):
@@ -69,10 +65,7 @@ class Died(Exception):
 def opening(target: str, *arguments: Any) -> Frames:
     """Return what a worker reads first: what to call, as ``module:name``, and with what.
 
-    Raises
-    ------
-    pickle.PicklingError, TypeError, AttributeError
-        If the arguments cannot be sent.
+    What `pickle` says of arguments that cannot be sent is raised here.
     """
     head, *buffers = pack(arguments)
     preparation = None
@@ -89,15 +82,10 @@ def command(address: str) -> list[str]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all that it has started, and wait until it has ended.
+    """Kill the leader of a process group and all that it has started; wait until it has ended.
 
     Not by `Popen.wait`, which would wait for ever: Ctrl-C in the middle of `Popen.poll` may leave
     its lock taken.
-
-    Parameters
-    ----------
-    process : subprocess.Popen
-        The leader of a process group.
     """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -120,22 +108,10 @@ def last_line(printed: Any, *words: str) -> str:
 class Worker(Link):
     """A process in a session of its own; `kill` it.
 
-    It inherits no stream: what it prints is kept for its last words, and it reads nothing.
-
-    Parameters
-    ----------
-    opening : Frames
-        Of `opening`; it is answered like a request.
-    environment : mapping, optional
-        Variables that it has in addition to ours.
-    nice : int
-        How much others go first.
-
-    Raises
-    ------
-    LaunchError
-        If no process can be started. The constructor does not wait for it: whatever fails in it is
-        raised by what waits for an answer.
+    It inherits no stream: what it prints is kept for its last words, and it reads nothing. What
+    `opening` returned is answered like a request. The process has the variables of `environment` in
+    addition to ours; `nice` says how much others go first. `LaunchError` is raised if it cannot be
+    started; what fails in it is raised by what waits for an answer.
     """
 
     def __init__(
@@ -175,14 +151,8 @@ class Worker(Link):
     def receive(self, deadline: float = math.inf) -> tuple[str, Any]:
         """Return what comes next: ``said`` and a word, or ``done`` and the value of a request.
 
-        Raises
-        ------
-        Failed
-            If the request raised an error.
-        Died
-            If the worker ended.
-        TimeoutError
-            At the deadline.
+        `Failed` says that the request raised an error, `Died` that the worker ended, TimeoutError
+        that the deadline is over.
         """
         try:
             kind, value = self.get(deadline)

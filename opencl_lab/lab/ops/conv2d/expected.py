@@ -15,16 +15,9 @@ CHUNK = 1 << 15
 
 
 def extend(places: Array, size: int, boundary: str) -> Array:
-    """Return the coordinates whose values continue an image, or -1 for cval.
+    """Return the coordinates whose values continue an image of a size along an axis; -1 for cval.
 
-    Parameters
-    ----------
-    places : numpy.ndarray of int
-        Coordinates, also negative ones and those from `size` on.
-    size : int
-        Pixels of the image along this axis.
-    boundary : str
-        As `scipy.ndimage` names it.
+    The coordinates may be negative, or from `size` on. Boundaries are those of `scipy.ndimage`.
     """
     if boundary == "constant" or not size:
         return np.where((places >= 0) & (places < size), places, -1)

@@ -17,21 +17,13 @@ from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import expected, expected_fft, tolerance
 from opencl_lab.lab.ops.conv2d.calls import CALLS
 from opencl_lab.lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
-from opencl_lab.lab.ops.conv2d.references import (
-    opencv_conv2d,
-    scipy_conv2d,
-    torch_conv2d,
-)
-from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.ops.conv2d.references import opencv_conv2d, scipy_conv2d, torch_conv2d
+from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import opencv_threads, torch_threads
+from opencl_lab.lab.reference.threads import opencv_threads
 from opencl_lab.ops.conv2d.arguments import COLOURS, bind, weight_inputs
-from opencl_lab.ops.conv2d.problem import (
-    BOUNDARIES,
-    IMAGE_TYPES,
-    MODES,
-    Conv2dProblem,
-)
+from opencl_lab.ops.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES, Conv2dProblem
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 
 
@@ -47,28 +39,15 @@ def _products(problem: Conv2dProblem) -> int:
     return problem.products
 
 
-def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
-    return CReference(
-        name,
-        "conv2d.c",
-        function,
-        defines=_c_defines,
-        arguments=lambda problem, inputs, outputs: (
-            inputs["image"],
-            inputs["weights"],
-            outputs["result"],
-            *problem.image_shape,
-            problem.out_height,
-            problem.out_width,
-            *problem.offset,
-            *problem.filter_shape,
-            BOUNDARIES.index(problem.extension[0]),
-            int(problem.flip),
-            int(problem.saturate),
-            problem.extension[1],
-        ),
-        threaded=threaded,
-        steps=_products,
+def _c_arguments(problem: Conv2dProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
+    boundary, cval = problem.extension
+    return (
+        *(inputs["image"], inputs["weights"], outputs["result"]),
+        *problem.image_shape,
+        *(problem.out_height, problem.out_width),
+        *problem.offset,
+        *problem.filter_shape,
+        *(BOUNDARIES.index(boundary), int(problem.flip), int(problem.saturate), cval),
     )
 
 
@@ -131,8 +110,7 @@ class Conv2d(Operation[Conv2dProblem]):
     formats = (*FORMATS, *PICTURES)
     output = "result"
     references = (
-        _c_reference("c:seq", "conv2d_seq"),
-        _c_reference("c:omp", "conv2d_omp", threaded=True),
+        *in_c("conv2d.c", "conv2d", _c_defines, _c_arguments, _products),
         HostReference("scipy", scipy_conv2d, needs("scipy"), steps=_products),
         HostReference(
             "opencv",
@@ -141,14 +119,7 @@ class Conv2d(Operation[Conv2dProblem]):
             threaded=True,
             held=opencv_threads,
         ),
-        HostReference(
-            "torch",
-            torch_conv2d,
-            needs("torch"),
-            threaded=True,
-            steps=_products,
-            held=torch_threads,
-        ),
+        in_torch(torch_conv2d, _products),
         from_host(CALLS, "cupy"),
     )
 
@@ -168,6 +139,7 @@ class Conv2d(Operation[Conv2dProblem]):
                 weights, dtype, cval=chosen["cval"], saturate=chosen["saturate"]
             )
             separable = "row" in found
+        names = ("batch", "channels", "mode", "boundary", "cval", "flip", "saturate")
         return Conv2dProblem(
             height=height,
             width=width,
@@ -175,11 +147,8 @@ class Conv2d(Operation[Conv2dProblem]):
             filter_width=columns,
             accumulator=accumulator,
             separable=separable,
-            **{
-                name: chosen[name]
-                for name in ("batch", "channels", "mode", "boundary", "cval", "flip", "saturate")
-            },
             dtype=dtype,
+            **{name: chosen[name] for name in names},
         )
 
     @staticmethod
@@ -211,9 +180,7 @@ class Conv2d(Operation[Conv2dProblem]):
         neither `boundary` nor `cval` is given: zeros would frame it with an edge of its own.
         """
         chosen = self.with_defaults(options)
-        given = [n for n in ("size", "height", "width", "batch", "channels") if n in options]
-        if given:
-            raise InvalidProblem(f"{given[0]} is given by the input file; leave it out")
+        refuse_given(options, ("size", "height", "width", "batch", "channels"))
         weights = self._given_weights(chosen)
         if weights is None:
             raise InvalidProblem("which filter? Name one with filter, or a file with weights")

@@ -34,28 +34,13 @@ def _rounded(problem: Any, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return sums.astype(problem.dtype)
 
 
-def _oriented(problem: Any, inputs: Arrays) -> np.ndarray[Any, Any]:
-    weights = inputs["weights"]
-    return np.ascontiguousarray(weights[::-1, ::-1]) if problem.flip else weights
-
-
 def _only_same(problem: Any, name: str) -> None:
     if problem.mode != "same":
         raise ReferenceUnavailable(f"{name} has no mode {problem.mode!r}, only 'same'")
 
 
 def scipy_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Filter by `scipy.ndimage.correlate` or `convolve`, rounded as the operation does.
-
-    Parameters
-    ----------
-    problem : Conv2dProblem
-        Of mode ``same``.
-    inputs : dict of numpy.ndarray
-        ``image`` and ``weights``.
-    threads : int
-        Not used: SciPy has one.
-    """
+    """Filter by `scipy.ndimage.correlate` or `convolve`, rounded as the operation does."""
     from scipy import ndimage  # type: ignore[import-untyped,unused-ignore]
 
     _only_same(problem, "scipy.ndimage")
@@ -75,17 +60,7 @@ def scipy_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 
 def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Filter by `cv2.filter2D`, which saturates integers.
-
-    Parameters
-    ----------
-    problem : Conv2dProblem
-        Of mode ``same``.
-    inputs : dict of numpy.ndarray
-        ``image`` and ``weights``.
-    threads : int
-        Not used: whoever calls holds OpenCV to them, see `opencl_lab.lab.reference.threads`.
-    """
+    """Filter by `cv2.filter2D`, which saturates integers, with the threads that OpenCV has."""
     import cv2  # type: ignore[import-not-found,unused-ignore]
 
     _only_same(problem, "OpenCV")
@@ -103,7 +78,8 @@ def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
         raise ReferenceUnavailable("OpenCV has no float16 images")
     if problem.dtype.kind in "iu" and not problem.saturate:
         raise ReferenceUnavailable("OpenCV saturates integers; use --saturate")
-    weights = _oriented(problem, inputs)
+    weights = inputs["weights"]
+    weights = np.ascontiguousarray(weights[::-1, ::-1]) if problem.flip else weights
     weights = weights.astype(np.float64 if problem.dtype == np.float64 else np.float32, copy=False)
     offset_y, offset_x = problem.offset
     result = np.empty(problem.result_shape, problem.dtype)
@@ -121,17 +97,7 @@ def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 
 def torch_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Filter by `torch.nn.functional.conv2d` on the processor.
-
-    Parameters
-    ----------
-    problem : Conv2dProblem
-        Of floating point, one channel.
-    inputs : dict of numpy.ndarray
-        ``image`` and ``weights``.
-    threads : int
-        Not used: whoever calls holds PyTorch to them.
-    """
+    """Filter by `torch.nn.functional.conv2d` on the processor."""
     import torch  # type: ignore[import-not-found,unused-ignore]
 
     arrays = {name: torch.from_numpy(inputs[name]) for name in ("image", "weights")}
@@ -145,24 +111,16 @@ def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
     boundary, cval = problem.extension
     if boundary not in TORCH_PADDING or 0 in problem.image_shape:
         raise ReferenceUnavailable(f"PyTorch has no boundary {boundary!r}")
-    (before_y, before_x), sizes = (-o for o in problem.offset), (problem.height, problem.width)
-    after_y, after_x = (
-        out + taps - 1 - size - before
-        for out, taps, size, before in zip(
-            problem.result_shape[1:3],
-            problem.filter_shape,
-            sizes,
-            (before_y, before_x),
-            strict=True,
-        )
-    )
+    before, sizes = [-offset for offset in problem.offset], (problem.height, problem.width)
+    along = zip(problem.result_shape[1:3], problem.filter_shape, sizes, before, strict=True)
+    after = [out + taps - 1 - size - ahead for out, taps, size, ahead in along]
     image = arrays["image"].reshape(problem.batch, 1, *sizes)
     weights = arrays["weights"].flip(0, 1) if problem.flip else arrays["weights"]
     weights = weights[None, None]
-    padding = (before_x, after_x, before_y, after_y)
-    if boundary == "constant" and not cval and (before_y, before_x) == (after_y, after_x):
-        sums = torch.nn.functional.conv2d(image, weights, padding=(before_y, before_x))
+    if boundary == "constant" and not cval and before == after:
+        sums = torch.nn.functional.conv2d(image, weights, padding=tuple(before))
     else:
+        padding = (before[1], after[1], before[0], after[0])
         value = {"value": cval} if boundary == "constant" else {}
         padded = torch.nn.functional.pad(image, padding, mode=TORCH_PADDING[boundary], **value)
         sums = torch.nn.functional.conv2d(padded, weights)
@@ -170,13 +128,7 @@ def torch_sums(problem: Any, torch: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def cupy_sums(problem: Any, cupy: Any, arrays: Mapping[str, Any]) -> Any:
-    """Filter by `cupyx.scipy`, on arrays of CuPy: `ndimage` in mode ``same``, else `signal`.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        For integers, which it rounds by rules of its own, and what `signal` does not have.
-    """
+    """Filter by `cupyx.scipy`, on arrays of CuPy: `ndimage` in mode ``same``, else `signal`."""
     if problem.dtype.kind != "f":
         raise ReferenceUnavailable("CuPy rounds filtered integers by rules of its own")
     image, weights = arrays["image"], arrays["weights"]

@@ -18,23 +18,12 @@ from opencl_lab.lab.files import FORMATS, SOUNDS, convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Curves, Operation, Option, axis_of, refuse_axis
 from opencl_lab.lab.ops.dft.calls import CALLS
-from opencl_lab.lab.ops.dft.references import (
-    fftw_dft,
-    numpy_dft,
-    scipy_dft,
-    torch_dft,
-)
+from opencl_lab.lab.ops.dft.references import fftw_dft, numpy_dft, scipy_dft, torch_dft
 from opencl_lab.lab.ops.dft.tolerance import compare
-from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.ops.shared import in_c, in_torch, reading_along, refuse_given
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import torch_threads
-from opencl_lab.ops.fft.problem import (
-    NORMS,
-    SAMPLE_TYPES,
-    DftProblem,
-    complex_dtype,
-    scale_of,
-)
+from opencl_lab.ops.fft.problem import NORMS, SAMPLE_TYPES, DftProblem, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER
 
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
@@ -46,27 +35,18 @@ OWN_COLUMN = r"(real|imaginary|magnitude)(_\d+)?"
 """The names of columns in a table with the result: the first one, and a pattern of the others."""
 
 
-def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
-    return CReference(
-        name,
-        "dft.c",
-        function,
-        defines=lambda problem: {
-            "REAL_T": host_c_type(problem.real),
-            "SIGNAL_PARTS": "1" if problem.kind == "r2c" else "2",
-            "RESULT_PARTS": "1" if problem.kind == "c2r" else "2",
-        },
-        arguments=lambda problem, inputs, outputs: (
-            inputs["signal"].astype(problem.real) if problem.half else inputs["signal"],
-            outputs["spectrum"],
-            problem.n,
-            problem.batch,
-            int(problem.inverse),
-            float(problem.scale),
-        ),
-        threaded=threaded,
-        steps=lambda problem: problem.terms,
-    )
+def _c_defines(problem: DftProblem) -> dict[str, str]:
+    return {
+        "REAL_T": host_c_type(problem.real),
+        "SIGNAL_PARTS": "1" if problem.kind == "r2c" else "2",
+        "RESULT_PARTS": "1" if problem.kind == "c2r" else "2",
+    }
+
+
+def _c_arguments(problem: DftProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
+    signal = inputs["signal"].astype(problem.real) if problem.half else inputs["signal"]
+    how = int(problem.inverse), float(problem.scale)
+    return (signal, outputs["spectrum"], problem.n, problem.batch, *how)
 
 
 def _signals(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
@@ -137,13 +117,12 @@ class Dft(Operation[DftProblem]):
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
     references = (
-        _c_reference("c:seq", "dft_seq"),
-        _c_reference("c:omp", "dft_omp", threaded=True),
+        *in_c("dft.c", "dft", _c_defines, _c_arguments, steps=lambda problem: problem.terms),
         HostReference("numpy", numpy_dft),
         HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
         HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),
         from_host(CALLS, "vkfft"),
-        HostReference("torch", torch_dft, needs("torch"), threaded=True, held=torch_threads),
+        in_torch(torch_dft),
         from_host(CALLS, "cupy"),
     )
 
@@ -195,9 +174,7 @@ class Dft(Operation[DftProblem]):
                 raise InvalidProblem(
                     "fewer than two frequencies do not tell how many samples they make; give n"
                 )
-        for name in ("n", "batch"):
-            if name in options and not (name == "n" and halves):
-                raise InvalidProblem(f"{name} is given by the input file; leave it out")
+        refuse_given(options, ("batch",) if halves else ("n", "batch"))
         return self._described(chosen, n, samples, math.prod(signal.shape[:-1]) if n else 0)
 
     @staticmethod
@@ -227,11 +204,8 @@ class Dft(Operation[DftProblem]):
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
         """Return what is transformed of a table."""
-        if not arrays or arrays["signal"].ndim != 2:
-            return ""
-        if axis_of(options, 2) == 0:
-            return "transforming each column"
-        return "transforming each row (--axis 0 transforms the columns)"
+        columns = " transforms the columns"
+        return reading_along(arrays.get("signal"), options, "transforming", columns)
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves:
         """Return magnitudes in decibels by frequency, or by time what is transformed back."""

@@ -75,16 +75,7 @@ def compare(
     expected result. A complex sum has two real ones of twice as many terms. What
     TF32 cuts off counts where `precision` allows it. Where sums are rounded to a shorter type at
     the end, that counts once, and once more for each further step, as libraries without an
-    epilogue round after each.
-
-    Parameters
-    ----------
-    problem : GemmProblem
-    inputs : dict of numpy.ndarray
-    right, given : numpy.ndarray
-        The expected result, and the one that is judged.
-    chunk : int
-        Elements that are looked at together.
+    epilogue round after each. So many elements as `chunk` says are looked at together.
     """
     if given.shape != right.shape or given.dtype != right.dtype:
         return UNLIKE

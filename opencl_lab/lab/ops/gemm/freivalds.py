@@ -81,23 +81,10 @@ def check(
     vectors: int = VECTORS,
     seed: int = 0,
 ) -> Difference:
-    """Compare a result by random vectors.
+    """Compare a result without an activation by random vectors.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-        Without an activation.
-    inputs : mapping of str to numpy.ndarray
-    given : numpy.ndarray
-        The result to judge.
-    vectors : int
-    seed : int
-        Of the vectors, which whatever makes the result does not know.
-
-    Returns
-    -------
-    Difference
-        Its `error_over_bound` is that of the worst row; errors of elements are not known.
+    What makes the result must not know their `seed`. The difference has the `error_over_bound` of
+    the worst row; errors of elements are not known.
     """
     if given.shape != problem.shape or given.dtype != problem.dtype:
         return UNLIKE
@@ -148,10 +135,9 @@ def _bound(problem: GemmProblem, size: Array, result: Array, vectors: int) -> Ar
     tail = math.sqrt(2 * math.log(2 * max(problem.m * problem.batch * vectors, 1) / REFUSED))
     terms = problem.depth + 4
     unit = float(np.finfo(problem.sum_type).eps) / 2
+    growth = math.sqrt(terms) * unit
     if terms > NEAREST or problem.precision != "native":
         growth = terms * unit
-    else:
-        growth = math.sqrt(terms) * unit
     if problem.precision == "tf32":
         growth += TF32
     if problem.is_complex:

@@ -37,13 +37,7 @@ KERNEL = CReference(
 
 
 def gemm_task(problem: Any) -> Mapping[str, Any]:
-    """Return what ranks need to know of a problem, without what it takes to import its class.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If it is more than one product of float32 or float64.
-    """
+    """Return what ranks need to know of a problem, without what it takes to import its class."""
     check_plain(problem, "the product over MPI")
     return {
         "m": problem.m,
@@ -62,13 +56,7 @@ def gemm_ranks(
 ) -> tuple[Callable[[], None], Arrays]:
     """Return the call that multiplies once with all ranks, and what it writes to on rank 0.
 
-    Parameters
-    ----------
-    world : mpi4py.MPI.Comm
-    task : mapping
-        As of `gemm_task`.
-    inputs : dict of arrays
-        On rank 0 the matrices as `GemmProblem` stores them; empty elsewhere.
+    Rank 0 has the matrices as `GemmProblem` stores them; elsewhere the inputs are empty.
     """
     mpi = importlib.import_module("mpi4py.MPI")
     rank, size = world.Get_rank(), world.Get_size()
@@ -92,13 +80,8 @@ def gemm_ranks(
     )
     # Counted in rows, which no count of 32 bits is too small for.
     element = mpi.FLOAT if dtype == np.float32 else mpi.DOUBLE
-    long_row, short_row = (
-        element.Create_contiguous(max(1, n)),
-        element.Create_contiguous(max(1, k)),
-    )
+    long_row, short_row = (element.Create_contiguous(max(1, length)).Commit() for length in (n, k))
     b_row = short_row if task["trans_b"] else long_row
-    for kind in (long_row, short_row):
-        kind.Commit()
 
     def scatter(whole: np.ndarray[Any, Any], row: Any) -> None:
         part = mpi.IN_PLACE if rank == 0 else [whole, mine, row]

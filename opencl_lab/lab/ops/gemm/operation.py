@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,16 +21,11 @@ from opencl_lab.lab.ops.gemm.expected import compare, expected_result
 from opencl_lab.lab.ops.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.lab.ops.gemm.references import blas_gemm, check_plain, torch_gemm
 from opencl_lab.lab.ops.gemm.shapes import SHAPES
-from opencl_lab.lab.reference.descriptor import (
-    Arrays,
-    CReference,
-    HostReference,
-    MpiReference,
-    needs,
-)
+from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference, MpiReference
 from opencl_lab.lab.reference.mpi import no_mpi
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import blas_threads, no_blas_control, torch_threads
+from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.elsewhere import how_made
@@ -58,39 +54,19 @@ def _c_type_of(problem: GemmProblem) -> dict[str, str]:
     return {"REAL_T": c_type(problem.dtype)}
 
 
-def _c_steps(problem: GemmProblem) -> tuple[int, int, int]:
-    """Return how many products there are, and how far a and b move from one to the next."""
+def _c_arguments(problem: GemmProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
     ((_, moves_a, moves_b),) = problem.dimensions or ((1, False, False),)
+    m, n, k, result = problem.m, problem.n, problem.k, outputs["result"]
     return (
-        problem.batch,
-        problem.m * problem.k * moves_a,
-        problem.k * problem.n * moves_b,
+        *(inputs["a"], inputs["b"], inputs.get("c", result), result),  # c not where beta is 0
+        *(m, n, k),
+        *(int(problem.trans_a), int(problem.trans_b)),
+        *(problem.alpha.real, problem.beta.real),
+        *(problem.batch, m * k * moves_a, k * n * moves_b),  # from one product to the next
     )
 
 
-def _c_reference(name: str, function: str, threaded: bool = False) -> CReference:
-    return CReference(
-        name,
-        "gemm.c",
-        function,
-        defines=_c_type_of,
-        arguments=lambda problem, inputs, outputs: (
-            inputs["a"],
-            inputs["b"],
-            inputs.get("c", outputs["result"]),  # not read where beta is 0
-            outputs["result"],
-            problem.m,
-            problem.n,
-            problem.k,
-            int(problem.trans_a),
-            int(problem.trans_b),
-            problem.alpha.real,
-            problem.beta.real,
-            *_c_steps(problem),
-        ),
-        threaded=threaded,
-        steps=_steps,
-    )
+C_SEQ, C_OMP = in_c("gemm.c", "gemm", _c_type_of, _c_arguments, _steps)
 
 
 class Gemm(Operation[GemmProblem]):
@@ -137,11 +113,11 @@ class Gemm(Operation[GemmProblem]):
     inputs = ("a", "b")
     output = "result"
     references = (
-        _c_reference("c:seq", "gemm_seq"),
-        _c_reference("c:blocked", "gemm_blocked"),
-        _c_reference("c:omp", "gemm_omp", threaded=True),
+        C_SEQ,
+        replace(C_SEQ, name="c:blocked", function="gemm_blocked"),
+        C_OMP,
         HostReference("blas", blas_gemm, no_blas_control, threaded=True, held=blas_threads),
-        HostReference("torch", torch_gemm, needs("torch"), threaded=True, held=torch_threads),
+        in_torch(torch_gemm),
         from_host(CALLS, "cupy"),
         MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, steps=_steps),
     )
@@ -171,9 +147,7 @@ class Gemm(Operation[GemmProblem]):
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
         """Multiply `a` by `b`, and add `c` where beta is not 0; in `dtype` if that is given."""
         chosen = self.with_defaults(options)
-        given = [name for name in FILE_SIZES if name in options]
-        if given:
-            raise InvalidProblem(f"{given[0]} is given by the input files; leave it out")
+        refuse_given(options, FILE_SIZES, "files")
         if chosen["bias"]:
             raise InvalidProblem("bias is for random data; with arrays, call opencl_lab.gemm")
         if chosen["beta"] and "c" not in arrays:
@@ -184,17 +158,9 @@ class Gemm(Operation[GemmProblem]):
         }
         if any(array.dtype.name not in ELEMENT_TYPES for array in matrices.values()):
             refuse_types(matrices)
-        return bind(
-            matrices["a"],
-            matrices["b"],
-            matrices.get("c"),
-            alpha=chosen["alpha"],
-            beta=chosen["beta"],
-            trans_a=chosen["trans_a"],
-            trans_b=chosen["trans_b"],
-            precision=chosen["precision"],
-            activation=chosen["activation"],
-        )
+        names = ("alpha", "beta", "trans_a", "trans_b", "precision", "activation")
+        told = {name: chosen[name] for name in names}
+        return bind(matrices["a"], matrices["b"], matrices.get("c"), **told)
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that the stacks of a user's matrices broadcast to."""

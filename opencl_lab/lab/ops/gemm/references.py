@@ -19,22 +19,10 @@ CHUNK = 1 << 18
 
 
 def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f") -> None:
-    """Check that a product is one that every BLAS has, or a stack of these.
+    """Raise `ReferenceUnavailable` unless a product is one that every BLAS has.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-    name : str
-        Who multiplies.
-    stacks : bool
-        Whether stacks of one dimension will do.
-    numbers : str
-        Kinds of numbers that will do, of 32 bits or more: ``f`` real, ``c`` complex.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If it is of another type, has a bias or an activation, or is a stack where `stacks` is not.
+    With `stacks` it may be a stack of one dimension. `numbers` are the kinds that will do, of 32
+    bits or more: ``f`` real, ``c`` complex. Who multiplies is `name`.
     """
     if problem.dtype.kind not in numbers or problem.dtype.itemsize == 2:
         raise ReferenceUnavailable(f"{name} multiplies no {problem.dtype}")
@@ -48,14 +36,7 @@ def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f
 
 
 def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
-    """Return the result by NumPy or CuPy, whose users write these lines.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If NumPy has no BLAS for the type, SciPy is not there for the error function, or CuPy
-        cannot be told how precisely to multiply.
-    """
+    """Return the result by NumPy or CuPy, whose users write these lines."""
     if module is not np:
         return _in_precision(*_cupy_setting(problem), partial(_product, problem, module, arrays))
     if problem.dtype.itemsize == 2:
@@ -147,28 +128,13 @@ def gelu(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Multiply matrices by the BLAS that NumPy was built with.
-
-    Parameters
-    ----------
-    problem : GemmProblem
-    inputs : dict of numpy.ndarray
-        ``a``, ``b``; where beta is not 0 ``c``; and ``bias`` where there is one.
-    threads : int
-        Not used: whoever calls holds BLAS to them, see `opencl_lab.lab.reference.threads`.
-    """
+    """Multiply by the BLAS of NumPy, whose threads the caller limits, see `reference.threads`."""
     with np.errstate(all="ignore"):
         return {"result": array_product(problem, np, inputs)}
 
 
 def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Multiply matrices by PyTorch on the processor, whose BLAS is MKL on most of them.
-
-    Parameters
-    ----------
-    problem, inputs, threads
-        As of `blas_gemm`.
-    """
+    """Multiply matrices by PyTorch on the processor, whose BLAS is MKL on most of them."""
     torch = importlib.import_module("torch")
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
     return {"result": torch_product(problem, torch, tensors).numpy()}

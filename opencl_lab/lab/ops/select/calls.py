@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab.lab.ops.keys import without_rows
 from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
     search_by_arrays,
     search_by_torch,
     topk_by_arrays,
     topk_by_torch,
-    unique_by_arrays,
-    unique_by_torch,
+    unique_by_any,
 )
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.select.functions import searchsorted, topk, unique
@@ -34,22 +34,17 @@ def _search(problem: SearchProblem, arrays: Mapping[str, Any], algorithm: str) -
     return OurCall(searchsorted, (arrays["keys"], arrays["values"]), options)
 
 
-def _shaped(problem: TopkProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return one row as an array of one dimension, which CuPy sorts by another algorithm."""
-    return {"keys": arrays["keys"].reshape(-1)} if problem.rows == 1 else arrays
-
-
 TOPK_CALLS = Calls(
     _topk,
     {"numpy": topk_by_arrays, "cupy": topk_by_arrays, "torch": topk_by_torch},
     ("keys",),
-    shaped=_shaped,
+    shaped=without_rows,
     returned=("values", "places"),
     peers_returned=("values", ANY_PLACES),
 )
 UNIQUE_CALLS = Calls(
     _unique,
-    {"numpy": unique_by_arrays, "cupy": unique_by_arrays, "torch": unique_by_torch},
+    dict.fromkeys(("numpy", "cupy", "torch"), unique_by_any),
     ("keys",),
     returned=("values", "counts"),
 )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,13 +44,8 @@ def topk_by_torch(problem: Any, module: Any, arrays: Of) -> Any:
     return module.topk(arrays["keys"], problem.k, largest=problem.largest)
 
 
-def unique_by_arrays(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return values, and counts if these are wanted, by `unique` of NumPy or CuPy."""
-    return module.unique(arrays["keys"], return_counts=problem.counts)
-
-
-def unique_by_torch(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return values, and counts if these are wanted, by `torch.unique`."""
+def unique_by_any(problem: Any, module: Any, arrays: Of) -> Any:
+    """Return values, and counts if these are wanted, by `unique` of NumPy, CuPy or PyTorch."""
     return module.unique(arrays["keys"], return_counts=problem.counts)
 
 
@@ -85,7 +79,7 @@ def numpy_topk_by_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 def numpy_unique(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Call `numpy.unique`."""
-    return _unique_outputs(unique_by_arrays(problem, np, inputs))
+    return _unique_outputs(unique_by_any(problem, np, inputs))
 
 
 def numpy_search(problem: Any, inputs: Arrays, threads: int) -> Arrays:
@@ -99,25 +93,13 @@ def torch_topk(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 
 def torch_unique(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `torch.unique` on the processor.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If there is a NaN, of which it takes each as another key; and as for all by PyTorch.
-    """
+    """Call `torch.unique` on the processor."""
     _need_numbers(inputs, "takes each NaN as another key")
-    return _unique_outputs(_by_torch(unique_by_torch, problem, inputs))
+    return _unique_outputs(_by_torch(unique_by_any, problem, inputs))
 
 
 def torch_search(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Call `torch.searchsorted` on the processor.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        If there is a NaN, which it does not find; and as for all by PyTorch.
-    """
+    """Call `torch.searchsorted` on the processor."""
     _need_numbers(inputs, "does not look for NaN")
     return {"places": _by_torch(search_by_torch, problem, inputs)}
 
@@ -133,28 +115,16 @@ def _unique_outputs(result: Any) -> Arrays:
 
 
 def _by_torch(call: Callable[..., Any], problem: Any, inputs: Arrays) -> Any:
-    """Make a call of PyTorch on the processor.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        For types that it does not take.
-    """
+    """Make a call of PyTorch on the processor; refuse types that it does not take."""
     torch = importlib.import_module("torch")
-    with _explained(problem):
-        result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
-    if isinstance(result, tuple):
-        return tuple(part.numpy() for part in result)
-    return result.numpy()
-
-
-@contextmanager
-def _explained(problem: Any) -> Iterator[None]:
     try:
-        yield
+        result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
     except (RuntimeError, TypeError) as error:
         reason = f"PyTorch does not do it for {problem.dtype}: {str(error).splitlines()[0]}"
         raise ReferenceUnavailable(reason) from error
+    if isinstance(result, tuple):
+        return tuple(part.numpy() for part in result)
+    return result.numpy()
 
 
 def _need_numbers(inputs: Arrays, why: str) -> None:

@@ -12,20 +12,25 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
-from opencl_lab.lab.ops.keys import ORDERS, arranged, c_defines, exact, random_keys
+from opencl_lab.lab.ops.keys import (
+    DTYPE,
+    ORDER,
+    SAMPLE_KEYS,
+    arranged,
+    c_defines,
+    exact,
+    random_keys,
+)
 from opencl_lab.lab.ops.select.calls import SEARCH_CALLS
 from opencl_lab.lab.ops.select.references import numpy_search, torch_search
-from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import torch_threads
 from opencl_lab.ops.select.functions import of_one_type
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.search import SEARCH as SEARCH_SOLVER
 from opencl_lab.ops.sort.codes import codes
-from opencl_lab.ops.sort.problem import KEY_TYPES
 from opencl_lab.runtime.arrays import native
-
-SAMPLE = 1 << 18
 
 
 def _c_defines(problem: SearchProblem) -> dict[str, str]:
@@ -45,10 +50,8 @@ class SearchSorted(Operation[SearchProblem]):
     options = (
         Option("n", int, 1_000_000, "how many sorted keys"),
         Option("m", int, None, "how many values are looked for; default: as many as keys"),
-        Option("dtype", str, "int32", "type of keys and values", KEY_TYPES),
-        Option(
-            "order", str, "random", "how generated values are arranged", ORDERS, about_data=True
-        ),
+        replace(DTYPE, help="type of keys and values"),
+        replace(ORDER, help="how generated values are arranged"),
         Option("right", bool, False, "places behind equal keys, instead of before them"),
     )
     size_option = "n"
@@ -58,12 +61,9 @@ class SearchSorted(Operation[SearchProblem]):
     inputs = ("keys", "values")
     output = "places"
     references = (
-        CReference("c:seq", "searchsorted.c", "search_seq", _c_defines, _c_arguments),
-        CReference(
-            "c:omp", "searchsorted.c", "search_omp", _c_defines, _c_arguments, threaded=True
-        ),
+        *in_c("searchsorted.c", "search", _c_defines, _c_arguments),
         HostReference("numpy", numpy_search),
-        HostReference("torch", torch_search, needs("torch"), threaded=True, held=torch_threads),
+        in_torch(torch_search),
         from_host(SEARCH_CALLS, "cupy"),
     )
 
@@ -82,9 +82,7 @@ class SearchSorted(Operation[SearchProblem]):
             If the keys are not in order, or types cannot be compared.
         """
         chosen = self.with_defaults(options)
-        for name in ("n", "m"):
-            if name in options:
-                raise InvalidProblem(f"{name} is given by the input files; leave it out")
+        refuse_given(options, ("n", "m"), "files")
         keys, values = (native(arrays[name]).reshape(-1) for name in self.inputs)
         if "dtype" in options:
             keys, values = (convert(array, options["dtype"]) for array in (keys, values))
@@ -113,7 +111,7 @@ class SearchSorted(Operation[SearchProblem]):
 
     def sample(self, problem: SearchProblem) -> SearchProblem:
         """Return no more values than tell how fast a peer is."""
-        return replace(problem, m=min(problem.m, SAMPLE))
+        return replace(problem, m=min(problem.m, SAMPLE_KEYS))
 
     def expected(self, problem: SearchProblem, inputs: Arrays) -> Arrays:
         """Return what NumPy gives."""

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
-from opencl_lab.lab.operation import Operation, Option, axis_of, refuse_axis
+from opencl_lab.lab.operation import Option, refuse_axis
 from opencl_lab.lab.ops.keys import (
-    ORDERS,
-    SAMPLE_KEYS,
+    DTYPE,
+    ORDER,
+    RowsOperation,
     along_axis,
     c_defines,
     exact,
-    random_keys,
     rows_of,
+    sample_shape,
 )
 from opencl_lab.lab.ops.select.calls import TOPK_CALLS
 from opencl_lab.lab.ops.select.references import (
@@ -27,18 +28,13 @@ from opencl_lab.lab.ops.select.references import (
     numpy_topk_by_sort,
     torch_topk,
 )
-from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.ops.shared import in_c, in_torch
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import torch_threads
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.solver import TOPK_SOLVER
-from opencl_lab.ops.sort.problem import KEY_TYPES
 
 USUAL = 100
-
-
-def _c_defines(problem: TopkProblem) -> dict[str, str]:
-    return c_defines(problem.dtype, problem.largest)
 
 
 def _c_arguments(problem: TopkProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
@@ -46,7 +42,7 @@ def _c_arguments(problem: TopkProblem, inputs: Arrays, outputs: Arrays) -> tuple
     return (inputs["keys"], *results, problem.rows, problem.n, problem.k)
 
 
-class Topk(Operation[TopkProblem]):
+class Topk(RowsOperation[TopkProblem]):
     """The largest or smallest keys of rows, in order, and where they are."""
 
     solver = TOPK_SOLVER
@@ -56,24 +52,27 @@ class Topk(Operation[TopkProblem]):
         Option("n", int, 1_000_000, "how many keys"),
         Option("k", int, None, f"how many of them are wanted; default: {USUAL}, or all of fewer"),
         Option("rows", int, 1, "how many rows of n keys, each looked through by itself"),
-        Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
-        Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
+        DTYPE,
+        ORDER,
         Option("smallest", bool, False, "the smallest keys, the smallest first"),
         Option("axis", int, None, "axis of an input file to look along; default: the last, -1"),
     )
-    size_option = "n"
+    doing = "looking through", ": each column"
     check_cases = (
         MappingProxyType({"n": 20_011, "k": 101, "rows": 3, "largest": False}),
         MappingProxyType({"n": 150_001, "k": 1_003, "rows": 1, "largest": True}),
     )
-    inputs = ("keys",)
     output = "values"
     references = (
-        CReference("c:seq", "topk.c", "topk_heap_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "topk.c", "topk_heap_omp", _c_defines, _c_arguments, threaded=True),
+        *in_c(
+            "topk.c",
+            "topk_heap",
+            lambda problem: c_defines(problem.dtype, problem.largest),
+            _c_arguments,
+        ),
         HostReference("numpy", numpy_topk),
         HostReference("numpy:sort", numpy_topk_by_sort),
-        HostReference("torch", torch_topk, needs("torch"), threaded=True, held=torch_threads),
+        in_torch(torch_topk),
         from_host(TOPK_CALLS, "cupy"),
     )
 
@@ -130,28 +129,9 @@ class Topk(Operation[TopkProblem]):
         found = (table[:, index] for index in range(count) for table in tables)
         return dict(zip(heads, found, strict=True))
 
-    def reading(self, arrays: Arrays, **options: Any) -> str:
-        """Return what is looked for in a table."""
-        if not arrays or arrays["keys"].ndim != 2:
-            return ""
-        if axis_of(options, 2) == 0:
-            return "looking through each column"
-        return "looking through each row (--axis 0: each column)"
-
-    def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
-        """Return whether keys stay in their columns, which hold other things each."""
-        return axis_of(options, arrays["keys"].ndim) == 0
-
-    def generate(self, problem: TopkProblem, seed: int, **options: Any) -> Arrays:
-        """Return keys over the whole range of the type, or normal floats, arranged as asked."""
-        order = self.with_defaults(options)["order"]
-        rng = np.random.default_rng(seed)
-        return {"keys": random_keys((problem.rows, problem.n), problem.dtype, order, rng)}
-
     def sample(self, problem: TopkProblem) -> TopkProblem:
         """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
-        n = min(problem.n, SAMPLE_KEYS)
-        rows = min(problem.rows, max(1, SAMPLE_KEYS // max(n, 1)))
+        rows, n = sample_shape(problem)
         return replace(problem, n=n, k=min(problem.k, n), rows=rows)
 
     def expected(self, problem: TopkProblem, inputs: Arrays) -> Arrays:

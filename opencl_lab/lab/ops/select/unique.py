@@ -13,7 +13,8 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.keys import (
-    ORDERS,
+    DTYPE,
+    ORDER,
     SAMPLE_KEYS,
     arranged,
     c_defines,
@@ -23,18 +24,11 @@ from opencl_lab.lab.ops.keys import (
 )
 from opencl_lab.lab.ops.select.calls import UNIQUE_CALLS
 from opencl_lab.lab.ops.select.references import numpy_unique, torch_unique
-from opencl_lab.lab.reference.descriptor import (
-    Arrays,
-    CReference,
-    HostReference,
-    OutputsLike,
-    needs,
-)
+from opencl_lab.lab.ops.shared import in_c, in_torch
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference, OutputsLike
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import torch_threads
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.solver import UNIQUE_SOLVER
-from opencl_lab.ops.sort.problem import KEY_TYPES
 
 OFTEN = 10
 """How often a key is there on average, unless options say otherwise."""
@@ -61,7 +55,7 @@ class Unique(Operation[UniqueProblem]):
     summary = "Find the different numbers, in order."
     options = (
         Option("n", int, 1_000_000, "how many keys"),
-        Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
+        DTYPE,
         Option(
             "distinct",
             int,
@@ -69,7 +63,7 @@ class Unique(Operation[UniqueProblem]):
             f"how many different ones are drawn, at most; default: n / {OFTEN}",
             about_data=True,
         ),
-        Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
+        ORDER,
         Option("counts", bool, False, "how often each is there, too"),
     )
     size_option = "n"
@@ -79,10 +73,9 @@ class Unique(Operation[UniqueProblem]):
     inputs = ("keys",)
     output = "values"
     references = (
-        CReference("c:seq", "unique.c", "unique_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "unique.c", "unique_omp", _c_defines, _c_arguments, threaded=True),
+        *in_c("unique.c", "unique", _c_defines, _c_arguments),
         HostReference("numpy", numpy_unique),
-        HostReference("torch", torch_unique, needs("torch"), threaded=True, held=torch_threads),
+        in_torch(torch_unique),
         from_host(UNIQUE_CALLS, "cupy"),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab.lab.ops.keys import without_rows
 from opencl_lab.lab.ops.sort.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.sort.functions import sort
@@ -41,11 +42,6 @@ def _padding(problem: SortProblem) -> str:
     return "" if length == problem.n else f"padded to {length:,} keys"
 
 
-def _shaped(problem: SortProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return one row as an array of one dimension: CuPy sorts several rows by another algorithm."""
-    return {"keys": arrays["keys"].reshape(-1)} if problem.rows == 1 else arrays
-
-
 CALLS = Calls(
     _ours,
     {
@@ -58,5 +54,5 @@ CALLS = Calls(
     ("keys",),
     steps={"pyopencl:radix": _radix_steps, "pyopencl:bitonic": _bitonic_steps},
     notes={"pyopencl:bitonic": _padding},
-    shaped=_shaped,
+    shaped=without_rows,
 )

@@ -50,16 +50,9 @@ def find_fault(
     result: Readable,
     done: Callable[[int], None] = lambda keys: None,
 ) -> str | None:
-    """Return what is wrong with rows of sorted keys, or None if nothing is.
+    """Return what is wrong with rows of sorted keys, or None; they were `given` before.
 
-    Parameters
-    ----------
-    problem : SortProblem
-        Without values and indices.
-    given, result : Readable
-        The keys of all rows before and after.
-    done : callable, optional
-        Gets how many keys were looked at since it was called last.
+    `done` gets how many keys were looked at since it was called last.
     """
     last = 0
     sums = np.zeros((2, 2), np.uint64)

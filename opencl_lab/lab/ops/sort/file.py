@@ -37,14 +37,7 @@ class _Wrong(Exception):
 
 @dataclass(frozen=True)
 class FileSort:
-    """A file that is sorted part by part.
-
-    Parameters
-    ----------
-    path : Path
-    device : Device
-    split : Parts
-    """
+    """A file that is sorted part by part."""
 
     path: Path
     device: Device
@@ -87,34 +80,18 @@ class FileSort:
         return f"{self.path} holds {size_text(self.nbytes)}, which are sorted in parts"
 
     def check(self, output: Path) -> None:
-        """Check early that the result could be written.
-
-        Raises
-        ------
-        InvalidProblem
-            If the target is none that can be replaced as a whole, or the disk has no room for it
-            and for the sorted runs.
-        """
+        """Check early that the result can replace `output`, with room for it and sorted runs."""
         if output.suffix.lower() != ".npy":
             raise InvalidProblem(f"cannot write {output}: {self.reason} into a .npy file")
         aside = self.problem.n * self.problem.dtype.itemsize if self.split.merges else 0
         check_target(output, self.nbytes + aside + HEADER, whole=True)
 
     def run(self, output: Path, report: Callable[[int, int, str], None]) -> FileResult:
-        """Sort the file into another one, which may take its place, and check the result.
+        """Sort the file into another one, or into itself, and check the result.
 
-        Parameters
-        ----------
-        output : Path
-            Replaced as a whole at the end, if the result is right.
-        report : callable
-            Called with steps done, steps in all, and what comes next.
-
-        Raises
-        ------
-        InvalidProblem
-            If the file cannot be read or was changed meanwhile, or `output` cannot be written.
-        InvalidConfig, BuildError, LaunchError
+        `output` is replaced as a whole at the end, if the result is right. `report` is called with
+        steps done, steps in all, and what comes next. `InvalidProblem` says that a file cannot be
+        read or written, or was changed meanwhile.
         """
         parts, problem = self.split, self.problem
         steps = parts.steps + parts.runs
@@ -159,24 +136,10 @@ def sort_file(
 ) -> FileSort | None:
     """Return how a file is sorted in parts, or None if it is read and sorted as a whole.
 
-    It is parted if sorting it takes more of the device's memory than `limit`. Without one, that
-    is `OCLAB_DEVICE_BYTES` or all of it, and it is also parted where the host could hardly hold
-    what comparisons make.
-
-    Parameters
-    ----------
-    path : Path
-    options : mapping
-        Those of the operation that were given.
-    device : Device
-    algorithm : str
-    limit : float, optional
-        Bytes.
-
-    Raises
-    ------
-    InvalidProblem
-        If it must be parted and cannot.
+    It is parted if sorting it takes more of the device's memory than `limit` bytes. Without a
+    limit, that is `OCLAB_DEVICE_BYTES` or all of it, and it is also parted where the host could
+    hardly hold what comparisons make. `InvalidProblem` says why what must be parted cannot be.
+    `options` are those of the operation that were given.
     """
     if path.suffix.lower() != ".npy" or not path.is_file():
         return None

@@ -11,16 +11,18 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.operation import Operation, Option, axis_of, refuse_axis
+from opencl_lab.lab.operation import Option, refuse_axis
 from opencl_lab.lab.ops.keys import (
-    ORDERS,
-    SAMPLE_KEYS,
+    DTYPE,
+    ORDER,
+    RowsOperation,
     along_axis,
     c_defines,
     exact,
-    random_keys,
     rows_of,
+    sample_shape,
 )
+from opencl_lab.lab.ops.shared import in_c, in_torch
 from opencl_lab.lab.ops.sort.calls import CALLS
 from opencl_lab.lab.ops.sort.file import sort_file
 from opencl_lab.lab.ops.sort.references import (
@@ -29,23 +31,21 @@ from opencl_lab.lab.ops.sort.references import (
     numpy_sort,
     torch_sort,
 )
-from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.lab.reference.threads import torch_threads
 from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
-from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
+C_SEQ, C_OMP = in_c(
+    "sort.c",
+    "sort_merge",
+    lambda problem: c_defines(problem.dtype, problem.descending),
+    lambda problem, inputs, outputs: (inputs["keys"], outputs["sorted"], problem.rows, problem.n),
+)
 
-def _c_defines(problem: SortProblem) -> dict[str, str]:
-    return c_defines(problem.dtype, problem.descending)
 
-
-def _c_arguments(problem: SortProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
-    return (inputs["keys"], outputs["sorted"], problem.rows, problem.n)
-
-
-class Sort(Operation[SortProblem]):
+class Sort(RowsOperation[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
     solver = SORT_SOLVER
@@ -55,25 +55,24 @@ class Sort(Operation[SortProblem]):
     options = (
         Option("n", int, 50_000, "how many keys"),
         Option("rows", int, 1, "how many rows of n keys, each sorted by itself"),
-        Option("dtype", str, "int32", "type of the keys", KEY_TYPES),
-        Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True),
+        DTYPE,
+        ORDER,
         Option("descending", bool, False, "the largest key first"),
         Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),
     )
-    size_option = "n"
+    doing = "sorting", " sorts the columns"
     check_cases = tuple(
         MappingProxyType({"n": 20_011, "rows": 3, "descending": descending})
         for descending in (False, True)
     )
-    inputs = ("keys",)
     output = "sorted"
     references = (
-        CReference("c:seq", "sort.c", "sort_merge_seq", _c_defines, _c_arguments),
-        CReference("c:omp", "sort.c", "sort_merge_omp", _c_defines, _c_arguments, threaded=True),
-        CReference("c:qsort", "sort.c", "sort_qsort", _c_defines, _c_arguments),
+        C_SEQ,
+        C_OMP,
+        replace(C_SEQ, name="c:qsort", function="sort_qsort"),
         HostReference("numpy", numpy_sort),
         HostReference("numpy:avx2", numpy_sort, no_avx512_sort, numpy_avx2_environment()),
-        HostReference("torch", torch_sort, needs("torch"), threaded=True, held=torch_threads),
+        in_torch(torch_sort),
         from_host(CALLS, "cupy"),
     )
 
@@ -97,24 +96,6 @@ class Sort(Operation[SortProblem]):
         result = outputs[self.output]
         return along_axis(result, arrays, options) if arrays else result.reshape(-1)
 
-    def reading(self, arrays: Arrays, **options: Any) -> str:
-        """Return what is sorted of a table."""
-        if not arrays or arrays["keys"].ndim != 2:
-            return ""
-        if axis_of(options, 2) == 0:
-            return "sorting each column"
-        return "sorting each row (--axis 0 sorts the columns)"
-
-    def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
-        """Return whether keys stay in their columns, which hold other things each."""
-        return axis_of(options, arrays["keys"].ndim) == 0
-
-    def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
-        """Return keys over the whole range of the type, or normal floats, arranged as asked."""
-        order = self.with_defaults(options)["order"]
-        rng = np.random.default_rng(seed)
-        return {"keys": random_keys((problem.rows, problem.n), problem.dtype, order, rng)}
-
     def in_parts(
         self, problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
@@ -125,8 +106,8 @@ class Sort(Operation[SortProblem]):
 
     def sample(self, problem: SortProblem) -> SortProblem:
         """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
-        n = min(problem.n, SAMPLE_KEYS)
-        return replace(problem, n=n, rows=min(problem.rows, max(1, SAMPLE_KEYS // max(n, 1))))
+        rows, n = sample_shape(problem)
+        return replace(problem, n=n, rows=rows)
 
     def expected(self, problem: SortProblem, inputs: Arrays) -> Arrays:
         """Return what NumPy's stable sort gives."""

@@ -85,13 +85,7 @@ def _check(problem: Any) -> None:
 
 
 def radix_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
-    """Sort one row by `pyopencl.algorithm.RadixSort` into a new array.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        For several rows, or none.
-    """
+    """Sort one row by `pyopencl.algorithm.RadixSort` into a new array."""
     _check(problem)
     if problem.rows != 1:
         raise ReferenceUnavailable("PyOpenCL's RadixSort sorts one row")
@@ -112,12 +106,7 @@ def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
     """Sort rows by `pyopencl.bitonic_sort.BitonicSort`, padded to a power of two.
 
     It sorts in place, so a copy is made, as for a new result elsewhere. Padding is the largest
-    key.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        Where there is nothing to sort, and for NaN, which a network of comparisons leaves anywhere.
+    key. NaN is refused, which a network of comparisons leaves anywhere.
     """
     _check(problem)
     if there.has_nan:

@@ -19,13 +19,7 @@ def numpy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 
 def torch_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Sort rows by `torch.sort` on the processor, which makes indices, too.
-
-    Raises
-    ------
-    ReferenceUnavailable
-        For types that PyTorch does not sort.
-    """
+    """Sort rows by `torch.sort` on the processor, which makes indices, too."""
     torch = importlib.import_module("torch")
     try:
         result = torch.sort(torch.from_numpy(inputs["keys"]), descending=problem.descending)

@@ -1,0 +1,54 @@
+"""What all operations share: words about a user's arrays, and references in C and by PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.operation import axis_of
+from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReference, needs
+from opencl_lab.lab.reference.threads import torch_threads
+
+
+def refuse_given(options: Mapping[str, Any], names: Iterable[str], source: str = "file") -> None:
+    """Refuse options whose values a user's file has, or files have."""
+    for name in names:
+        if name in options:
+            raise InvalidProblem(f"{name} is given by the input {source}; leave it out")
+
+
+def reading_along(
+    array: np.ndarray[Any, Any] | None, options: Mapping[str, Any], doing: str, columns: str
+) -> str:
+    """Return along which axis of a table something is done, and how columns are asked for."""
+    if array is None or array.ndim != 2:
+        return ""
+    if axis_of(options, 2) == 0:
+        return f"{doing} each column"
+    return f"{doing} each row (--axis 0{columns})"
+
+
+def in_c(
+    source: str,
+    stem: str,
+    defines: Callable[[Any], Mapping[str, str]],
+    arguments: Callable[[Any, Arrays, Arrays], tuple[Any, ...]],
+    steps: Callable[[Any], int] | None = None,
+) -> tuple[CReference, CReference]:
+    """Return the functions ``<stem>_seq`` and ``<stem>_omp`` of a C source; the latter threaded."""
+    return (
+        CReference("c:seq", source, f"{stem}_seq", defines, arguments, steps=steps),
+        CReference("c:omp", source, f"{stem}_omp", defines, arguments, threaded=True, steps=steps),
+    )
+
+
+def in_torch(
+    function: Callable[[Any, Arrays, int], Arrays], steps: Callable[[Any], int] | None = None
+) -> HostReference:
+    """Return the reference by PyTorch on the processor."""
+    return HostReference(
+        "torch", function, needs("torch"), threaded=True, steps=steps, held=torch_threads
+    )
