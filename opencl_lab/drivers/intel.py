@@ -141,8 +141,8 @@ def why_withdrawn() -> str:
 
 def check_switch() -> None:
     """Say on standard error if ``$OCLAB_INTEL`` means nothing."""
-    word = wheel.unknown_word(os.environ)
-    if word is not None:
+    word = os.environ.get(SWITCH, "")
+    if word.strip().lower() not in (*wheel.ON, *wheel.OFF):
         _log.warning("%s=%s means nothing; it can be off, or on as without it", SWITCH, word)
 
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 VENDORS = "etc/OpenCL/vendors"
 OURS = "OPENCL_VENDOR_PATH"
-
 DRIVER = "libintelocl.so"
 SWITCH = "OCLAB_INTEL"
+PACKAGES = ("site-packages", "dist-packages")
 OFF = ("off", "0", "no", "false")
 ON = ("", "on", "1", "yes", "true")
 
@@ -31,25 +31,16 @@ def library() -> str | None:
     """
     if not supported():
         return None
-    packages = [path for path in map(os.path.abspath, sys.path) if _holds_packages(path)]
+    paths = map(os.path.abspath, sys.path)
+    packages = [path for path in paths if os.path.basename(path) in PACKAGES]
     folders = [os.path.dirname(os.path.dirname(path)) for path in packages]
     found = (os.path.join(folder, DRIVER) for folder in [*folders, os.path.join(sys.prefix, "lib")])
     return next((os.path.realpath(path) for path in found if os.path.isfile(path)), None)
 
 
-def _holds_packages(path: str) -> bool:
-    return os.path.basename(path) in ("site-packages", "dist-packages")
-
-
 def switched_off(environ: Mapping[str, str]) -> bool:
     """Return whether ``$OCLAB_INTEL`` leaves the runtime out."""
     return environ.get(SWITCH, "").strip().lower() in OFF
-
-
-def unknown_word(environ: Mapping[str, str]) -> str | None:
-    """Return what ``$OCLAB_INTEL`` is set to if that means nothing, else None."""
-    word = environ.get(SWITCH, "")
-    return None if word.strip().lower() in (*ON, *OFF) else word
 
 
 def awaits_registration(environ: Mapping[str, str]) -> bool:

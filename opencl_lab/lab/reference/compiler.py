@@ -26,31 +26,23 @@ BASE_FLAGS = ("-O3", "-shared", "-fPIC")
 ROOM = 1 << 20  # bytes that a disk should have left for libraries
 NATIVE, OPENMP = "-march=native", "-fopenmp"
 TIME_LIMIT = 120.0
-
 CPU_FIELDS = (
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
     *("cpu implementer", "cpu variant", "cpu part", "features"),  # Arm
     *("cpu", "isa", "uarch"),  # Power, RISC-V
 )
-
 INSTALL_COMPILER = (
     "install one (apt install gcc, or xcode-select --install on macOS), or set CC to a compiler"
 )
-
 FREE_DISK = "free the disk of temporary files, or set TMPDIR to a folder on another one"
-
 DISK_IS_FULL = (os.strerror(errno.ENOSPC), "No usable temporary directory")
-
 INSTALL_OPENMP = (
     "install libgomp for gcc (apt install gcc) or libomp for clang (apt install libomp-dev), "
     "or set CC to a compiler that has it"
 )
-
 HALF = "_Float16"
 """The type of C that not every compiler has."""
-
 PROBE = "int probe(int x) { return x + 1; }\n"
-
 OPENMP_PROBE = """#include <omp.h>
 int probe(void) {
     int threads = 0;

@@ -21,6 +21,7 @@ BIND = CReference("OpenMP", "threads.c", "bind_threads", lambda _: {}, lambda *_
 MOST_PROCESSORS = 1024  # of a cpu_set_t
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 """Variables by which users bind threads themselves."""
+no_blas_control = needs("threadpoolctl")
 SYSTEM = Path("/sys/devices/system/cpu")
 
 
@@ -78,11 +79,6 @@ def _blas() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of runtimes of OpenMP that it finds together
         return control.ThreadpoolController().select(user_api="blas")
-
-
-def no_blas_control() -> str | None:
-    """Return why the threads of NumPy's BLAS cannot be limited, or None."""
-    return needs("threadpoolctl")()
 
 
 @contextmanager

@@ -29,10 +29,6 @@ def _shaped(problem: DftProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]
     return {"signal": signal.reshape(signal.shape[:2])} if signal.shape[2] == 1 else arrays
 
 
-def _transform(problem: DftProblem, module: Any, arrays: Mapping[str, Any], **options: Any) -> Any:
-    return _function(problem, module)(arrays["signal"], problem.n, AXIS, **options)
-
-
 def _norm(problem: DftProblem) -> str | None:
     """Return the norm that scales as the problem says, or None."""
     scales = {norm: scale_of(problem.n, norm, problem.inverse) for norm in NORMS}
@@ -52,14 +48,17 @@ def _ours(problem: DftProblem, arrays: Mapping[str, Any], algorithm: str) -> Our
     return OurCall(dft, (arrays["signal"],), options)
 
 
+def _transform(problem: DftProblem, module: Any, arrays: Mapping[str, Any], **options: Any) -> Any:
+    function = _function(problem, module)
+    return function(arrays["signal"], problem.n, AXIS, norm=_norm(problem), **options)
+
+
 def _peer(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return _transform(problem, module.fft, arrays, norm=_norm(problem))
+    return _transform(problem, module.fft, arrays)
 
 
 def _scipy(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return _transform(
-        problem, importlib.import_module("scipy.fft"), arrays, norm=_norm(problem), workers=-1
-    )
+    return _transform(problem, importlib.import_module("scipy.fft"), arrays, workers=-1)
 
 
 def _torch(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:

@@ -20,13 +20,13 @@ def name_of(problem: Any) -> str:
     return {"c2c": f"{direction}fft", "r2c": "rfft", "c2r": "irfft"}[problem.kind]
 
 
-def readable(inputs: Arrays) -> np.ndarray[Any, Any]:
+def _readable(inputs: Arrays) -> np.ndarray[Any, Any]:
     """Return the signal in a type that every library knows: not all of them read halfs."""
     signal = inputs["signal"]
     return signal.astype(np.float32) if signal.dtype == np.float16 else signal
 
 
-def finished(problem: Any, spectrum: Any) -> Arrays:
+def _finished(problem: Any, spectrum: Any) -> Arrays:
     """Scale the unscaled result of a library."""
     shape, dtype = problem.spectrum
     scaled = np.asarray(spectrum)
@@ -35,43 +35,38 @@ def finished(problem: Any, spectrum: Any) -> Arrays:
     return {"spectrum": scaled.astype(dtype, copy=False).reshape(shape)}
 
 
-def _unscaled(problem: Any) -> str:
-    """Return the norm under which a library does not scale this direction."""
-    return "forward" if problem.inverse else "backward"
-
-
-def empty_result(problem: Any) -> Arrays | None:
+def _empty_result(problem: Any) -> Arrays | None:
     """Return the result where there is nothing to transform, which libraries refuse."""
     shape, dtype = problem.spectrum
     return None if problem.n * problem.count else {"spectrum": np.empty(shape, dtype)}
 
 
+def _transformed(problem: Any, module: Any, signal: Any, **options: Any) -> Arrays:
+    """Transform by a library's functions, which all have these arguments, and scale the result."""
+    empty = _empty_result(problem)
+    if empty is not None:
+        return empty
+    unscaled = "forward" if problem.inverse else "backward"
+    function = getattr(module, name_of(problem))
+    return _finished(problem, function(signal, problem.n, AXIS, unscaled, **options))
+
+
 def numpy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Transform by NumPy, in the precision of the inputs."""
-    function = getattr(np.fft, name_of(problem))
     with np.errstate(invalid="ignore", over="ignore"):
-        return empty_result(problem) or finished(
-            problem, function(readable(inputs), problem.n, AXIS, norm=_unscaled(problem))
-        )
+        return _transformed(problem, np.fft, _readable(inputs))
 
 
 def scipy_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Transform by SciPy with `threads` workers."""
-    function = getattr(importlib.import_module("scipy.fft"), name_of(problem))
-    return empty_result(problem) or finished(
-        problem,
-        function(readable(inputs), problem.n, AXIS, norm=_unscaled(problem), workers=threads),
-    )
+    module = importlib.import_module("scipy.fft")
+    return _transformed(problem, module, _readable(inputs), workers=threads)
 
 
 def torch_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Transform by PyTorch on the host."""
     torch = importlib.import_module("torch")
-    function = getattr(torch.fft, name_of(problem))
-    return empty_result(problem) or finished(
-        problem,
-        function(torch.from_numpy(readable(inputs)), problem.n, AXIS, _unscaled(problem)).numpy(),
-    )
+    return _transformed(problem, torch.fft, torch.from_numpy(_readable(inputs)))
 
 
 @cache
@@ -93,10 +88,10 @@ def _fftw_plan(problem: Any, threads: int) -> Any:
 
 def fftw_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Transform by FFTW with a measured plan; the first call makes it."""
-    empty = empty_result(problem)
+    empty = _empty_result(problem)
     if empty is not None:
         return empty
     plan = _fftw_plan(problem, threads)
     # pyfftw scales the inverse if this is set, and else the forward transform.
     forward = plan.direction == "FFTW_FORWARD"
-    return finished(problem, plan(readable(inputs), normalise_idft=forward))
+    return _finished(problem, plan(_readable(inputs), normalise_idft=forward))

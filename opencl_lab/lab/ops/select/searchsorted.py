@@ -76,10 +76,7 @@ class SearchSorted(Operation[SearchProblem]):
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SearchProblem, Arrays]:
         """Look for the array `values` among `keys`, both in the type in which NumPy compares them.
 
-        Raises
-        ------
-        InvalidProblem
-            If the keys are not in order, or types cannot be compared.
+        Keys that are not in order are refused, and types that cannot be compared.
         """
         chosen = self.with_defaults(options)
         refuse_given(options, ("n", "m"), "files")
