@@ -100,7 +100,7 @@ def test_a_picture_needs_a_filter(photo):
     assert result.returncode == 2 and one_sentence(result) and "which filter" in result.stderr
 
 
-def test_a_sweep_over_values_of_a_parameter(tmp_path):
+def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
     result = oclab(
         "bench", "conv2d", "--sizes", "30,70", "--ksize", 5, "--algorithm", "naive,register",
         "--vary", "CONSTANT_WEIGHTS=false,true", "--vary", "WG_X=8,16", "--out", tmp_path,

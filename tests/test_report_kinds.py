@@ -365,7 +365,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     assert "Two runs compared" in page.words
 
 
-def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
+def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch, undrawn):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
     monkeypatch.setattr("opencl_lab.lab.cli.points.stored_peaks", lambda device: peaks)
     sizes = ["bench", "gemm", "--sizes", "16,32", "--against", "c:seq", "--repeats", "1"]

@@ -128,35 +128,18 @@ KEYS = st.one_of(
 )
 
 
-@given(keys=KEYS)
-def test_sort_equals_numpy(keys, queue):
-    result = ol.sort(keys, queue=queue, **SMALL)
-    np.testing.assert_array_equal(bits(result), bits(keys[np.argsort(keys, kind="stable")]))
-
-
-@given(keys=KEYS, descending=st.booleans())
-def test_argsort_is_a_stable_permutation(keys, descending, queue):
-    order = ol.argsort(keys, descending=descending, queue=queue, **SMALL)
-    np.testing.assert_array_equal(np.sort(order), np.arange(keys.size))
-    np.testing.assert_array_equal(order, stable_order(keys, descending=descending))
-
-
-@given(keys=KEYS, seed=st.integers(0, 2**32))
-def test_sort_by_key_keeps_pairs_together(keys, seed, queue):
+@given(keys=KEYS, descending=st.booleans(), seed=st.integers(0, 2**32))
+def test_sorting_is_stable_and_keeps_pairs_together(keys, descending, seed, queue):
+    """So the order of sorted keys is theirs, and sorting them again changes nothing."""
+    how = {"descending": descending, "queue": queue, **SMALL}
+    order = stable_order(keys, descending=descending)
+    once = ol.sort(keys, **how)
+    np.testing.assert_array_equal(bits(once), bits(keys[order]))
+    np.testing.assert_array_equal(ol.argsort(keys, **how), order)
     values = np.random.default_rng(seed).integers(0, 2**63, keys.shape)
-    a, b = ol.sort_by_key(keys, values, queue=queue, **SMALL)
-    order = np.argsort(keys, kind="stable")
+    a, b = ol.sort_by_key(keys, values, **how)
     np.testing.assert_array_equal(bits(a), bits(keys[order]))
     np.testing.assert_array_equal(b, values[order])
-
-
-@given(keys=KEYS)
-def test_sorting_twice_changes_nothing(keys, queue):
-    once = ol.sort(keys, queue=queue, **SMALL)
-    twice = ol.sort(once, queue=queue, **SMALL)
-    np.testing.assert_array_equal(bits(once), bits(twice))
-    order = ol.argsort(once, queue=queue, **SMALL)
-    np.testing.assert_array_equal(order, np.arange(keys.size))
 
 
 # ---------------------------------------------------- results found right or wrong in parts
