@@ -201,7 +201,7 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
 def test_targets_that_cannot_be_are_refused_before_the_run(
     tmp_path, monkeypatch, capsys, arguments, words
 ):
-    for module in ("operation.run_comparison", "sweep.run_comparison", "tune.run_tuning"):
+    for module in ("operation.run_comparison", "sweep.run_comparison", "tune_search.run_tuning"):
         monkeypatch.setattr(f"opencl_lab.lab.cli.{module}", pytest.fail)
     left = 1 << 16 if "new" in arguments else 1 << 20
     monkeypatch.setattr("opencl_lab.core.paths.free_bytes", lambda folder: left)

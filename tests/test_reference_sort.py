@@ -64,7 +64,7 @@ def sort_guarded(reference, problem, keys, threads=1):
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sorts_as_numpy(rng, reference, descending, dtype):
-    shapes = [(1, n) for n in (0, 1, 2, 3, 16, 17, 1000, 100_003)]
+    shapes = [(1, n) for n in (0, 1, 2, 3, 16, 17, 1000, 40_003)]  # more than one task
     shapes += [(0, 5), (3, 0), (5, 1), (7, 1000), (300, 40), (3, 20_001)]
     for rows, n in shapes:
         keys = keys_of(rng, rows, n, dtype)

@@ -249,9 +249,6 @@ def test_devices_are_set_side_by_side(tmp_path):
     (figure,) = across.figures("x")
     assert {name for _, name in figure.legend} >= {"opencl:Some device", "opencl:A GPU"}
     assert not across_devices(results[:1])  # nothing to compare with
-    assert main(["report", str(tmp_path), "--quiet"]) == 0
-    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
-    assert "Across devices" in words and "3 experiments" in words
 
 
 def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
@@ -279,6 +276,7 @@ def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
     assert main(["report", str(tmp_path), "--quiet"]) == 0
     words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
     assert "OpenCL is fastest in 1 of 2 comparisons with others." in words
+    assert "Across devices" in words and "4 experiments" in words
 
 
 def test_commands_stand_in_the_order_in_which_they_ran(tmp_path):
@@ -331,12 +329,12 @@ def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):
 
 
 def test_a_page_of_thousands_of_rows_is_made_in_seconds(tmp_path):
-    path = many(tmp_path / "a.json", range(1, 1001), "opencl:radix", "numpy", "c:seq", "c:omp", "d")
+    path = many(tmp_path / "a.json", range(1, 401), "opencl:radix", "numpy", "c:seq", "c:omp", "d")
     begin = time.monotonic()
     assert main(["report", str(path), "--quiet"]) == 0
-    assert time.monotonic() - begin < 60  # about 4 s on an idle machine
+    assert time.monotonic() - begin < 60  # about 2 s on an idle machine
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert text.count("<tr>") == 5007 and len(text) < 6e6
+    assert text.count("<tr>") == 2007 and len(text) < 2.4e6
 
 
 VALUES = [EVIL, None, True, -1, 0, 10**400, 1e308, float("nan"), float("inf"), [EVIL], {EVIL: EVIL}]
@@ -365,10 +363,11 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     assert "Two runs compared" in page.words
 
 
-def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch, undrawn):
+def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
     monkeypatch.setattr("opencl_lab.lab.cli.points.stored_peaks", lambda device: peaks)
-    sizes = ["bench", "gemm", "--sizes", "16,32", "--against", "c:seq", "--repeats", "1"]
+    sizes = ["bench", "gemm", "--sizes", "16,32", "--algorithm", "naive", "--repeats", "1"]
+    sizes += ["--against", "c:seq"]
     assert main([*sizes, "--out", str(tmp_path), "--quiet"]) == 0
     results = read_results(tmp_path / "results.json")
     assert Peaks.of(results.content["peaks"]) == peaks
