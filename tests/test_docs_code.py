@@ -10,7 +10,17 @@ from pathlib import Path
 
 import click
 import pytest
-from docs_code import SESSION, Block, DocumentError, blocks, commands, compare, inline, listed
+from docs_code import (
+    SESSION,
+    TUNING,
+    Block,
+    DocumentError,
+    blocks,
+    commands,
+    compare,
+    inline,
+    listed,
+)
 
 from opencl_lab.lab.cli.main import main
 
@@ -95,19 +105,29 @@ def test_listed_commands_are_accepted(path, parse):
 def environment(folder):
     """Return the environment of commands in a document: `oclab` and `python` are those of now.
 
-    Benchmarks, whose times nobody compares, end soon.
+    Benchmarks, whose times nobody compares, and tuning end soon.
     """
     programs = folder / ".bin"
     programs.mkdir()
-    soon = f'[ "$1" = bench ] && set -- "$@" --time-limit {MEASURING}\n'
+    soon = f"""case "$1 $2" in
+bench*) set -- "$@" --time-limit {MEASURING} ;;
+tune* | *.py\\ tune) set -- "$@" --budget {TUNING} ;;
+esac"""
     for name, words in (("python", ""), ("oclab", " -m opencl_lab")):
         file = programs / name
-        first = soon if name == "oclab" else ""
-        file.write_text(f'#!/bin/sh\n{first}exec "{sys.executable}"{words} "$@"\n')
+        file.write_text(f'#!/bin/sh\n{soon}\nexec "{sys.executable}"{words} "$@"\n')
         file.chmod(0o755)
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "160"}
+
+
+def run(command, folder, around):
+    """Run a command of a document in a folder."""
+    return subprocess.run(
+        command, cwd=folder, env=around, capture_output=True, text=True, timeout=LONGEST,
+        check=False,
+    )  # fmt: skip
 
 
 def run_sessions(text, folder):
@@ -122,15 +142,7 @@ def run_sessions(text, folder):
     (folder / "docs").symlink_to(ROOT / "docs")  # of whose examples commands speak
     for block in blocks(text):
         for command in commands(block) if block.is_session and block.runs else ():
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", command.text],
-                cwd=folder,
-                env=around,
-                capture_output=True,
-                text=True,
-                timeout=LONGEST,
-                check=False,
-            )
+            done = run(["bash", "-euo", "pipefail", "-c", command.text], folder, around)
             if done.returncode not in (0, READER_LEFT):
                 what = f"status {done.returncode}\n{done.stderr}"
                 raise DocumentError(f"line {command.line}: {command.text}: {what}")
@@ -155,18 +167,8 @@ def test_sessions_print_what_is_shown(path, tmp_path):
 
 def run_python(path, folder):
     """Run the Python of a document in a process of its own, in a folder; return the process."""
-    around = environment(folder)
-    command = ["python", str(Path(__file__).with_name("docs_code.py")), str(path)]
-    command[0] = sys.executable
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=around,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-        check=False,
-    )
+    command = [sys.executable, str(Path(__file__).with_name("docs_code.py")), str(path)]
+    return run(command, folder, environment(folder))
 
 
 @pytest.mark.parametrize("path", _having(lambda block: block.word.startswith("py")))

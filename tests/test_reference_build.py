@@ -34,10 +34,6 @@ def place(tmp_path, monkeypatch):
     return own_place(tmp_path, monkeypatch)
 
 
-def test_arrays_ints_and_floats_arrive():
-    scaled()
-
-
 def test_macros_make_libraries_of_their_own(place):
     scaled()
     load(SCALE, ScaleProblem(5, "double"))
