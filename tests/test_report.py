@@ -70,6 +70,13 @@ def checked(text):
     return page
 
 
+def reported(source):
+    """Return the page that the command makes of documents, parsed."""
+    assert main(["report", str(source), "--quiet"]) == 0
+    folder = source if source.is_dir() else source.parent
+    return checked((folder / "report.html").read_text(encoding="utf-8"))
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """A sweep that several tests look at, and the section that tells of it."""

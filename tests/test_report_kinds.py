@@ -7,7 +7,7 @@ import time
 import pytest
 from documents import DEVICE, row, slower, sweep
 from report_documents import ENVIRONMENT, timed
-from test_report import EVIL, checked
+from test_report import EVIL, reported
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
@@ -125,8 +125,7 @@ def test_busy_and_incomplete_runs_are_marked(tmp_path):
     assert [text.split(":")[0] for text in chapter.warnings] == [
         "This run is not complete", "When it was measured",
     ]  # fmt: skip
-    assert main(["report", str(path), "--quiet"]) == 0
-    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    words = reported(path).words
     assert "Others used the machine during 1 run. 1 run ended early." in words
 
 
@@ -224,8 +223,7 @@ def test_two_runs_are_set_beside_each_other(tmp_path, capsys):
         "only in the old run:", "only in the new run:",
     ]  # fmt: skip
     assert "3 times the old time, 2.5 to 3.6 by the spread: slower" in section.figures[0].svg
-    assert main(["report", str(folder), "--quiet"]) == 0
-    words = checked((folder / "report.html").read_text(encoding="utf-8")).words
+    words = reported(folder).words
     assert "1 experiment with 0 rows" in words and "not recorded" not in words
 
 
@@ -273,8 +271,7 @@ def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
     (figure,) = across.figures("x")
     assert len(figure.legend) == 3 and "opencl:A GPU@device" in {name for _, name in figure.legend}
     assert across.table.heads[2:] == [f"{name}, ms" for name in names[1:]]
-    assert main(["report", str(tmp_path), "--quiet"]) == 0
-    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    words = reported(tmp_path).words
     assert "OpenCL is fastest in 1 of 2 comparisons with others." in words
     assert "Across devices" in words and "4 experiments" in words
 
@@ -307,8 +304,7 @@ def test_all_studies_in_one_document_are_read(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps({**one, "studies": studies}))
     found, skipped = find_results(tmp_path)
     assert [item.operation for item in found] == ["gemm", "sort"] and not skipped
-    assert main(["report", str(tmp_path), "--quiet"]) == 0
-    words = checked((tmp_path / "report.html").read_text(encoding="utf-8")).words
+    words = reported(tmp_path).words
     assert words.count("Study gemm (small)") == 2 and words.count("This one.") == 2
     listed = {**one, "studies": [{"name": "gemm"}]}
     (tmp_path / "a.json").write_text(json.dumps(listed))
@@ -357,8 +353,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     comparison |= {"threshold": value, "warnings": [EVIL], "only_old": value, "only_new": [EVIL]}
     (tmp_path / "a.json").write_text(json.dumps(search))
     (tmp_path / "b.json").write_text(json.dumps(comparison))
-    assert main(["report", str(tmp_path), "--quiet"]) == 0
-    page = checked((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = reported(tmp_path)
     assert page.words.count(EVIL) > 5 and "Tuning gemm" in page.words
     assert "Two runs compared" in page.words
 
