@@ -10,17 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from docs_code import (
-    SESSION,
-    TUNING,
-    Block,
-    DocumentError,
-    blocks,
-    commands,
-    compare,
-    inline,
-    listed,
-)
+from docs_code import SESSION, Block, DocumentError, blocks, commands, compare, inline, listed
 
 from opencl_lab.lab.cli.main import main
 
@@ -29,6 +19,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("do
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 LONGEST = 120  # seconds that a document may take
 MEASURING = 0.1  # seconds that benchmarks take for the rows of a problem
+TUNING = 1  # and searches
 READER_LEFT = 141  # as of `sort | head`
 
 
