@@ -36,8 +36,8 @@ if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
     from opencl_lab.drivers.discovery import DeviceFallbackWarning as DeviceFallbackWarning
     from opencl_lab.drivers.discovery import devices as devices
     from opencl_lab.drivers.discovery import select_device as select_device
-    from opencl_lab.lab.comparison.measure import Measurement as Measurement
-    from opencl_lab.lab.comparison.runner import compare as compare
+    from opencl_lab.lab.compare import compare as compare
+    from opencl_lab.lab.engine.row import Measurement as Measurement
     from opencl_lab.lab.tuning.result import TuneResult as TuneResult
     from opencl_lab.lab.tuning.tune_kernel import tune_kernel as tune_kernel
     from opencl_lab.lab.tuning.tuner import tune as tune
@@ -57,8 +57,8 @@ if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
     from opencl_lab.runtime.replay import free_memory as free_memory
 
 _HOMES = {
-    "lab.comparison.measure": ("Measurement",),
-    "lab.comparison.runner": ("compare",),
+    "lab.engine.row": ("Measurement",),
+    "lab.compare": ("compare",),
     "core.device": ("Capabilities", "Device"),
     "drivers.discovery": ("DeviceFallbackWarning", "devices", "select_device"),
     "core.errors": (

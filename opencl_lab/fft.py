@@ -14,27 +14,25 @@ import numpy  # noqa: F401  (as a whole: else its parts see a half of it in anot
 from numpy.fft import fftfreq, rfftfreq
 
 from opencl_lab.ops.fft.functions.cosine import dct, dctn, dst, dstn, idct, idctn, idst, idstn
-from opencl_lab.ops.fft.functions.one_axis import (
+from opencl_lab.ops.fft.functions.fourier import (
     fft,
-    fftshift,
-    hfft,
-    ifft,
-    ifftshift,
-    ihfft,
-    irfft,
-    rfft,
-)
-from opencl_lab.ops.fft.functions.several_axes import (
     fft2,
     fftn,
+    fftshift,
+    hfft,
     hfft2,
     hfftn,
+    ifft,
     ifft2,
     ifftn,
+    ifftshift,
+    ihfft,
     ihfft2,
     ihfftn,
+    irfft,
     irfft2,
     irfftn,
+    rfft,
     rfft2,
     rfftn,
 )

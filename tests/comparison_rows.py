@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 
 FLOAT32 = np.dtype("float32")

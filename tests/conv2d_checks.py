@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
+from opencl_lab.ops.conv2d.functions import conv2d
+
 ALGORITHMS = ("register", "tiled", "naive")
 
 
@@ -22,3 +24,10 @@ def right(image, weights, **options):
     filter_image = ndimage.convolve if options.pop("flip", False) else ndimage.correlate
     options["mode"] = options.pop("boundary", "constant")
     return filter_image(image.astype(np.float64), weights, **options)
+
+
+def check(image, weights, largest=1.0, algorithm="auto", config=None, queue=None, **options):
+    """Compare a result of the size of the image with SciPy's."""
+    result = conv2d(image, weights, algorithm=algorithm, config=config, queue=queue, **options)
+    assert result.dtype == image.dtype
+    assert_close(result, right(image, weights, **options), weights, largest)

@@ -2,7 +2,7 @@
 
 import json
 
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 
 DEVICE = {"name": "Some device", "platform": "Some platform", "driver": "1.0", "compute_units": 2}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import wave
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from opencl_lab.ops.fft.passes.factors import (
 from opencl_lab.runtime.session import default_queue
 
 FFT = DFT.algorithm("fft")
+BOUND = {"complex64": 1e-6, "complex128": 1e-14}  # of direct sums
 EPS = {"complex64": 2.0**-24, "complex128": 2.0**-53}
 GROUPS = {"FORM": "local-memory", "POINTS": 8, "MAX_RADIX": 8, "WG_SIZE": 16, "TRANSFORMS": 4}
 
@@ -42,3 +44,19 @@ def check(problem, config=None, seed=3):
 
 def random_signal(rng, shape, dtype="complex64"):
     return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+
+
+def write_tone(path, channels=1, width=2, n=2000, cycles=(50, 300)):
+    top = {1: 127, 2: 2**15 - 1, 3: 2**23 - 1, 4: 2**31 - 1}[width]
+    time = np.arange(n) / n
+    tones = [0.8 * np.sin(2 * np.pi * f * time) for f in cycles[:channels]]
+    samples = np.round(np.stack(tones, -1) * top).astype("<i4")
+    if width == 1:
+        raw = (samples + 128).astype(np.uint8).tobytes()
+    else:
+        raw = samples.reshape(-1, 1).view(np.uint8)[:, :width].tobytes()
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(width)
+        file.setframerate(8000)
+        file.writeframes(raw)

@@ -1,4 +1,4 @@
-"""What several tests of the radix sort share."""
+"""What several tests of the radix sort and of merging share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ import pytest
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-RADIX = SORT.algorithm("radix")
 TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
+# Small tiles: many of them, of which the last is not full, and passes of both parities.
 FORMS = {
-    "cpu": {"FORM": "cpu"},
-    "streamed": {"FORM": "cpu", "DIGIT_BITS": 8, "STREAM": True},
-    "scan": {"FORM": "scan", **TILES},
-    "onesweep": {"FORM": "onesweep", **TILES},
-    "impatient": {"FORM": "onesweep", **TILES, "PATIENCE": 0},
-}
+    "cpu": ("radix", {"FORM": "cpu"}),
+    "streamed": ("radix", {"FORM": "cpu", "DIGIT_BITS": 8, "STREAM": True}),
+    "scan": ("radix", {"FORM": "scan", **TILES}),
+    "onesweep": ("radix", {"FORM": "onesweep", **TILES}),
+    "impatient": ("radix", {"FORM": "onesweep", **TILES, "PATIENCE": 0}),
+    "merge cpu": ("merge-path", {"FORM": "cpu", "TILE": 256, "STRETCH": 128}),
+    "merge long": ("merge-path", {"FORM": "cpu", "TILE": 64, "STRETCH": 128}),
+    "merge gpu": (
+        "merge-path", {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 5, "TILE": 1, "STRETCH": 1},
+    ),
+}  # fmt: skip
 N = 20_011  # cut by units, many tiles of groups; no multiple of anything
 GPU = Device(
     "made", "gpu", compute_units=8, global_memory=1 << 40, max_allocation=1 << 40,
@@ -34,8 +40,24 @@ def stable_order(keys, descending=False):
 
 
 def need(form, queue):
-    if FORMS[form]["FORM"] == "cpu" and session_of(queue).device.kind != "cpu":
+    """Return how a form is asked for, and skip if it is for other devices."""
+    algorithm, config = FORMS[form]
+    if config["FORM"] == "cpu" and session_of(queue).device.kind != "cpu":
         pytest.skip("a form for CPUs")
+    return {"algorithm": algorithm, "config": config}
+
+
+def planned(form, problem, queue, device=None):
+    """Return the plan of a form."""
+    name, config = FORMS[form]
+    algorithm, device = SORT.algorithm(name), device or session_of(queue).device
+    return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
+
+
+def sorted_by(plan, keys, queue, label):
+    """Return what a plan makes of rows of keys."""
+    executable = session_of(queue).executable(("test", label), lambda: plan)
+    return execute(executable, {"keys": keys}, queue).outputs["sorted"]
 
 
 def skewed(name, rng, n=N):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from opencl_lab.core.plan import LocalMemory
@@ -38,3 +41,15 @@ def block_of(array):
     """Return the memory of a device array to look at, and leave it in the hands of its pool."""
     lease = vars(array).get("_lease")
     return array.base_data if lease is None else lease.block
+
+
+def together(*works):
+    """Call functions in threads of their own at the same time; return their results."""
+    start = threading.Barrier(len(works))
+
+    def call(work):
+        start.wait()
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as threads:
+        return list(threads.map(call, works))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pytest
 from intel_setting import NAMES
 from runtime_kernels import ADD, ARGUMENTS, INT32
@@ -16,10 +18,41 @@ from tuning_runs import GPU
 from opencl_lab.core.plan import Buffer, Launch, Plan
 from opencl_lab.drivers import intel
 from opencl_lab.drivers import wheel as pip
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.tuned import database, storage
+
+# ------------------------------------------------------------- host and device
+
+
+@dataclass(frozen=True)
+class Side:
+    """Where the arrays of a call lie."""
+
+    name: str
+    queue: cl.CommandQueue
+
+    @property
+    def kind(self):
+        return np.ndarray if self.name == "host" else cl.array.Array
+
+    def put(self, array):
+        """Return a copy that lies there."""
+        return array.copy() if self.name == "host" else cl.array.to_device(self.queue, array)
+
+    def get(self, array):
+        """Return an array of NumPy, after a check of where a result lies."""
+        assert isinstance(array, self.kind | np.generic)
+        return array if self.name == "host" else array.get()
+
+
+@pytest.fixture(params=["host", "device"])
+def side(request, queue):
+    """The host, then the device."""
+    return Side(request.param, queue)
+
 
 # -------------------------------------------------------------------- runtime
 
@@ -80,7 +113,7 @@ def built(monkeypatch):
 @pytest.fixture
 def nothing_recorded(monkeypatch):
     """Calls are recorded, and none is at first."""
-    monkeypatch.setenv("OCLAB_REPLAY", "on")
+    monkeypatch.setattr(replay, "ENABLED", True)
     replay.forget()
     yield
     replay.forget()
@@ -187,3 +220,40 @@ def either_memory(request, device, own_queue):
         pytest.skip("the device has memory of its own")
     session.device = replace(session.device, unified_memory=request.param == "shared")
     return queue
+
+
+# --------------------------------------------------------------------- sweeps
+
+
+class Measured:
+    """Runs the points of sweeps and notes them; Ctrl-C strikes instead where that is wanted.
+
+    Attributes
+    ----------
+    points : list of Point
+    stop : set of int
+        Values of `n` at which it strikes.
+    most : int or None
+        So many points, after which it strikes.
+    """
+
+    def __init__(self):
+        self.points, self.stop, self.most = [], set(), None
+
+    def __call__(self, point, **more):
+        if point.problem.n in self.stop or len(self.points) == self.most:
+            raise KeyboardInterrupt
+        self.points.append(point)
+        return run_point(point, **more)
+
+    @property
+    def sizes(self):
+        return [point.problem.n for point in self.points]
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The points that sweeps measure."""
+    found = Measured()
+    monkeypatch.setattr("opencl_lab.lab.engine.sweep.run_point", found)
+    return found

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import PartResult, Point

@@ -7,9 +7,8 @@ import pytest
 from command_line import oclab
 from comparison_rows import row
 
-from opencl_lab.lab.comparison.runner import run_comparison
-from opencl_lab.lab.comparison.shapes import judged, summary, summary_lines, table
 from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.lab.presentation.shapes import judged, summary, summary_lines, table
 from opencl_lab.ops.gemm.host import elsewhere
 from opencl_lab.ops.gemm.host.hybrid import Choice
 
@@ -52,23 +51,15 @@ def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     assert "0.8x the speed" in (out / "shapes.txt").read_text()
 
 
-def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, monkeypatch):
-    measured, stop = [], [True]
-
-    def run(chosen, problem, *rest, **more):
-        if stop[0] and problem.n == 50:
-            raise KeyboardInterrupt
-        measured.append(problem.n)
-        return run_comparison(chosen, problem, *rest, **more)
-
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run)
+def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, measured):
+    measured.stop.add(50)
     out = tmp_path / "out"
     stopped = bench(shapes, out, "--against", "none")
     assert stopped.returncode == 130
     assert "goes on with 40 x 50 x 3" in stopped.stdout
-    stop[0] = False
+    measured.stop.clear()
     assert bench(shapes, out, "--against", "none").returncode == 0
-    assert measured == [40, 1, 50]
+    assert measured.sizes == [40, 1, 50]
 
 
 def test_all_means_those_that_may_be_the_fastest(shapes, tmp_path):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison import calls as module
-from opencl_lab.lab.comparison.calls import (
+from opencl_lab.lab.engine import calls as module
+from opencl_lab.lab.engine.calls import (
     ALLOCATION,
     LAUNCHES,
     OURS,
@@ -15,6 +15,7 @@ from opencl_lab.lab.comparison.calls import (
     CallReport,
     measure_calls,
 )
+from opencl_lab.lab.engine.request import Request, point_of
 from opencl_lab.lab.reference.peers import Library, libraries, named
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.problem import SortProblem
@@ -28,17 +29,15 @@ def quick(monkeypatch):
 
 
 def small(operation):
-    """Return a problem whose calls take little."""
+    """Return a problem whose calls take little, to be measured once."""
     options = {"dft": {"n": 90, "batch": 2}}.get(operation.name, {operation.size_option: 20})
-    complete = operation.with_defaults(options)
-    problem = operation.problem(**complete)
-    return problem, operation.generate(problem, 0, **complete)
+    return point_of(operation, options, 0, Request(repeats=1))
 
 
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_public_calls_and_peers_solve_the_problem(operation):
-    problem, inputs = small(operation)
-    calls = operation.calls
+    point = small(operation)
+    problem, inputs, calls = point.problem, point.make_inputs(), operation.calls
     expected = operation.expected(problem, inputs)
     right = expected[operation.output]
 
@@ -64,13 +63,14 @@ def test_public_calls_and_peers_solve_the_problem(operation):
 
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_every_row_is_measured(operation, device):
-    problem, inputs = small(operation)
-    report = measure_calls(operation, operation.calls, problem, inputs, device, rounds=1)
+    point = small(operation)
+    report = measure_calls(point, device)
     rows = {(item.what, item.side) for item in report.costs}
     assert {(OURS, "device"), (OURS, "host"), (LAUNCHES, "device"), (ALLOCATION, "")} <= rows
     assert all(0 < item.host_us <= item.call_us for item in report.costs)
     assert report.kernel_us > 0 and report.launches >= 1
-    room = operation.room(problem, operation.expected(problem, inputs)).values()
+    expected = operation.expected(point.problem, point.make_inputs())
+    room = operation.room(point.problem, expected).values()
     assert report.result_bytes == sum(np.prod(shape) * dtype.itemsize for shape, dtype in room)
     assert not report.left_out
 
@@ -86,15 +86,12 @@ def test_shares_add_up_to_the_call():
 
 
 def test_a_peer_that_fails_is_left_out_and_says_why(device, monkeypatch):
-    operation = operations()["sort"]
-    problem, inputs = small(operation)
-
     def broken(library, array):
         raise RuntimeError("no memory\nfor this")
 
     found = [(Library("numpy", "numpy", put=broken), np)]
     monkeypatch.setattr(module, "libraries", lambda cuda: found)
-    report = measure_calls(operation, operation.calls, problem, inputs, device, rounds=1)
+    report = measure_calls(small(operations()["sort"]), device)
     assert report.left_out == {"numpy (host)": "no memory"}
 
 

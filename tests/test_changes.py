@@ -10,10 +10,10 @@ from documents import DEVICE, OPTIONS, row, slower, sweep
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.changes import Change, compare_results
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.changes import Change, compare_results
 
 
 def test_a_row_is_read_back_as_it_was(tmp_path):
@@ -290,21 +290,21 @@ def test_other_problems_are_not_compared(tmp_path, change):
         ("\xff", "is damaged"),
         ("[]", "names no schema"),
         ('{"schema": "oclab/2"}', "take a newer one"),
-        ('{"schema": "oclab/1", "results": 3}', "no list"),
-        ('{"schema": "oclab/1", "results": [3]}', r"results\[0\] is no object"),
+        ('{"schema": "oclab/1", "results": 3}', "results: expected `array`, got `int`"),
+        ('{"schema": "oclab/1", "results": [3]}', r"results\[0\]: expected `object`, got `int`"),
         ('{"schema": "oclab/1", "results": []}', "no rows"),
         ('{"schema": "oclab/1", "results": [{"n": 3, "costs": []}]}', "no rows"),
         (
             '{"schema": "oclab/1", "results": [{"implementation": "x", "kernel_ms": "y"}]}',
-            r"results\[0\]: kernel_ms is no number",
+            r"results\[0\]: kernel_ms: expected `float \| null`, got `str`",
         ),
         (
             f'{{"schema": "oclab/1", "results": [{{"implementation": "x", "gbps": {10**400}}}]}}',
-            r"results\[0\]: int too large",
+            r"results\[0\]: gbps: number out of range",
         ),
         (
             '{"schema": "oclab/1", "results": [{"implementation": "x", "total_ms": {"min": 3}}]}',
-            "no min, median and max",
+            r"results\[0\]: total_ms: object missing required field `median`",
         ),
         *(
             (
@@ -313,10 +313,10 @@ def test_other_problems_are_not_compared(tmp_path, change):
                 said,
             )
             for interval, said in (
-                ("[1, 2, 3]", "is no pair"),
-                ("3", "is no pair"),
-                ("[1, null]", "is no pair of numbers"),
-                ("[1, NaN]", "interval is no number"),
+                ("[1, 2, 3]", "interval: expected `array` of length 2, got 3"),
+                ("3", r"interval: expected `array \| null`, got `int`"),
+                ("[1, null]", r"interval\[1\]: expected `float`, got `null`"),
+                ("[1, NaN]", r"interval\[1\]: expected a finite number"),
                 ("[3, 1]", "does not lie between min and max, around median"),
                 ("[2.5, 3]", "does not lie between"),
                 ("[1, 1.5]", "does not lie between"),

@@ -14,7 +14,7 @@ from opencl_lab.lab.cli.common import Settings
 from opencl_lab.lab.cli.main import cli
 from opencl_lab.lab.cli.options import RunOptions, run_options
 from opencl_lab.lab.cli.tables import markdown
-from opencl_lab.lab.comparison.measure import COLUMNS
+from opencl_lab.lab.engine.row import COLUMNS
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",

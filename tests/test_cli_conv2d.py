@@ -13,9 +13,9 @@ from PIL import Image
 from scipy import ndimage
 
 from opencl_lab.lab.cli.values import variants
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine.request import Point, Request, check_point
+from opencl_lab.lab.ops.conv2d.filters import named_filter
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.ops.conv2d.filters import named_filter
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
 
 def test_every_algorithm_runs_with_every_value(device):
     asked = Request("naive,register", variants=variants(["CONSTANT_WEIGHTS=false,true", "WG_X=8"]))
-    schedule = check_comparison(CONV2D, CONV2D.problem(size=30), asked, device)
+    schedule = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
     names = [f"CONSTANT_WEIGHTS={flag},WG_X=8" for flag in ("false", "true")]
     assert [run[:2] for run in schedule.runs] == [*product(("naive", "register"), names)]
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dft_checks import write_tone
+from fft_checks import write_tone
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.plots import plot_curves
 from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.presentation.plots import plot_curves
 
 
 def test_two_channels_to_text_and_a_rate_in_place_of_that_of_the_file(tmp_path, capsys):

@@ -10,7 +10,7 @@ import pytest
 from command_line import QUICK, command, oclab, one_sentence
 
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.measure import COLUMNS
+from opencl_lab.lab.engine.row import COLUMNS
 from opencl_lab.lab.registry import operations
 
 
@@ -70,7 +70,7 @@ def test_files_hold_all_parts_of_a_result_or_are_refused(tmp_path, monkeypatch, 
     names = [name[:-1] for name in parts]
     lines = [",".join(map(str, line)) for line in zip(*parts.values(), strict=True)]
     assert Path("out.csv").read_text().splitlines() == [",".join(names), *lines]
-    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_comparison", pytest.fail)
+    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_point", pytest.fail)
     np.save("cube.npy", np.ones((2, 3, 4)))
     refused = [["in.npy", "-o", "no.npy"]] + [["cube.npy", "-o", "no.csv"]] * ("topk" in command)
     for files in refused:
@@ -170,7 +170,7 @@ def test_bad_files_are_one_sentence_and_leave_nothing(tmp_path, name):
 def test_what_a_file_cannot_hold_is_refused_before_the_run(
     tmp_path, monkeypatch, capsys, arguments, shape, name, words
 ):
-    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_comparison", pytest.fail)
+    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_point", pytest.fail)
     np.save(tmp_path / "in.npy", np.ones(shape, np.float32))
     files = [str(tmp_path / "in.npy"), "-o", str(tmp_path / name)]
     assert main([*arguments, *files]) == 2
@@ -193,8 +193,12 @@ def test_what_a_file_cannot_hold_is_refused_before_the_run(
 def test_targets_that_cannot_be_are_refused_before_the_run(
     tmp_path, monkeypatch, capsys, arguments, words
 ):
-    for module in ("operation.run_comparison", "sweep.run_comparison", "tune_search.run_tuning"):
-        monkeypatch.setattr(f"opencl_lab.lab.cli.{module}", pytest.fail)
+    for module in (
+        "cli.operation.run_point",
+        "engine.sweep.run_point",
+        "cli.tune_search.run_tuning",
+    ):
+        monkeypatch.setattr(f"opencl_lab.lab.{module}", pytest.fail)
     left = 1 << 16 if "new" in arguments else 1 << 20
     monkeypatch.setattr("opencl_lab.core.paths.free_bytes", lambda folder: left)
     for name in ("folder.npy", "folder.png", "out/results.csv"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from command_line import QUICK, oclab, one_sentence
 
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.tuning.adopt import problem_with
 

@@ -20,8 +20,7 @@ from command_line import QUICK, command, oclab, oclab_process, one_sentence
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.common import Settings, settings
-from opencl_lab.lab.comparison.measure import COLUMNS
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.row import COLUMNS
 from opencl_lab.lab.measuring.difference import Difference
 
 
@@ -80,16 +79,8 @@ def test_ctrl_c_during_an_import_that_swallows_it(tmp_path, module):
     assert (result.returncode, result.stderr) == (130, "oclab: interrupted\n")
 
 
-def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, monkeypatch, capsys, undrawn):
-    measured = []
-
-    def run_once(*args, **options):
-        if measured:
-            raise KeyboardInterrupt
-        measured.append(run_comparison(*args, **options))
-        return measured[0]
-
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run_once)
+def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, measured, capsys, undrawn):
+    measured.most = 1
     arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
     assert main(arguments) == 130
     assert capsys.readouterr().err == "oclab: interrupted\n"

@@ -14,7 +14,7 @@ from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.kernel_arrays import argument_values
-from opencl_lab.lab.tuning.journal import journal_file
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.sandbox import Sandbox
@@ -107,7 +107,7 @@ def test_an_edit_of_an_included_file_is_seen(device, tmp_path):
         for step in (1, 2):
             (tmp_path / "inner.h").write_text(f"#define STEP {step}\n")
             task = make_task(operation, device=device)
-            journals.append(journal_file(task))
+            journals.append(journal_of(task).path)
             digests.append(kernel_digest(task.algorithm.templates))
             ran = operation.run(task.problem, {}, config={"WG": 8})
             results.append(int(ran.outputs["out"][0]))
@@ -189,7 +189,7 @@ def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(ca
     ]
     assert main(arguments) == 4  # without a limit it would never end
     assert "does not run: no end within 1 s, while launching" in capsys.readouterr().err
-    monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.Process", None)  # nothing is launched
+    monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.Worker", None)  # nothing is launched
     assert main(arguments) == 4
     assert "does not run: no end within 1 s" in capsys.readouterr().err
 

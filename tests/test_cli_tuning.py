@@ -6,12 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from tuning_runs import in_journal, written
 
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
-from opencl_lab.lab.tuning.journal import Journal
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.runs import runs
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -70,14 +71,12 @@ def store(device):
 def journal(device, name="tiled", problem=PROBLEM):
     """Write a journal as the tuner does, and return its task and evaluations."""
     task = TuningTask(GEMM, name, problem, device)
-    written = Journal(task)
     right, failed, time = other(device), other(device, LOCAL_PAD=0), "2026-11-21T11:00:00Z"
     evaluations = [
         Evaluation(right, "correct", "", (2.0, 1.0, 3.0), 5.5, 0.5, time),
         Evaluation(failed, "compile", "no", (), 5.5, 0.5, time),
     ]
-    for evaluation in evaluations:
-        written.add(evaluation)
+    written(task, *evaluations)
     return task, evaluations
 
 
@@ -141,7 +140,7 @@ def test_list_shows_the_runs_of_the_tuner(device, content, oclab):
     task, evaluations = journal(device)
     assert "runs" not in content("list")
     (run,) = content("list", "--runs")["runs"]
-    assert run["file"] == str(Journal(task).path) and run["best_ms"] == 2.0
+    assert run["file"] == str(journal_of(task).path) and run["best_ms"] == 2.0
     assert run["evaluations"] == len(evaluations) and run["problem"]["m"] == 40
     assert "2 evaluations, best 2 ms" in oclab("list", "--runs")[1]
 
@@ -216,7 +215,7 @@ def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
     assert file.read_text() == write(runs()[0].recording())
 
     journal(device, problem=GemmProblem(80, 80, 80))
-    chosen = ("--journal", Journal(task).path)
+    chosen = ("--journal", journal_of(task).path)
     assert content("export", file, "--format", form, *chosen)["evaluations"] == 2
     assert read(file.read_text()).problem_size == (40, 40, 40, 1)
     assert refused(oclab("export", file, "--format", form, "--algorithm", "naive"), "no run")
@@ -242,7 +241,7 @@ def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, t
     fastest = min(tried, key=lambda item: sorted(item["times_ms"])[len(item["times_ms"]) // 2])
     assert found["stored"] == (fastest != tried[0])
     assert dict(TILED.configure(PROBLEM, device)) == found["best"]["config"]
-    assert len(Journal(task).evaluations) >= 3
+    assert len(in_journal(task)) >= 3
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ import pytest
 from comparison_rows import FLOAT32, row
 
 from opencl_lab.core.plan import Work
-from opencl_lab.lab.comparison.baseline import over_baseline, with_base
-from opencl_lab.lab.comparison.measure import COLUMNS, Measurement
-from opencl_lab.lab.comparison.plots import (
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import COLUMNS, Measurement, over_baseline
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.plots import (
     large_number,
     plot_times,
 )
-from opencl_lab.lab.comparison.shapes import judged, table
-from opencl_lab.lab.comparison.sweep import crossovers
-from opencl_lab.lab.comparison.table import comparison_table, table_text
-from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.shapes import judged, table
+from opencl_lab.lab.presentation.speedups import with_base
+from opencl_lab.lab.presentation.table import comparison_table, table_text
 from opencl_lab.ops.sort.problem import SortProblem
 
 

@@ -12,16 +12,16 @@ import opencl_lab as ol
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import global_options
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.comparison import runner
-from opencl_lab.lab.comparison.drawing import saved_figure, set_title
-from opencl_lab.lab.comparison.implementations import ReferenceRun, Workload
-from opencl_lab.lab.comparison.ours import OpenCL
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine import runner
+from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
+from opencl_lab.lab.engine.ours import OpenCL
+from opencl_lab.lab.engine.request import Point, Request
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.ops.sort.references import numpy_sort
+from opencl_lab.lab.presentation.drawing import saved_figure, set_title
 from opencl_lab.lab.reference.descriptor import HostReference
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
@@ -41,9 +41,7 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
 
     sort = get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr(
-        "opencl_lab.lab.comparison.implementations.prepare", lambda *arguments: Slow()
-    )
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: Slow())
     problem = sort.problem(n=9)
     for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
         slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
@@ -69,9 +67,7 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
 
     slow, sort = Slow(), get_operation("sort")
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
-    monkeypatch.setattr(
-        "opencl_lab.lab.comparison.implementations.prepare", lambda *arguments: slow
-    )
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: slow)
     task = Workload(sort, sort.problem(n=9), {}, {})
     run = ReferenceRun(task, sort.references[0], 1, patient=patient)
     run.attempt(run.start)
@@ -168,11 +164,13 @@ def test_a_wrong_and_a_failing_contestant_cost_only_their_rows(device, monkeypat
     problem = SortProblem(2000, np.dtype("int32"))
 
     def compared(against):
-        return run_comparison(
-            SORT,
-            problem,
-            lambda: SORT.generate(problem, 0),
-            Request(repeats=1, against=against),
+        return run_point(
+            Point(
+                SORT,
+                problem,
+                lambda: SORT.generate(problem, 0),
+                Request(repeats=1, against=against),
+            ),
             device=device,
         )
 
@@ -197,8 +195,8 @@ def test_every_run_counts_and_not_the_first_alone(device, monkeypatch):
 
     monkeypatch.setattr(type(SORT), "references", (HostReference("later-wrong", later_wrong),))
     problem = SortProblem(100, np.dtype("int32"))
-    comparison = run_comparison(
-        SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2), device=device
+    comparison = run_point(
+        Point(SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2)), device=device
     )
     assert [r.status for r in comparison.measurements] == ["correct", "correctness"]
 
@@ -218,14 +216,14 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
     keys = SORT.generate(problem, 0)
     for names, expected in (("all", {"sorted": np.sort(keys["keys"])}), ("wrong", {})):
         request = Request(algorithms=names, against="none", repeats=1)
-        comparison = run_comparison(SORT, problem, lambda: keys, request, device=device)
+        comparison = run_point(Point(SORT, problem, lambda: keys, request), device=device)
         assert comparison.exit_status == 1
         np.testing.assert_equal(comparison.outputs, expected)
 
 
 def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.lab.comparison.implementations.FEW_STEPS", 0)
-    monkeypatch.setattr("opencl_lab.lab.comparison.implementations.PATIENCE", 0.0)
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.FEW_STEPS", 0)
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.PATIENCE", 0.0)
     steps = []
     problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
     for row in ol.compare("conv2d", **problem):
@@ -242,11 +240,13 @@ def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
 def test_every_step_is_named_before_it_begins(device):
     told = []
     problem = SortProblem(2000, np.dtype("int32"))
-    run_comparison(
-        SORT,
-        problem,
-        lambda: told.append("inputs made") or SORT.generate(problem, 0),
-        Request(against="numpy", repeats=2),
+    run_point(
+        Point(
+            SORT,
+            problem,
+            lambda: told.append("inputs made") or SORT.generate(problem, 0),
+            Request(against="numpy", repeats=2),
+        ),
         device=device,
         progress=lambda *step: told.append(step),
     )
@@ -264,11 +264,10 @@ def test_progress_goes_on_where_the_number_of_rows_is_unknown(device, monkeypatc
     monkeypatch.setattr("opencl_lab.lab.measuring.rounds.STEADY", 0.0)
     told = []
     problem = SortProblem(2000, np.dtype("int32"))
-    run_comparison(
-        SORT,
-        problem,
-        lambda: SORT.generate(problem, 0),
-        Request(against="numpy", budget=1.0),
+    run_point(
+        Point(
+            SORT, problem, lambda: SORT.generate(problem, 0), Request(against="numpy", budget=1.0)
+        ),
         device=device,
         progress=lambda *step: told.append(step),
     )
@@ -284,11 +283,10 @@ def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
     monkeypatch.setattr(type(SORT), "references", (HostReference("failing", _failing_sort),))
     told = []
     problem = SortProblem(200, np.dtype("int32"))
-    run_comparison(
-        SORT,
-        problem,
-        lambda: SORT.generate(problem, 0),
-        Request(repeats=2, against="failing"),
+    run_point(
+        Point(
+            SORT, problem, lambda: SORT.generate(problem, 0), Request(repeats=2, against="failing")
+        ),
         device=device,
         progress=lambda *step: told.append(step[2]),
     )
@@ -322,16 +320,20 @@ def test_too_large_a_problem_is_refused_before_its_data_are_made(device):
         raise AssertionError("the inputs must not be made")
 
     with pytest.raises(ol.InvalidProblem, match="are too few to sort"):
-        run_comparison(SORT, SortProblem(10**16, np.dtype("int8")), never, Request(), device=device)
+        run_point(
+            Point(SORT, SortProblem(10**16, np.dtype("int8")), never, Request()), device=device
+        )
 
 
 def test_profile_names_every_launch(device):
     problem = SortProblem(20_000, np.dtype("int32"))
-    comparison = run_comparison(
-        SORT,
-        problem,
-        lambda: SORT.generate(problem, 0),
-        Request(algorithms="odd-even-merge", repeats=1, against="none"),
+    comparison = run_point(
+        Point(
+            SORT,
+            problem,
+            lambda: SORT.generate(problem, 0),
+            Request(algorithms="odd-even-merge", repeats=1, against="none"),
+        ),
         device=device,
     )
     (lines,) = comparison.profiles.values()

@@ -14,21 +14,21 @@ from rich.console import Console
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli.tables import fit
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.plots import (
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.plots import (
     plot_speedup,
     plot_throughput,
     plot_times,
 )
-from opencl_lab.lab.comparison.sweep import crossovers
-from opencl_lab.lab.comparison.table import (
+from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     Measurements,
     comparison_table,
     number,
 )
-from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.ops.solver import Problem
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.conv2d import expected, expected_fft
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
@@ -72,10 +72,10 @@ def test_small_values_beside_large_ones_are_not_lost(rng):
 def test_what_forms_all_products_of_a_large_filter_is_asked_for_by_name(device):
     huge = CONV2D.problem(size=2048, ksize=301)
     everything = Request(algorithms="all", against="all")
-    schedule = check_comparison(CONV2D, huge, everything, device)
+    schedule = check_point(Point(CONV2D, huge, dict, everything), device)
     assert [name for name, _, _ in schedule.runs] == ["fft"]
     small = replace(huge, filter_height=31, filter_width=31)
-    schedule = check_comparison(CONV2D, small, Request(algorithms="all"), device)
+    schedule = check_point(Point(CONV2D, small, dict, Request(algorithms="all")), device)
     names = [name for name, _, _ in schedule.runs]
     assert {"register", "tiled", "naive"} <= set(names)
     assert CONV2D.sample(huge).products < 2**24

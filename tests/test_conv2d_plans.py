@@ -14,8 +14,8 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
 from opencl_lab.lab import files
+from opencl_lab.lab.ops.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.ops.conv2d.filters import FILTERS, SIGNED, named_filter
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 

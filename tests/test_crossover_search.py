@@ -6,10 +6,17 @@ from dataclasses import replace
 import pytest
 from comparison_rows import row
 
-from opencl_lab.lab.comparison.crossover_search import CLOSE, CrossoverSearch
+from opencl_lab.lab.engine.bisection import CLOSE, CrossoverSearch
+from opencl_lab.lab.engine.explore import Exploration
 from opencl_lab.lab.measuring.samples import Times
 
 OURS = "opencl:x"
+
+
+def searched(measure, least, greatest):
+    found = CrossoverSearch(least, greatest)
+    assert Exploration(measure).run(found.strategy()) == "complete"
+    return found
 
 
 class Machine:
@@ -19,7 +26,8 @@ class Machine:
         self.spread, self.times = spread, {name.replace("_", ":"): t for name, t in times.items()}
         self.asked = []
 
-    def __call__(self, size, references):
+    def __call__(self, look):
+        size, references = look
         self.asked.append((size, references))
         names = list(self.times) if references is None else [OURS, *references]
         return [self.row(name, self.times[name](size)) for name in names]
@@ -31,9 +39,7 @@ class Machine:
         return replace(row(name), algorithm=name, total_ms=times)
 
     def search(self, least=4, greatest=2**20):
-        found = CrossoverSearch(self, least, greatest)
-        found.run()
-        return found
+        return searched(self, least, greatest)
 
     @property
     def sizes(self):
@@ -61,7 +67,7 @@ def test_each_reference_is_measured_where_that_tells_something():
         "c:seq": pytest.approx(1000 / 9, rel=0.05), "blas": pytest.approx(1500, rel=0.05),
     }  # fmt: skip
     for size, references in machine.asked[1:]:
-        assert size <= 1100 or size == 2**20 or references == ["blas"]
+        assert size <= 1100 or size == 2**20 or references == ("blas",)
 
 
 def test_who_is_faster_or_slower_throughout_needs_two_sizes_or_a_few():
@@ -125,11 +131,10 @@ def test_what_is_missing_and_other_sides_make_no_pair():
     machine = Machine(opencl_x=ours, c_seq=lambda n: None)
     assert machine.search().pairs == [] and machine.asked == [(4, None)]
 
-    def measure(size, references):
+    def measure(look):
         return [row(OURS), replace(row("cupy@device"), data="device")]
 
-    found = CrossoverSearch(measure, 4, 8)
-    found.run()
+    found = searched(measure, 4, 8)
     assert found.pairs == [] and len(found.series) == 1
 
 

@@ -62,27 +62,24 @@ def test_intel_s_runtime_goes_before_others_of_the_same_processor(machine, monke
     assert choose_device().reason == "no GPU or accelerator found, so the CPU is used"
 
 
-def test_a_gpu_of_intel_goes_by_its_size(machine):
-    machine(INTEL_CPU, SMALL_GPU, NVIDIA)
-    assert ol.devices() == [NVIDIA, SMALL_GPU, INTEL_CPU]
+TWINS = [replace(NVIDIA, device_index=index) for index in range(3)]
+LARGE = replace(NVIDIA, global_memory=2 << 30, device_index=1)
+SLOW, WIDE = (replace(NVIDIA, clock=0, compute_units=units) for units in (10, 20))
 
 
-def test_equal_devices_keep_the_order_of_the_platform(machine):
-    twins = [replace(NVIDIA, device_index=index) for index in range(3)]
-    machine(*reversed(twins))
-    assert ol.devices() == twins
-
-
-def test_more_memory_wins_between_equals(machine):
-    large = replace(NVIDIA, global_memory=2 << 30, device_index=1)
-    machine(NVIDIA, large)
-    assert ol.devices() == [large, NVIDIA]
-
-
-def test_an_unknown_clock_still_counts_compute_units(machine):
-    small, large = (replace(NVIDIA, clock=0, compute_units=units) for units in (10, 20))
-    machine(small, large)
-    assert ol.devices()[0] == large
+@pytest.mark.parametrize(
+    ("found", "order"),
+    [
+        ([INTEL_CPU, SMALL_GPU, NVIDIA], [NVIDIA, SMALL_GPU, INTEL_CPU]),
+        (TWINS[::-1], TWINS),
+        ([NVIDIA, LARGE], [LARGE, NVIDIA]),
+        ([SLOW, WIDE], [WIDE, SLOW]),
+    ],
+    ids=["a GPU of Intel's", "equal devices", "more memory", "an unknown clock"],
+)
+def test_what_comes_first(found, order, machine):
+    machine(*found)
+    assert ol.devices() == order
 
 
 def test_a_device_on_which_nothing_works_comes_last(machine):

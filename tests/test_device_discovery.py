@@ -16,7 +16,8 @@ import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
 from opencl_lab.core.paths import cache_dir, write_json
 from opencl_lab.drivers import discovery as module
-from opencl_lab.drivers.discovery import choose_device, device_of, probe_file
+from opencl_lab.drivers.discovery import choose_device, device_of
+from opencl_lab.drivers.probed import corrected, probe_file
 
 # ------------------------------------------------------------ probed capabilities
 
@@ -25,24 +26,25 @@ def test_stored_findings_correct_the_claims():
     device = replace(CPU, name="Probed", capabilities=Capabilities(fp64=True, max_work_group=4096))
     found = {"fp64": False, "max_work_group": 64, "event_timing": False}
     write_json(probe_file(device.key), {"key": device.key, "capabilities": found})
-    probed = module._probed(device)
+    probed = corrected(device)
     assert probed.capabilities == replace(device.capabilities, **found)
     assert replace(probed, capabilities=device.capabilities) == device
 
 
-def test_findings_of_wrong_types_or_names_are_ignored():
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"fp64": 0, "max_work_group": True, "local_memory": "64", "magic": 1},
+        {"max_work_group": 64.0, "vector_bytes": None, "usable": "yes", "handle": 1},
+        {"max_work_group": 0, "local_memory": -1, "vector_bytes": 0, "declared_memory": -1},
+        {"max_work_group": float("nan"), "local_memory": float("inf")},
+    ],
+)
+def test_findings_of_wrong_types_or_names_are_ignored(found):
     device = replace(CPU, name="Half", capabilities=Capabilities(fp64=True, max_work_group=4096))
-    found = {"fp64": 0, "max_work_group": True, "local_memory": "64", "magic": 1, "fp16": True}
-    assert_only_half_precision_is_believed(device, found)
-    assert_only_half_precision_is_believed(device, {"max_work_group": 0, "fp16": True})
-    assert_only_half_precision_is_believed(
-        device, {"local_memory": -1, "vector_bytes": 0, "fp16": True}
-    )
-
-
-def assert_only_half_precision_is_believed(device, found):
-    write_json(probe_file(device.key), {"key": device.key, "capabilities": found})
-    assert module._probed(device).capabilities == replace(device.capabilities, fp16=True)
+    document = {"key": device.key, "capabilities": {**found, "fp16": True}, "peaks": 3, "more": 4}
+    write_json(probe_file(device.key), document)
+    assert corrected(device).capabilities == replace(device.capabilities, fp16=True)
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,7 @@ def assert_only_half_precision_is_believed(device, found):
         '{"key": "KEY", "capabilities": [1]}',
         '{"key": "KEY", "capabilities": null}',
         "\0",
+        "[" * 100_000,
     ],
 )
 def test_corrupt_reports_are_ignored(report):
@@ -64,7 +67,7 @@ def test_corrupt_reports_are_ignored(report):
     path = probe_file(device.key)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(report.replace("KEY", device.key))
-    assert module._probed(device) == device
+    assert corrected(device) == device
 
 
 def test_probe_files_are_single_files_in_the_cache():

@@ -10,12 +10,12 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from command_line import oclab
-from dft_checks import BOUND, random_signal, relative, write_tone
+from fft_checks import BOUND, random_signal, relative, write_tone
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.tuning.tuner import make_task
@@ -24,9 +24,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.transform import converted
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint16", "int32", "uint64", "float16", "float32", "float64"]
-)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
 def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
     if not device.capabilities.fp64:
         pytest.skip("no double precision")
@@ -77,8 +75,8 @@ def test_axes_of_real_results():
 
 
 def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
-    from opencl_lab.lab.comparison.implementations import ReferenceRun, Workload
-    from opencl_lab.lab.comparison.request import Request, check_comparison
+    from opencl_lab.lab.engine.implementations import ReferenceRun, Workload
+    from opencl_lab.lab.engine.request import Point, Request, check_point
 
     short, long = DftProblem(4096), DftProblem(441_000)
     for problem, names, expected in (
@@ -86,7 +84,7 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
         (long, "auto", "fft"),
         (long, "direct-tiled", "direct-tiled"),
     ):
-        schedule = check_comparison(DFT, problem, Request(algorithms=names), device)
+        schedule = check_point(Point(DFT, problem, dict, Request(algorithms=names)), device)
         assert [name for name, _, _ in schedule.runs] == [expected]
     reference = DFT.references[0]
     skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
@@ -150,10 +148,10 @@ def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
     ran = []
 
     def watched(*args, **options):
-        ran.append(run_comparison(*args, **options))
+        ran.append(run_point(*args, **options))
         return ran[-1]
 
-    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_comparison", watched)
+    monkeypatch.setattr("opencl_lab.lab.cli.operation.run_point", watched)
     tone, csv = str(tmp_path / "tone.wav"), str(tmp_path / "s.csv")
     write_tone(tone, n=200)
     start = ["dft", tone, "-o", csv, "--quiet"]
@@ -191,7 +189,7 @@ def test_a_damaged_wav_is_bad_input(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", BOUND)
-@pytest.mark.parametrize("n", [1, 2, 3, 127, 512])
+@pytest.mark.parametrize("n", [1, 2, 127, 512])
 def test_error_of_products_stays_small(n, dtype, rng, queue):
     x = random_signal(rng, (5, n), dtype)
     right = np.fft.fft(x.astype(np.complex128))

@@ -15,7 +15,8 @@ from rich.console import Console
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.kernels import lacks_type
 from opencl_lab.drivers import discovery as device_module
-from opencl_lab.drivers.discovery import devices, probe_file
+from opencl_lab.drivers.discovery import devices
+from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.doctor import tables_of
 from opencl_lab.lab.doctor import diagnose, probes
 from opencl_lab.lab.doctor import examine as examining
@@ -82,7 +83,7 @@ def chatty(device):
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "planted_probes.py").write_text(PLANTED)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PLANTED_PID", str(tmp_path / "pid"))
     return tmp_path
 

@@ -37,23 +37,19 @@ def test_one_axis_as_numpy(name, norm, rng, queue):
         np.testing.assert_allclose(result, right, atol=1e-13)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("name", [f"{name}{d}" for name in NAMES[:4] for d in "2n"])
-def test_several_axes_as_numpy(name, side, rng, queue):
+def test_several_axes_as_numpy(name, side, rng):
     x = random_signal(rng, (3, 4, 6))
     x = np.ascontiguousarray(x.real) if name.startswith("rfft") else x
-    given_x = cl.array.to_device(queue, x) if side == "device" else x
+    given_x = side.put(x)
     for s, axes in ((None, None), ((5, 4), (0, 2)), ((4, -1), (1, 2))):
         if axes is None and name.endswith("2"):
             axes = (-2, -1)
         right = getattr(np.fft, name)(x, s, axes)
-        result = getattr(ol.fft, name)(given_x, s, axes, queue=queue)
-        if side == "device":
-            assert isinstance(result, cl.array.Array)
-            result = result.get()
+        result = side.get(getattr(ol.fft, name)(given_x, s, axes, queue=side.queue))
         assert result.dtype == right.dtype and result.shape == right.shape
         assert relative(result, right) < 1e-6
-    np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
+    np.testing.assert_array_equal(side.get(given_x), x)
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated in NumPy 2.0:DeprecationWarning")
@@ -95,12 +91,11 @@ def test_names_and_parameters_are_those_of_numpy(name):
         assert ours == [*theirs, ("queue", None), ("device", None)]
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_mirrored_signals_of_several_axes_as_scipy(side, rng, queue):
+def test_mirrored_signals_of_several_axes_as_scipy(side, rng):
     scipy_fft = pytest.importorskip("scipy.fft")
     x = random_signal(rng, (3, 4, 6))
     for name, signal in (("hfft", x), ("ihfft", np.ascontiguousarray(x.real))):
-        given_x = cl.array.to_device(queue, signal) if side == "device" else signal
+        given_x = side.put(signal)
         for dimensions, s, axes, norm in (
             ("2", None, (-2, -1), None),
             ("2", (5, -1), (2, 0), "ortho"),
@@ -109,51 +104,38 @@ def test_mirrored_signals_of_several_axes_as_scipy(side, rng, queue):
         ):
             function = name + dimensions
             right = getattr(scipy_fft, function)(signal, s, axes, norm)
-            result = getattr(ol.fft, function)(given_x, s, axes, norm, queue=queue)
-            result = result.get() if side == "device" else result
+            result = side.get(getattr(ol.fft, function)(given_x, s, axes, norm, queue=side.queue))
             assert result.dtype == right.dtype and result.shape == right.shape
             assert relative(result, right) < 1e-6
-    out = np.empty(right.shape, right.dtype)
-    assert ol.fft.ihfftn(signal, s, axes, norm, out=out) is out
-    assert relative(out, right) < 1e-6
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_shifts_and_mirrored_signals(side, rng, queue):
+def test_shifts_and_mirrored_signals(side, rng):
     x = random_signal(rng, (4, 5, 3))
-    given_x = cl.array.to_device(queue, x) if side == "device" else x
-
-    def on_host(result):
-        assert isinstance(result, cl.array.Array if side == "device" else np.ndarray)
-        return result.get() if side == "device" else result
-
+    given_x = side.put(x)
     for axes in (None, 1, (0, 2), ()):
         for name in ("fftshift", "ifftshift"):
-            result = on_host(getattr(ol.fft, name)(given_x, axes))
+            result = side.get(getattr(ol.fft, name)(given_x, axes))
             np.testing.assert_array_equal(result, getattr(np.fft, name)(x, axes))
     same = ol.fft.fftshift(given_x, ())
     assert same is not given_x
-    assert ol.fft.fftshift([1, 2, 3], queue=queue).tolist() == [3, 1, 2]
+    assert ol.fft.fftshift([1, 2, 3], queue=side.queue).tolist() == [3, 1, 2]
     for part in (np.s_[:], np.s_[:, 1:], np.s_[::2]):
-        spectrum = on_host(ol.fft.hfft(given_x[part], axis=1))
+        spectrum = side.get(ol.fft.hfft(given_x[part], axis=1))
         assert relative(spectrum, np.fft.hfft(x[part], axis=1)) < 1e-6
     real = np.ascontiguousarray(x.real)
-    given_real = cl.array.to_device(queue, real) if side == "device" else real
-    assert relative(on_host(ol.fft.ihfft(given_real)), np.fft.ihfft(real)) < 1e-6
-    np.testing.assert_array_equal(given_x.get() if side == "device" else given_x, x)
+    assert relative(side.get(ol.fft.ihfft(side.put(real))), np.fft.ihfft(real)) < 1e-6
+    np.testing.assert_array_equal(side.get(given_x), x)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_halfs_are_read_as_they_are_stored(side, rng, queue):
+def test_halfs_are_read_as_they_are_stored(side, rng):
     for shape, arguments in (
         ((3, 96), {}), ((2, 45), {}), ((1, 17), {}), ((4, 6), {"axis": 0}), ((2, 8), {"n": 11}),
         ((0, 4), {}),
     ):  # fmt: skip
         x = rng.standard_normal(shape).astype(np.float16)
-        given_x = cl.array.to_device(queue, x) if side == "device" else x
+        given_x = side.put(x)
         for name in ("rfft", "fft"):
-            result = getattr(ol.fft, name)(given_x, queue=queue, **arguments)
-            result = result.get() if side == "device" else result
+            result = side.get(getattr(ol.fft, name)(given_x, queue=side.queue, **arguments))
             right = getattr(np.fft, name)(x.astype(np.float64), **arguments)
             assert result.dtype == np.complex64 and result.shape == right.shape
             assert relative(result, right) <= 2 * bound(64)
@@ -228,3 +210,50 @@ def test_no_axes_and_no_rows(queue):
     assert ol.fft.fft(np.ones((0, 4)), queue=queue).shape == (0, 4)
     assert ol.fft.rfft(np.ones((0, 4)), queue=queue).shape == (0, 3)
     assert ol.fft.irfft(np.ones((0, 4)), queue=queue).shape == (0, 6)
+
+
+# ------------------------------------------------- arrays of the device, lengths
+
+
+def test_transposed_device_arrays_along_the_axis_that_is_contiguous(rng, queue):
+    host = random_signal(rng, (4, 3, 6))
+    given, real = (cl.array.to_device(queue, part.copy()) for part in (host, host.real))
+    order = (2, 0, 1)  # the last axis goes first, the others keep their order
+    for found, expected in (
+        (ol.fft.irfft(given.transpose(order), axis=0), np.fft.irfft(host, axis=2)),
+        (ol.fft.rfft(real.transpose(order), axis=0), np.fft.rfft(host.real, axis=2)),
+        (ol.dft(given.transpose(order), axis=0), np.fft.fft(host, axis=2)),
+        (ol.sort(real.transpose(order), axis=0), np.sort(host.real, axis=2)),
+    ):
+        assert relative(found.get(), np.moveaxis(expected, 2, 0)) < 1e-6
+
+
+@pytest.mark.parametrize("n", [np.int8(100), np.uint8(200), np.array(9), True])
+def test_lengths_of_other_integer_types(n, rng):
+    signal = rng.standard_normal(12)
+    for name in ("fft", "rfft", "irfft"):
+        expected = getattr(np.fft, name)(signal, int(n))
+        assert relative(getattr(ol.fft, name)(signal, n), expected) < 1e-13
+
+
+def test_device_arrays_without_a_queue_and_of_truth_values(rng, queue):
+    host = rng.integers(0, 2, 12) > 0
+    for dtype in (np.float32, bool):
+        given = cl.array.to_device(queue, host.astype(dtype)).with_queue(None)
+        for function in (ol.fft.fft, ol.dft):
+            np.testing.assert_allclose(
+                function(given, queue=queue).get(), np.fft.fft(host), atol=1e-5
+            )
+
+
+@pytest.mark.parametrize("arguments", [{"n": 8.5}, {"axis": 0.0}, {"axis": "a"}, {"out": [0] * 8}])
+def test_arguments_of_the_wrong_type_are_said(arguments):
+    with pytest.raises(InvalidProblem):
+        ol.fft.fft(np.ones(8), **arguments)
+
+
+def test_wrong_arguments_name_the_function():
+    with pytest.raises(TypeError, match=r"^fft\(\) missing a required argument: 'a'"):
+        ol.fft.fft()
+    with pytest.raises(TypeError, match=r"^irfft2\(\) .*unexpected keyword argument 'q'"):
+        ol.fft.irfft2([[1.0]], q=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,6 @@ from opencl_lab.ops.fft.passes.factors import (
     pairs_of,
     radices_of,
 )
-from opencl_lab.ops.fft.passes.vector_step import VectorStep
 from opencl_lab.ops.fft.problem import DftProblem
 
 # -------------------------------------------------------- planning, no device
@@ -70,40 +70,14 @@ PROBLEMS = [
 ]
 
 
-def steps_of(launch):
-    """Yield the buffers that each step of a launch reads and writes, and whether it may be one."""
-    given = launch.arguments
-    if "STEPS" not in launch.params:
-        rows = given.get("rows")
-        yield given.get("source", rows), given.get("target", rows), False
-        return
-    for place, step in enumerate(launch.params["STEPS"]):
-        vector = isinstance(step, VectorStep) and step.vectors.tail == "none"
-        in_place = vector and step.load == step.store
-        yield given[f"source_{place}"], given[f"target_{place}"], in_place
-
-
 @pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
 def test_plans_fit_their_devices(made):
     for problem in PROBLEMS:
-        plan = FFT.plan(problem, FFT.configure(problem, made), made)
-        check_plan(plan, made)
-        written = {buffer.name for buffer in plan.buffers if buffer.role in ("in", "table")}
-        steps = [(launch, ends) for launch in plan.launches for ends in steps_of(launch)]
-        for launch, (source, target, in_place) in steps:
-            assert source in written or launch.kernel == "chirp_in"
-            assert plan.by_name[target].role not in ("in", "table")
-            assert source != target or in_place or launch.kernel == "chirp_multiply"
-            written.add(target)
-            if launch.kernel == "chirp_in":
-                written.add(launch.arguments["rows"])
-        assert "spectrum" in written
+        check_plan(FFT.plan(problem, FFT.configure(problem, made), made), made)
 
 
 @pytest.mark.parametrize("made", DEVICES[:3], ids=["large", "weak", "cpu"])
 def test_local_memory_is_what_the_kernel_declares(made):
-    import re
-
     for problem in PROBLEMS[:6]:
         plan = FFT.plan(problem, FFT.configure(problem, made), made)
         for launch in plan.launches:

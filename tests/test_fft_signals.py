@@ -14,48 +14,28 @@ import opencl_lab as ol
 
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
-def test_convolve(mode, rng, queue):
+def test_convolve(mode, rng, side):
+    a, b = random_signal(rng, 50), random_signal(rng, 7)
+    result = side.get(ol.fft.convolve(side.put(a), side.put(b), mode, queue=side.queue))
+    assert relative(result, np.convolve(a, b, mode)) < 1e-6
     a, b = rng.standard_normal(50), rng.integers(-3, 4, 7)
-    np.testing.assert_allclose(
-        ol.fft.convolve(a, b, mode, queue=queue), np.convolve(a, b, mode), atol=1e-12
-    )
-    z = random_signal(rng, 7)
-    given_a = cl.array.to_device(queue, random_signal(rng, 50))
-    result = ol.fft.convolve(given_a, cl.array.to_device(queue, z), mode)
-    assert relative(result.get(), np.convolve(given_a.get(), z, mode)) < 1e-6
-    image, weights = rng.standard_normal((9, 12)), rng.standard_normal((3, 4))
-    right = sum(
-        np.pad(image, ((i, 2 - i), (j, 3 - j))) * weights[i, j] for i in range(3) for j in range(4)
-    )
-    cuts = {"full": np.s_[:, :], "same": np.s_[1:-1, 1:-2], "valid": np.s_[2:-2, 3:-3]}
-    np.testing.assert_allclose(
-        ol.fft.convolve(image, weights, mode, queue=queue), right[cuts[mode]], atol=1e-12
-    )
-
-
-def test_convolve_as_scipy(rng):
-    signal = pytest.importorskip("scipy.signal")
-    for first, second in (((5,), (3,)), ((3,), (5,)), ((6, 7), (3, 2)), ((3, 4, 2), (2, 4, 3))):
-        a, b = rng.standard_normal(first), rng.standard_normal(second)
-        for mode in ("full", "same") if len(first) == 3 else ("full", "same", "valid"):
-            right = signal.fftconvolve(a, b, mode)
-            np.testing.assert_allclose(ol.fft.convolve(a, b, mode), right, atol=1e-12)
+    result = ol.fft.convolve(a, b, mode, queue=side.queue)
+    np.testing.assert_allclose(result, np.convolve(a, b, mode), atol=1e-12)
 
 
 def test_convolve_broadcasts_as_scipy(rng, queue):
     signal = pytest.importorskip("scipy.signal")
     cases = (
+        ((3,), (5,), None),
+        ((6, 7), (3, 2), None),
         ((10, 9), (1, 4), None),
-        ((1, 4), (10, 9), None),
         ((5, 1), (3, 4), None),
-        ((5, 1), (1, 7), None),
         ((3, 1, 6), (1, 2, 4), (2,)),
         ((3, 8, 2), (3, 5, 1), 1),
         ((3, 8, 5), (1, 5, 4), (-1, 1)),
         ((1, 5), (3, 5), 0),  # nothing is summed, along the last axis neither
         ((1, 5), (3, 5), (0,)),
         ((5, 1, 5), (1, 8, 5), -2),
-        ((3, 5), (1, 5), 0),
         ((1, 4, 6), (1, 1, 6), (0, 1)),
     )
     for number, (first, second, axes) in enumerate(cases):

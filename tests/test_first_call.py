@@ -33,12 +33,6 @@ __kernel void calls(__global float *x, volatile __global int *y)
 
 
 @pytest.fixture
-def fresh(device):
-    """A queue in a context of its own, whose session has built nothing yet."""
-    return cl.CommandQueue(cl.Context([device.handle]))
-
-
-@pytest.fixture
 def lean(fresh):
     """Skip where all declarations are read, or where there are none."""
     if with_declarations(session_of(fresh).device.platform_version, "") is None:

@@ -9,9 +9,16 @@ from itertools import product as product_of
 import numpy as np
 import pyopencl.array as cl_array
 import pytest
-from gemm_checks import SMALL, assert_product, declared_bytes, matrices
-from test_gemm_elements import TOLERANCES, expected, generated
-from test_gemm_plans import made_device
+from gemm_checks import (
+    SMALL,
+    assert_product,
+    assert_right,
+    check,
+    declared_bytes,
+    generated,
+    made_device,
+    matrices,
+)
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import check_plan
@@ -43,13 +50,6 @@ def product(problem, inputs, queue, **changes):
     return result if isinstance(result, np.ndarray) else result.get()
 
 
-def assert_close(result, problem, inputs):
-    right = expected(problem, inputs)
-    real = problem.dtype.itemsize // (2 if problem.is_complex else 1)
-    assert result.shape == right.shape
-    assert abs(result - right).max() <= TOLERANCES[real] * abs(right).max()
-
-
 # ------------------------------------------------------------------ what the device computes
 
 
@@ -62,21 +62,18 @@ def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, mo
         problem = GemmProblem(m, n, k, trans_a=trans[0], trans_b=trans[1])
         inputs = generated(rng, problem)
         given = {name: cl_array.to_device(queue, array) for name, array in inputs.items()}
-        assert_close(product(problem, given, queue), problem, inputs)
+        assert_right(product(problem, given, queue), problem, inputs)
 
 
 @pytest.mark.parametrize("trans_b", [False, True])
 def test_a_row_of_the_tile_takes_several_loads_of_each_item(trans_b, rng, queue):
     problem = GemmProblem(21, 37, 11, trans_a=not trans_b, trans_b=trans_b)
-    inputs = generated(rng, problem)
     few = {"WORK_M": 8, "WORK_N": 16, "WG_M": 2, "WG_N": 2, "TILE_K": 4}
-    assert_close(product(problem, inputs, queue, **few), problem, inputs)
+    check(rng, problem, "blocked", {**SMALL["blocked"], **few}, queue)
 
 
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
 def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypatch):
-    if dtype in ("float64", "complex128") and not queue.device.double_fp_config:
-        pytest.skip("no double precision")
     for buffers, splits, options in (
         (1, 1, {"conj_a": True, "trans_b": True}),
         (2, 3, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
@@ -84,9 +81,8 @@ def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypat
     ):
         monkeypatch.setattr(blocked_module, "is_joined", lambda *what, all=splits == 3: all)
         problem = GemmProblem(20, 36, 60, np.dtype(dtype), **options)
-        inputs = generated(rng, problem)
-        result = product(problem, inputs, queue, BUFFERS=buffers, SPLITS=splits)
-        assert_close(result, problem, inputs)
+        config = {**SMALL["blocked"], "BUFFERS": buffers, "SPLITS": splits}
+        check(rng, problem, "blocked", config, queue)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu", "joined"])
@@ -136,7 +132,7 @@ def test_a_large_stack_of_small_products_is_one_launch(rng, queue):
     problem = GemmProblem(16, 16, 16, batch=1000)
     (launch,) = BLOCKED.plan(problem, BLOCKED.default_config(problem, GPU), GPU).launches
     assert launch.global_size == (1000 * launch.local_size[0],)
-    assert_close(product(problem, inputs := generated(rng, problem), queue), problem, inputs)
+    check(rng, problem, "blocked", SMALL["blocked"], queue)
 
 
 # ------------------------------------------------------------------ plans for devices on paper

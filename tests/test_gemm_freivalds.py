@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import opencl_lab as ol
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import measurement_of
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.ops.gemm import freivalds
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.host.blas import multiply_by_blas
@@ -138,9 +138,7 @@ def test_a_wrong_row_says_so(monkeypatch):
     assert not found.ok and "times the bound" in str(found)
 
 
-@pytest.mark.parametrize(
-    "shape", [(256,) * 3, (512,) * 3, (1024,) * 3, (512, 96, 160), (33, 512, 257)]
-)
+@pytest.mark.parametrize("shape", [(1024,) * 3, (33, 512, 257)])
 def test_algorithms_agree(shape, device):
     problem = GEMM.problem(**dict(zip("mnk", shape, strict=True)))
     inputs = GEMM.generate(problem, 3)

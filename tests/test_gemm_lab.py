@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_gemm_elements import expected as in_long_words
+from gemm_checks import expected as in_long_words
 from tuning_runs import GPU
 
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import SMALL, skip_untaken
-from test_gemm_elements import CASES, TOLERANCES, expected, generated
+from gemm_checks import CASES, PACKED_FORMS, SMALL, check, made_device, options_of, skip_untaken
 
-from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.device import Capabilities
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.space import Config
 from opencl_lab.lab.ops.gemm.operation import GEMM
@@ -19,13 +18,7 @@ from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 PACKED = GEMM.algorithm("packed")
 PLAIN = SMALL["packed"]
-FORMS = {
-    "ahead": {},
-    "panel": {"PACK_B": "panel"},
-    "in place": {"PACK_A": False, "PACK_B": "none", "PANELS_N": 2},
-    "A in place": {"PACK_A": False, "PACK_B": "panel", "PRODUCTS": 2},
-    "parts of k": {"PACK_A": False, "SPLITS": 3},
-}
+FORMS = PACKED_FORMS
 # Around a block of 4 x 8 sums, a tile of 8 rows, steps of 8 along k; less than a block.
 SHAPES = [
     (8, 8, 8),
@@ -46,23 +39,10 @@ def queue(queue, device):
 
 
 def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
-    return Device(
-        "made", "cpu", compute_units=units, native_vector_bytes=vector_bytes,
-        global_memory=64 << 30, max_allocation=16 << 30, max_work_items=(4096,) * 3,
-        capabilities=Capabilities(
-            fp64=True, max_work_group=4096, local_memory=local_memory, **capabilities
-        ),
-    )  # fmt: skip
-
-
-def assert_right(problem, config, rng, queue):
-    inputs = generated(rng, problem)
-    run = GEMM.run(problem, inputs, algorithm="packed", config=config, queue=queue)
-    result, right = run.outputs["result"], expected(problem, inputs)
-    assert result.dtype == problem.dtype
-    assert result.shape == right.shape
-    real = problem.dtype.itemsize // (2 if problem.is_complex else 1)
-    assert abs(result - right).max() <= TOLERANCES[real] * max(abs(right).max(), 1)
+    made = made_device("cpu", 4096, local_memory, units, **capabilities)
+    return replace(
+        made, native_vector_bytes=vector_bytes, global_memory=64 << 30, max_allocation=16 << 30
+    )
 
 
 # ------------------------------------------------------------------ results
@@ -71,9 +51,11 @@ def assert_right(problem, config, rng, queue):
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_edge(form, trans, rng, queue):
+    """Both matrices transposed or none, but for two forms, where it is one of them."""
+    mixed = form in ("panel", "parts of k")
     for shape in SHAPES:
-        problem = GemmProblem(*shape, alpha=2.0, trans_a=trans, trans_b=trans)
-        assert_right(problem, {**PLAIN, **FORMS[form]}, rng, queue)
+        problem = GemmProblem(*shape, alpha=2.0, trans_a=trans, trans_b=trans != mixed)
+        check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
 
 
 @pytest.mark.parametrize(
@@ -84,26 +66,11 @@ def test_every_edge(form, trans, rng, queue):
         for case in range(place % 2, len(CASES), 2)
     ],
 )
-def test_elements_stacks_and_epilogues(dtype, case, rng, queue, device):
+def test_elements_stacks_and_epilogues(dtype, case, rng, queue):
     """Each type in two cases and forms, of which the matrix of all tests has more."""
-    options = dict(CASES[case])
-    if dtype.startswith("complex"):
-        options |= {"activation": "", "alpha": 0.5 - 1.5j}
-    if dtype in ("float64", "complex128") and not device.capabilities.fp64:
-        pytest.skip("no double precision")
     form = list(FORMS)[case + 1 if dtype in ("float32", "complex128") else case]
-    problem = GemmProblem(13, 19, 11, np.dtype(dtype), **options)
-    assert_right(problem, {**PLAIN, **FORMS[form]}, rng, queue)
-
-
-def test_infinities_and_nan_stay_in_their_rows_and_columns(rng, queue):
-    for form in FORMS.values():
-        inputs = generated(rng, problem := GemmProblem(10, 11, 9))
-        inputs["a"][9, 8], inputs["b"][0, 10] = np.nan, np.inf
-        run = GEMM.run(problem, inputs, algorithm="packed", config={**PLAIN, **form}, queue=queue)
-        bad = np.zeros((10, 11), bool)
-        bad[9], bad[:, 10] = True, True
-        np.testing.assert_array_equal(~np.isfinite(run.outputs["result"]), bad)
+    problem = GemmProblem(13, 19, 11, **options_of(dtype, case))
+    check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
 
 
 def test_halves_are_summed_up_in_float32_over_all_steps(queue):
@@ -117,7 +84,7 @@ def test_halves_are_summed_up_in_float32_over_all_steps(queue):
 
 
 def test_many_small_products(rng, queue):
-    assert_right(GemmProblem(5, 6, 7, batch=301), None, rng, queue)
+    check(rng, GemmProblem(5, 6, 7, batch=301), "packed", None, queue)
 
 
 # ------------------------------------------------------------------ plans, without a device
@@ -135,7 +102,7 @@ def test_it_is_for_cpus_with_room_for_a_panel():
 
 
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
-@pytest.mark.parametrize("units", [1, 2, 16, 64])
+@pytest.mark.parametrize("units", [1, 2, 64])
 def test_built_in_configurations(units, vector_bytes):
     device = cpu(units, vector_bytes)
     for dtype in ELEMENT_TYPES:
@@ -205,7 +172,7 @@ def test_the_same_counters_serve_call_after_call(form, rng, queue):
     for shape in ((60, 40, 30), (9, 90, 20), (60, 40, 30)):
         problem = GemmProblem(*shape)
         for _ in range(2):
-            assert_right(problem, {**PLAIN, **FORMS[form], "SPLITS": 1}, rng, queue)
+            check(rng, problem, "packed", {**PLAIN, **FORMS[form], "SPLITS": 1}, queue)
 
 
 def test_items_do_many_small_products():
@@ -229,7 +196,7 @@ def test_what_cannot_be_read_in_place_is_packed():
     assert form(GemmProblem(3, 64, 64), ROWS=8).rows == 3
 
 
-@pytest.mark.parametrize("shape", [(256,) * 3, (1000,) * 3, (4096,) * 3, (4096, 8, 4096)])
+@pytest.mark.parametrize("shape", [(256,) * 3, (4096, 8, 4096)])
 def test_the_search_is_small_and_holds_the_built_in_configuration(shape):
     for vector_bytes in (32, 64):
         device = cpu(16, vector_bytes)
@@ -273,12 +240,12 @@ def test_indices_of_large_products_do_not_wrap(device):
 def test_halves_in_whole_blocks_of_many_sums(changes, config, queue, rng):
     """LLVM crashed on these where all vectors of a block were converted one after the other."""
     problem = GemmProblem(33, 70, 30, np.dtype("float16"), **changes)
-    assert_right(problem, config, rng, queue)
+    check(rng, problem, "packed", config, queue)
 
 
 def test_halves_of_gelu_after_several_steps(queue, rng):
     problem = GemmProblem(9, 20, 21, np.dtype("float16"), bias="row", activation="gelu")
-    assert_right(problem, PLAIN, rng, queue)
+    check(rng, problem, "packed", PLAIN, queue)
 
 
 def test_panels_that_no_index_reaches_are_not_packed_ahead():
@@ -295,4 +262,4 @@ def test_blocks_of_sums_fill_the_columns_that_there_are(rng, queue):
         assert (form.rows, form.vectors) == shape
     assert built_in(GemmProblem(4000, 40, 300), cpu(vector_bytes=32)).vectors <= 3
     problem = GemmProblem(13, 77, 19)
-    assert_right(problem, {"ROWS": 5, "VECTORS": 5, "VECTOR_WIDTH": 16}, rng, queue)
+    check(rng, problem, "packed", {"ROWS": 5, "VECTORS": 5, "VECTOR_WIDTH": 16}, queue)

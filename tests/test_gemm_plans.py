@@ -9,12 +9,12 @@ from gemm_checks import (
     SMALL,
     assert_product,
     declared_bytes,
+    made_device,
     matrices,
     skip_untaken,
 )
 
 from opencl_lab.core import kernels
-from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
@@ -23,16 +23,6 @@ from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 # ------------------------------------------------------------------ plans, without a device
-
-
-def made_device(kind="gpu", max_work_group=256, local_memory=32 << 10, units=8, **capabilities):
-    return Device(
-        "made", kind, compute_units=units, max_work_items=(max_work_group,) * 3,
-        capabilities=Capabilities(
-            **{"fp64": True, **capabilities},
-            max_work_group=max_work_group, local_memory=local_memory,
-        ),
-    )  # fmt: skip
 
 
 DEVICES = [
@@ -53,6 +43,9 @@ PROBLEMS = [
         (100, 100, 100),
         (4096, 4096, 4096),
         (9, 5000, 3),
+        (2048, 8, 4096),
+        (1, 1, 1 << 22),
+        (16, 77, 1 << 16),
     )
     for dtype in ("float32", "float64")
     for trans in (False, True)
@@ -68,7 +61,9 @@ def test_default_plans_fit_any_device(algorithm, made):
             barred = algorithm.name in {"packed", "tensor", *([] if few else ["gemv"])}
             assert made.max_work_items[0] < 64 or barred
             continue
-        plan = algorithm.plan(problem, algorithm.configure(problem, made), made)
+        config = algorithm.configure(problem, made)
+        assert algorithm.search_space(problem, made).violation(config) is None
+        plan = algorithm.plan(problem, config, made)
         check_plan(plan, made)
         # Parts of k are added in a second launch; packing takes launches of its own.
         most = {"gemv": 2, "blocked": 2, "packed": 4, "tensor": 4}.get(algorithm.name, 1)

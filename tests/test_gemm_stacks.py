@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opencl_lab as ol
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.gemm.references import gelu
 from opencl_lab.ops.gemm.bind import bind
-from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.ops.gemm.problem import GemmProblem
 
 TOLERANCES = {2: 3e-3, 4: 3e-6, 8: 1e-14}
 PLAIN = {"alpha": 1, "beta": 0, "trans_a": False, "trans_b": False, "precision": "native"}
@@ -53,19 +52,15 @@ STACKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("trans", [False, True])
-def test_stacks_broadcast_as_those_of_numpy(trans, side, rng, queue):
+def test_stacks_broadcast_as_those_of_numpy(trans, side, rng):
     for ahead_a, ahead_b in STACKS:
         a, b = normal(rng, (*ahead_a, 5, 6)), normal(rng, (*ahead_b, 6, 7))
-        expected = right(a, b)
-        stored = [np.ascontiguousarray(x.swapaxes(-1, -2)) if trans else x for x in (a, b)]
-        if side == "device":
-            stored = [cl.array.to_device(queue, x) for x in stored]
-        how = {"algorithm": "naive" if trans else "auto", "queue": queue}
+        stored = [side.put(np.ascontiguousarray(x.swapaxes(-1, -2)) if trans else x)
+                  for x in (a, b)]  # fmt: skip
+        how = {"algorithm": "naive" if trans else "auto", "queue": side.queue}
         result = ol.gemm(*stored, trans_a=trans, trans_b=trans, **how)
-        assert isinstance(result, cl.array.Array) == (side == "device")
-        assert_close(result.get() if side == "device" else result, expected)
+        assert_close(side.get(result), right(a, b))
 
 
 @settings(
@@ -91,8 +86,8 @@ def test_any_stacks_that_broadcast(queue, data):
     assert_close(ol.gemm(*views, algorithm="naive", queue=queue), right(a, b))
 
 
-@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
-def test_every_type_with_all_that_is_added(dtype, rng, queue, device):
+@pytest.mark.parametrize("dtype", ["float16", "complex128"])
+def test_types_with_all_that_is_added(dtype, rng, queue, device):
     if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
         pytest.skip("no double precision")
     real = np.dtype(dtype).kind != "c"
@@ -118,7 +113,6 @@ def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     assert_close(tall, right(a, b[0], bias=bias))
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -126,19 +120,14 @@ def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
         ((0,), (0,)), ((0, 3), (3,)), ((3, 0), (0,)), ((1,), (1, 1)),
     ],
 )  # fmt: skip
-def test_vectors_as_numpy(first, second, side, rng, queue):
+def test_vectors_as_numpy(first, second, side, rng):
     """A vector is one row of a or one column of b, whether it is transposed or not."""
-
-    def there(x):
-        return cl.array.to_device(queue, x) if side == "device" else x
+    there, queue = side.put, side.queue
 
     def same(found, right):
-        if side == "device":
-            assert isinstance(found, cl.array.Array) and found.shape == right.shape
-            found = found.get()
-        else:
-            assert type(found) is type(right) and found.shape == right.shape
-        assert found.dtype == right.dtype
+        found = side.get(found)
+        assert (found.shape, found.dtype) == (right.shape, right.dtype)
+        assert side.name == "device" or type(found) is type(right)
         np.testing.assert_allclose(found, right, rtol=1e-5, atol=1e-5)
 
     a, b = normal(rng, first, "complex64"), normal(rng, second, "complex64")
@@ -228,8 +217,17 @@ def test_repeated_products_are_right(rng, queue):
     assert_close(ol.gemm(*both, queue=queue), right(*both))
 
 
+def misaligned(x):
+    """Return a copy at an address that is aligned to no element, which nobody may write to."""
+    raw = np.frombuffer(b"\0" + x.tobytes(), np.uint8)
+    return raw[1:].view(x.dtype).reshape(x.shape)
+
+
 LAYOUTS = {
     "fortran": np.asfortranarray,
+    "inside": lambda x: np.pad(x, 3)[3:-3, 3:-3, 3:-3],
+    "misaligned": misaligned,
+    "list": lambda x: x.astype(float).tolist(),
     "swapped": lambda x: x.swapaxes(-1, -2).copy().swapaxes(-1, -2),
     "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
     "turned": lambda x: np.moveaxis(np.moveaxis(x, 0, 1).copy(), 1, 0),
@@ -240,12 +238,12 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout_of_a_stack(layout, rng, queue):
-    change = LAYOUTS[layout]
-    a, b, c = normal(rng, (3, 5, 6)), normal(rng, (3, 6, 7)), normal(rng, (3, 5, 7))
+    change, dtype = LAYOUTS[layout], "float64" if layout == "list" else "float32"
+    a, b, c = (normal(rng, (3, *shape), dtype) for shape in ((5, 6), (6, 7), (5, 7)))
     expected = right(a, b, beta=2, c=c)
     result = ol.gemm(change(a), change(b), beta=2, c=change(c), queue=queue)
-    assert_close(result, expected)
-    if layout != "swapped-bytes":
+    assert_close(result, expected, dtype)
+    if layout in ("fortran", "swapped", "strided", "turned", "reversed"):
         out = change(np.zeros_like(c))
         assert ol.gemm(change(a), b, beta=2, c=c, out=out, queue=queue) is out
         assert_close(out, expected)
@@ -287,50 +285,6 @@ def test_out_may_be_an_input(which, rng, queue):
     out = {"a": a, "c": c, "bias": bias, "overlap": block[:16].reshape(2, 1, 8)}[which]
     assert ol.gemm(given_a, b, beta=1, c=c, bias=bias, out=out, queue=queue) is out
     assert_close(out, expected)
-
-
-def floats(*shape):
-    return np.ones(shape, np.float32)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"a": floats(5, 2, 3), "b": floats(4, 3, 4)},
-            "stacks of a and b do not broadcast: a is 5",
-        ),
-        ({"a": floats(5, 2, 4)}, "sums of length 4 and b of length 3: a is 5 x 2 x 4, b is 3 x 4"),
-        ({"c": floats(1, 4)}, r"c must have the shape of the result, \(2, 4\), not \(1, 4\)"),
-        ({"a": floats(5, 2, 3), "c": floats(2, 4)}, r"shape of the result, \(5, 2, 4\)"),
-        ({"bias": floats(2)}, r"for each column, \(4,\), or for each row, \(2, 1\), not \(2,\)"),
-        ({"bias": floats(2, 4)}, "a whole matrix is c, with beta=1"),
-        ({"bias": floats(1, 1, 4)}, "bias must have a number for each column"),
-        ({"bias": np.float32(3)}, r"not \(\); a whole matrix"),
-        ({"bias": np.ones(4)}, "b is float32, bias is float64; convert with astype"),
-        ({"activation": "tanh"}, "there is no activation 'tanh' for gemm; there is: relu, gelu"),
-        ({"b": floats()}, "b is a single number"),
-        ({"a": floats(5, 2, 3), "out": floats(2, 4)}, r"out must have shape \(5, 2, 4\)"),
-        ({"alpha": 1j}, "alpha must be a real number for float32, not 1j"),
-        ({"precision": "tf32", "a": np.ones((2, 3)), "b": np.ones((3, 4))}, "is for float32, not"),
-    ],
-)
-def test_what_is_refused(change, message, queue):
-    arguments = {"a": floats(2, 3), "b": floats(3, 4), **change}
-    with pytest.raises(InvalidProblem, match=message):
-        ol.gemm(**arguments, queue=queue)
-
-
-def test_what_complex_matrices_are_refused(queue):
-    a = np.ones((2, 2), np.complex64)
-    for wrong, message in (
-        ({"activation": "relu"}, "for real numbers only"),
-        ({"alpha": "1j"}, "alpha must be a number, not '1j'"),
-        ({"beta": [1j, 2], "c": a}, "beta must be a number, not"),
-        ({"bias": np.ones(2, np.float32)}, "a is complex64, b is complex64, bias is float32"),
-    ):
-        with pytest.raises(InvalidProblem, match=message):
-            ol.gemm(a, a, queue=queue, **wrong)
 
 
 def test_many_small_products_are_one_launch(queue, device):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gemm_checks import assert_product, matrices
+from gemm_checks import assert_product, assert_right, generated, matrices
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
@@ -104,22 +104,13 @@ def test_types_and_layouts(seen, limit, rng):
     assert len(seen) == 2
 
 
-def test_half_and_complex_numbers(device, seen, limit):
-    rng = np.random.default_rng(5)
+def test_half_and_complex_numbers(device, seen, limit, rng):
     for dtype in ("float16", "complex64"):
-        item = np.dtype(dtype).itemsize
         problem = GemmProblem(190, 210, 170, np.dtype(dtype), bias="row")
-        inputs = {}
-        for name, shape in (("a", problem.shape_a), ("b", problem.shape_b), ("bias", (190,))):
-            parts = rng.uniform(-1, 1, (2, *shape))
-            number = parts[0] + 1j * parts[1] if dtype == "complex64" else parts[0]
-            inputs[name] = number.astype(dtype)
-        limit(60_000 * item)
+        inputs = generated(rng, problem)
+        limit(60_000 * problem.dtype.itemsize)
         result = streamed.multiply_streamed(problem, inputs, None, **NAIVE)
-        wide = np.complex128 if dtype == "complex64" else np.float64
-        right = inputs["a"].astype(wide) @ inputs["b"].astype(wide) + inputs["bias"][:, None]
-        assert result.dtype == dtype
-        assert abs(result - right).max() < 1e-4 * abs(right).max() * (20 if item == 2 else 1)
+        assert_right(result, problem, inputs)
     assert len(seen) == 2 and all(item.counts[2] == 1 for item in seen)
 
 
@@ -146,16 +137,11 @@ def test_stacks_go_in_parts(stacks, share, seen, limit, rng):
     problem = GemmProblem(
         90, 70, 80, ONE, 1.5, 0.5, batch=math.prod(item[0] for item in stacks), stacks=stacks
     )
-    inputs = {
-        name: rng.uniform(-1, 1, shape).astype(np.float32)
-        for name, shape in (("a", problem.shape_a), ("b", problem.shape_b), ("c", problem.shape))
-    }
+    inputs = generated(rng, problem)
     nbytes = sum(array.nbytes for array in inputs.values()) + inputs["c"].nbytes
     limit(share * nbytes + 20_000)
     result = streamed.multiply_streamed(problem, inputs, None, **NAIVE)
-    a, b, c = (array.astype(float) for array in inputs.values())
-    right = 1.5 * (a @ b if len(stacks) == 1 else a[:, None] @ b) + 0.5 * c
-    assert result.shape == right.shape and abs(result - right).max() < 1e-4
+    assert_right(result, problem, inputs)
     assert (seen[0] == 0) == (share < 0.1) and (len(seen) > 1) == (share < 0.1)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_gemm_elements import generated
+from gemm_checks import generated
 from test_gemm_tensor import ALGORITHM, AMPERE, HOPPER, problem_of
 
 from opencl_lab.core.plan import Plan

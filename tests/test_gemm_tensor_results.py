@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_gemm_elements import CASES, expected, generated
+from gemm_checks import CASES, check, generated
 from test_gemm_tensor import ALGORITHM, KINDS, WARPS, problem_of
 
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
@@ -40,12 +40,8 @@ def configs(problem, queue):
 def test_results_with_stacks_edges_and_epilogues(kind, case, rng, units):
     for sizes in ((7, 9, 11), (130, 258, 70), (136, 264, 72)):
         problem = problem_of(kind, *sizes, **CASES[case])
-        inputs = generated(rng, problem)
-        right = expected(problem, inputs)
         for config in configs(problem, units):
-            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=units)
-            result = run.outputs["result"]
-            assert abs(result - right).max() <= TOLERANCES[kind] * abs(right).max()
+            check(rng, problem, "tensor", config, units, TOLERANCES[kind])
 
 
 @pytest.fixture
@@ -67,8 +63,6 @@ def test_steps_go_round_in_local_memory(depth, trans, rng, groups):
     problem = problem_of(
         KINDS[0], 264, 392, depth, trans_a=bool(trans & 1), trans_b=bool(trans & 2)
     )
-    inputs = generated(rng, problem)
-    right = expected(problem, inputs)
     default = ALGORITHM.default_config(problem, session_of(groups).device)
     for block_m, block_n, groups_m, stages in STAGED:
         for pack, splits in ((0, 1), (1, 1), (0, 3), (1, 5)):
@@ -76,25 +70,19 @@ def test_steps_go_round_in_local_memory(depth, trans, rng, groups):
                 BLOCK_M=block_m, BLOCK_N=block_n, GROUPS_M=groups_m, STAGES=stages, PACK=pack,
                 SPLITS=splits,
             )  # fmt: skip
-            run = GEMM_SOLVER.run(problem, inputs, algorithm="tensor", config=config, queue=groups)
-            result = run.outputs["result"]
-            assert abs(result - right).max() <= TOLERANCES[KINDS[0]] * abs(right).max(), config
+            check(rng, problem, "tensor", config, groups, TOLERANCES[KINDS[0]])
 
 
 @pytest.mark.parametrize("kind", KINDS[:3], ids="-".join)
-def test_parts_of_k_are_added_in_one_order(kind, rng, groups):
+def test_parts_of_k_are_added_in_one_order(kind, groups):
     """Stacks too, with C and a bias. Each call finds counters at zero, and gives the same bits."""
     for options in ({}, {"batch": 3, "beta": 0.5, "bias": "column", "activation": "relu"}):
         problem = problem_of(kind, 100, 70, 2000, **options)
-        inputs = generated(rng, problem)
-        right = expected(problem, inputs)
         results = [
-            GEMM_SOLVER.run(
-                problem, inputs, algorithm="tensor", config={"SPLITS": 7}, queue=groups
-            ).outputs["result"]
+            check(np.random.default_rng(1), problem, "tensor", {"SPLITS": 7}, groups,
+                  TOLERANCES[kind])
             for _ in range(4)
-        ]
-        assert abs(results[0] - right).max() <= TOLERANCES[kind] * abs(right).max()
+        ]  # fmt: skip
         for result in results[1:]:
             np.testing.assert_array_equal(result, results[0])
 

@@ -18,6 +18,8 @@ from opencl_lab.runtime import bound, host, pointers, replay
 from opencl_lab.runtime.declarations import with_declarations
 from opencl_lab.runtime.session import session_of
 
+pytestmark = pytest.mark.usefixtures("nothing_recorded")
+
 INT32 = np.dtype(np.int32)
 BOTH = """
 __kernel void both(__global int *x, __global int *y)
@@ -28,13 +30,6 @@ __kernel void both(__global int *x, __global int *y)
 }
 """
 WAYS = ("address", "buffer", "copy")
-
-
-@pytest.fixture
-def fresh(device):
-    """A queue in a context of its own."""
-    context = cl.Context([device.handle])  # not every driver's queue keeps it alive
-    yield cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
 
 def svm_works(device):
@@ -78,14 +73,6 @@ def commands(monkeypatch):
     monkeypatch.setattr(cl.CommandQueue, "finish", recording("finish", cl.CommandQueue.finish))
     monkeypatch.setattr(cl.Event, "wait", recording("wait", cl.Event.wait))
     return seen
-
-
-@pytest.fixture
-def replaying(monkeypatch):
-    monkeypatch.setattr(replay, "ENABLED", True)
-    replay.forget()
-    yield
-    replay.forget()
 
 
 def test_commands_of_one_call(way, fresh, rng, commands):
@@ -172,9 +159,7 @@ def test_misaligned_results(way, fresh, rng):
     np.testing.assert_array_equal(out, np.sort(keys))
 
 
-def test_steps_wait_once_and_take_no_array_of_the_host_between(
-    way, fresh, rng, commands, replaying
-):
+def test_steps_wait_once_and_take_no_array_of_the_host_between(way, fresh, rng, commands):
     x = [rng.standard_normal((16, 20)).astype(np.complex64) for _ in range(3)]
     for given in x[:2]:
         ol.fft.fft2(given, queue=fresh)
@@ -190,7 +175,7 @@ def test_steps_wait_once_and_take_no_array_of_the_host_between(
 
 
 @pytest.mark.parametrize("change", [np.asarray, read_only, shifted, half_shifted])
-def test_further_calls_take_arrays_as_they_come(change, way, fresh, rng, commands, replaying):
+def test_further_calls_take_arrays_as_they_come(change, way, fresh, rng, commands):
     x = rng.standard_normal((3, 4, 64)).astype(np.complex64)
     results = []
     for signal in x[[0, 0, 1, 2]]:
@@ -205,7 +190,7 @@ def test_further_calls_take_arrays_as_they_come(change, way, fresh, rng, command
         np.testing.assert_array_equal(result, ol.fft.fft(signal, queue=fresh))
 
 
-def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, replaying, monkeypatch):
+def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, monkeypatch):
     if not svm_works(session_of(fresh).device):
         pytest.skip("the device takes no addresses of the host")
     keys = rng.integers(0, 999, 300, np.int32)
@@ -228,9 +213,7 @@ def test_a_call_that_fails_leaves_nothing_running(fresh, rng, commands, replayin
 
 
 @pytest.mark.parametrize("units", [2, 16])
-def test_the_end_is_looked_for_where_there_are_units_enough(
-    units, fresh, rng, replaying, monkeypatch
-):
+def test_the_end_is_looked_for_where_there_are_units_enough(units, fresh, rng, monkeypatch):
     session = session_of(fresh)
     if not svm_works(session.device):
         pytest.skip("the device takes no addresses of the host")
@@ -245,7 +228,7 @@ def test_the_end_is_looked_for_where_there_are_units_enough(
     assert looks == ([0.0, 0.0, host.POLLING / 2, host.POLLING] if units == 16 else [])
 
 
-def test_addresses_and_buffers_are_set_without_a_trial(fresh, rng, replaying, monkeypatch):
+def test_addresses_and_buffers_are_set_without_a_trial(fresh, rng, monkeypatch):
     if not svm_works(session_of(fresh).device):
         pytest.skip("the device takes no addresses of the host")
     if not hasattr(cl.Kernel, "_set_arg_svm"):

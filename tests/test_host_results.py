@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 import numpy as np
 import pytest
+from runtime_kernels import together
 
 import opencl_lab as ol
-from opencl_lab.runtime import host_results, replay
+from opencl_lab.runtime import host_results
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.session import default_queue, session_of
+
+pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
 INT32 = np.dtype(np.int32)
 
@@ -95,9 +98,7 @@ def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
     assert HostResults(1 << 30).empty((5000,), INT32).shape == (5000,) and freed
 
 
-def test_results_of_further_calls(device, rng, monkeypatch):
-    monkeypatch.setattr(replay, "ENABLED", True)
-    replay.forget()
+def test_results_of_further_calls(device, rng):
     keys = rng.integers(-(2**31), 2**31, (8, 3000)).astype(np.int32)
     pool = session_of(default_queue(device)).host_results
     pool.free_held()
@@ -118,26 +119,16 @@ def test_results_of_further_calls(device, rng, monkeypatch):
     assert not pool.idle_bytes
 
 
-def test_threads_do_not_share_results(device, rng, monkeypatch):
-    monkeypatch.setattr(replay, "ENABLED", True)
-    keys = rng.integers(0, 10**6, (4, 2000)).astype(np.int32)
-    wrong = []
-
+def test_threads_do_not_share_results(rng):
     def work(row):
         right = np.sort(row)
         last = ol.sort(row)
         for _ in range(30):
             result = ol.sort(row)
-            if not ((last == right).all() and (result == right).all()):
-                wrong.append(row)
+            assert (last == right).all() and (result == right).all()
             last = result
 
-    threads = [threading.Thread(target=work, args=(row,)) for row in keys]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*(partial(work, row) for row in rng.integers(0, 10**6, (4, 2000)).astype(np.int32)))
 
 
 def test_public_calls_have_such_results_from_the_first_on(rng):

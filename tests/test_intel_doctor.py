@@ -36,11 +36,10 @@ def only_pocl(monkeypatch, tmp_path, *named):
     folder.mkdir()
     for index, name in enumerate(named):
         (folder / f"{index}.icd").write_text(name)
-    works = 'from sys import argv; print("it loads, platforms: 1")'
-    (tmp_path / "driver.py").write_text(works)
-    monkeypatch.setattr(
-        "opencl_lab.lab.doctor.installation.__file__", str(tmp_path / "installation.py")
-    )
+    works = 'def load(library, say): say((True, "it loads, platforms: 1"))'
+    (tmp_path / "planted_driver.py").write_text(works)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("opencl_lab.lab.doctor.installation.LOAD", "planted_driver:load")
     rows = installation(tmp_path, {"OCL_ICD_VENDORS": str(folder)})
     return next((row for row in rows if row.name == "Intel's CPU runtime"), None)
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import linecache
 import threading
+from functools import partial
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from runtime_kernels import together
 
 import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, Plan, Table
 from opencl_lab.core.template import render
-from opencl_lab.ops.conv2d import filters
+from opencl_lab.ops.conv2d import separable
 from opencl_lab.runtime import kept, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
@@ -33,12 +35,6 @@ N = 16
 
 def steps(n):
     return np.arange(n, dtype=np.float32)
-
-
-@pytest.fixture
-def fresh(device):
-    """A queue in a context of its own."""
-    return cl.CommandQueue(cl.Context([device.handle]))
 
 
 @pytest.fixture
@@ -115,17 +111,14 @@ def test_what_executables_share_counts_once(fresh, plan_of):
     assert len(session._executables) == session._executables.nbytes == len(session._tables) == 0
 
 
+@pytest.mark.usefixtures("nothing_recorded")
 def test_recordings_keep_nothing_that_was_dropped(fresh, rng, monkeypatch):
-    monkeypatch.setenv("OCLAB_REPLAY", "on")
     monkeypatch.setattr(kept, "MOST_EXECUTABLES", 1)
-    replay.forget()
     for n in (100, 200, 300):
         x = cl.array.to_device(fresh, rng.random(n, np.float32))
         for _ in range(2):
             np.testing.assert_array_equal(ol.sort(x).get(), np.sort(x.get()))
     assert len(replay._recipes) == 1
-    monkeypatch.undo()
-    replay.forget()
 
 
 @pytest.mark.parametrize("side", ["host", "device"])
@@ -188,20 +181,14 @@ def test_freeing_does_not_wait_for_a_thread_that_waits_for_it(fresh, plan_of, mo
 
 def test_threads_that_drop_what_others_run(fresh, plan_of, monkeypatch):
     monkeypatch.setattr(kept, "MOST_EXECUTABLES", 1)
-    session, wrong = session_of(fresh), []
+    session = session_of(fresh)
 
     def work(factor):
         for _ in range(20):
             made = session.executable(factor, lambda: plan_of(factor, N + factor))
-            if not np.array_equal(run(made, fresh), factor + steps(N)):
-                wrong.append(factor)
+            np.testing.assert_array_equal(run(made, fresh), factor + steps(N))
 
-    threads = [threading.Thread(target=work, args=(factor,)) for factor in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*(partial(work, factor) for factor in (1, 2, 3)))
     assert len(session._programs) == len(session._executables) == 1
 
 
@@ -215,10 +202,10 @@ def test_pools_of_many_queues_are_not_all_kept(fresh):
 
 
 def test_only_small_filters_are_remembered(rng):
-    filters._kept_split.cache_clear()
+    separable._kept_split.cache_clear()
     for size in (5, 200):
-        assert filters.split(np.outer(*rng.random((2, size))), FLOAT32) is not None
-    assert filters._kept_split.cache_info().currsize == 1
+        assert separable.split(np.outer(*rng.random((2, size))), FLOAT32) is not None
+    assert separable._kept_split.cache_info().currsize == 1
 
 
 def test_launches_of_a_plan_render_their_template_once(fresh, plan_of, monkeypatch):

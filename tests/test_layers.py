@@ -21,9 +21,7 @@ BY_COMPUTED_NAME = {
     "__init__": "the public names, at their first use",
     "lab/cli/lazy": "the commands, whose places are written in `cli/main`",
     "ops/solver": "the algorithms, whose places their solver names",
-    "lab/doctor/child": "a probe, in a process of its own",
-    "lab/reference/child": "a reference, in a process of its own",
-    "lab/reference/ranks": "a reference, in the ranks of MPI",
+    "lab/workers/child": "what a worker serves with",
     "lab/reference/descriptor": "other libraries",
 }
 """Modules that import what they are told; elsewhere a name is written where it is imported."""
@@ -31,7 +29,6 @@ NAMING_OPERATIONS = {
     "__init__": "the public names",
     "lab/studies/catalogue": "experiments, each with one operation",
     "lab/studies/peers": "every operation beside other libraries",
-    "tuned/renamed": "old names of parameters",
     "lab/tuning/clblast": "results for one kernel of another library",
     "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from public_calls import CALLS, arguments, floats, integers
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
@@ -15,110 +17,77 @@ from opencl_lab.runtime.arrays import overlap
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.session import default_queue
 
-SQUARE = (8, 8)
-
-
-def reals(rng, shape=SQUARE):
-    return rng.standard_normal(shape, dtype=np.float32)
-
-
-def complexes(rng, shape=SQUARE):
-    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
-
-
-def keys(rng, shape=SQUARE):
-    return rng.integers(0, 20, shape, np.int32)
-
-
-BOX = np.ones((3, 3), np.float32)
-HALF = (8, 5)
-CALLS = {
-    "sort": (ol.sort, [keys]),
-    "sort columns": (lambda a, **o: ol.sort(a, axis=0, **o), [keys]),
-    "argsort": (ol.argsort, [keys]),
-    "sort_by_key": (ol.sort_by_key, [keys, keys]),
-    "gemm": (ol.gemm, [reals, reals]),
-    "gemm of complex": (ol.gemm, [complexes, complexes]),
-    "conv2d": (lambda a, **o: ol.conv2d(a, BOX, **o), [reals]),
-    "dft": (ol.dft, [complexes]),
-    "dft of reals": (ol.dft, [reals]),
-    "convolve": (lambda a, b, **o: ol.fft.convolve(a, b, "same", **o), [reals, reals]),
-    **{
-        name: (getattr(ol.fft, name), [reals])
-        for name in ("rfft", "rfft2", "ihfft", "ihfftn", "dct", "idst", "dctn", "idstn")
-    },
-    **{
-        name: (getattr(ol.fft, name), [complexes])
-        for name in ("fft", "ifft", "fft2", "ifftn", "fftshift", "ifftshift", "dst")
-    },
-    **{
-        name: (getattr(ol.fft, name), [lambda rng: complexes(rng, HALF)])
-        for name in ("irfft", "irfft2", "hfft", "hfftn")
-    },
-}
+ALIKE = {"sort rows", "topk of many", "gemm of one stack", "gemm scaled", "conv2d of bytes"}
+ALIKE |= {"conv2d large", "fft middle", "fft prime", "fft of real", "rfft odd", "dct filled"}
+"""Calls whose results are written as those of others."""
 
 
 def layouts(shape):
     """Return what makes arrays of one shape in a larger block: the block's shape, and the view."""
-    rows, columns = shape
+    *rows, columns = shape
+    part = (*(slice(1, n + 1) for n in rows), slice(1, None, 2))
     return {
         "plain": (shape, lambda block: block),
         "fortran": (shape[::-1], lambda block: block.T),
-        "part": ((rows + 2, 2 * columns + 1), lambda block: block[1:-1, 1::2]),
+        "part": ((*(n + 2 for n in rows), 2 * columns + 1), lambda block: block[part]),
     }
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-@pytest.mark.parametrize("name", CALLS)
-def test_out_of_any_layout(name, side, queue, rng):
-    function, makers = CALLS[name]
+def at_home(array):
+    return array.get() if isinstance(array, cl.array.Array) else array
 
-    def put(array):
-        return cl.array.to_device(queue, array) if side == "device" else array.copy()
 
-    def get(array):
-        return array.get() if side == "device" else array
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in ALIKE])
+def test_out_of_any_layout(name, side, rng):
+    function, _, options = CALLS[name]
+    function = partial(function, **options)
+    put, get = side.put, side.get
+    given = arguments(name, side, rng)
+    before = [np.array(at_home(array)) for array in given]
 
-    given = [make(rng) for make in makers]
-    right = function(*map(put, given))
+    def again():
+        pairs = zip(given, before, strict=True)
+        return [put(kept) if isinstance(one, side.kind) else kept for one, kept in pairs]
+
+    right = function(*given)
     several = isinstance(right, tuple)
     right = [get(array) for array in (right if several else (right,))]
     for shape, view in layouts(right[0].shape).values():
-        fill = [rng.integers(0, 9, shape).astype(array.dtype) for array in right]
+        fill = [np.ones(shape, array.dtype) for array in right]
         blocks = [put(block) for block in fill]
         outs = [view(block) for block in blocks]
-        arrays = [put(array) for array in given]
+        arrays = again()
         result = function(*arrays, out=tuple(outs) if several else outs[0])
         assert isinstance(result, tuple) == several
         for got, out in zip(result if several else (result,), outs, strict=True):
             assert got is out
-        for expected, block, before in zip(right, blocks, fill, strict=True):
-            view(before)[:] = expected
-            np.testing.assert_array_equal(get(block), before)  # and nothing around it
-        for array, before in zip(arrays, given, strict=True):
-            np.testing.assert_array_equal(get(array), before)
+        for expected, block, around in zip(right, blocks, fill, strict=True):
+            view(around)[:] = expected
+            np.testing.assert_array_equal(get(block), around)  # and nothing around it
+        for array, kept in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(at_home(array), kept)
     for turn in (1, -1):  # the inputs themselves, also crosswise
-        arrays = [put(array) for array in given]
+        arrays = again()
         outs = arrays[::turn][: len(right)]
-        fits = all(
-            (out.shape, out.dtype) == (array.shape, array.dtype)
+        if all(
+            isinstance(out, side.kind) and (out.shape, out.dtype) == (array.shape, array.dtype)
             for out, array in zip(outs, right, strict=True)
-        )
-        if fits:
+        ):
             function(*arrays, out=tuple(outs) if several else outs[0])
             for out, expected in zip(outs, right, strict=True):
                 np.testing.assert_array_equal(get(out), expected)
     if not several:
         with pytest.raises(InvalidProblem, match="out must have shape"):
-            function(*map(put, given), out=put(np.zeros((3, 3), right[0].dtype)))
+            function(*again(), out=put(np.zeros((3, 3), right[0].dtype)))
         with pytest.raises(InvalidProblem, match="same side"):
-            other = right[0].copy() if side == "device" else cl.array.to_device(queue, right[0])
-            function(*map(put, given), out=other)
-        if side == "host":
+            on_device = side.name == "device"
+            other = right[0] if on_device else cl.array.to_device(side.queue, right[0])
+            function(*again(), out=other)
+        if side.name == "host":
             locked = np.zeros_like(right[0])
             locked.flags.writeable = False
             with pytest.raises(InvalidProblem, match="read-only"):
-                function(*given, out=locked)
+                function(*again(), out=locked)
 
 
 def test_every_function_that_returns_arrays_has_out():
@@ -129,21 +98,16 @@ def test_every_function_that_returns_arrays_has_out():
         assert parameter.default is None, function
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_pairs_must_be_apart(side, queue, rng):
-    a = keys(rng, (50,))
-
-    def put(array):
-        return cl.array.to_device(queue, array) if side == "device" else array
-
+def test_pairs_must_be_apart(side, rng):
+    a, put = integers(50)(rng), side.put
     block = put(np.zeros((50, 2), np.int32))
     sorted_keys, places = ol.sort_by_key(
         put(a), put(np.arange(50, dtype=np.int32)), out=(block[:, 0], block[:, 1])
     )
-    found = block.get() if side == "device" else block
     order = np.argsort(a, kind="stable")
-    np.testing.assert_array_equal(found, np.stack([a[order], order], 1))
-    assert sorted_keys.base_data is block.base_data if side == "device" else places.base is block
+    np.testing.assert_array_equal(side.get(block), np.stack([a[order], order], 1))
+    on_device = side.name == "device"
+    assert sorted_keys.base_data is block.base_data if on_device else places.base is block
     flat = block.ravel()
     for out in ((flat[:50], flat[49:99]), (flat[:50], flat[:50])):
         with pytest.raises(InvalidProblem, match="share memory"):
@@ -155,8 +119,8 @@ def test_pairs_must_be_apart(side, queue, rng):
 
 
 def test_power_goes_to_the_host(queue, rng):
-    x = reals(rng)
-    out = np.empty(HALF, np.float32)
+    x = floats(8, 8)(rng)
+    out = np.empty((8, 5), np.float32)
     for given in (x, cl.array.to_device(queue, x)):
         frequencies, power = ol.fft.power_spectrum(given)
         again, same = ol.fft.power_spectrum(given, out=out)
@@ -167,9 +131,7 @@ def test_power_goes_to_the_host(queue, rng):
         ol.fft.power_spectrum(x, out=out[1:])
 
 
-@pytest.mark.parametrize(
-    "types", [("i1", "u2"), ("i4", "i1"), ("?", "i4"), ("f2", "f2"), ("f2", "u1"), ("f4", "f2")]
-)
+@pytest.mark.parametrize("types", [("i1", "u2"), ("?", "i4"), ("f2", "f2"), ("f2", "u1")])
 def test_convolutions_of_mixed_types_on_a_device(types, queue, rng, device):
     if not device.capabilities.fp64 and not set(types) <= {"f2", "f4"}:
         pytest.skip("no double precision")

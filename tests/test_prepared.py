@@ -6,20 +6,12 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+from public_calls import complexes, floats
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import default_queue
-
-
-def floats(*shape):
-    return lambda rng: rng.standard_normal(shape, dtype=np.float32)
-
-
-def complexes(*shape):
-    return lambda rng: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype("c8")
-
 
 CASES = {
     "sort": ([lambda rng: rng.integers(-99, 99, (4, 50), np.int32)], {"axis": 0}),
@@ -34,48 +26,40 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.fixture
+def queue(device):
+    """The library's own, which tells no times."""
+    return default_queue(device)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_prepared_calls_are_public_calls(name, side, device, rng):
+def test_prepared_calls_are_public_calls(name, side, rng):
     makers, options = CASES[name]
-    queue = default_queue(device)
+    options = {**options, "queue": side.queue}
 
     def arguments():
-        made = [make(rng) for make in makers]
-        return made if side == "host" else [cl.array.to_device(queue, item) for item in made]
-
-    def plain(result):
-        return result if side == "host" else result.get()
+        return [side.put(make(rng)) for make in makers]
 
     function = getattr(ol.fft, name, None) or getattr(ol, name)
     example = arguments()
     shapes = [item.shape for item in example]
-    prepared = ol.prepare(
-        name,
-        shape=shapes if len(shapes) > 1 else shapes[0],
-        dtype=example[0].dtype,
-        queue=queue,
-        **options,
-    )
-    other = ol.prepare(function, *example, queue=queue, **options)
+    shape = shapes if len(shapes) > 1 else shapes[0]
+    prepared = ol.prepare(name, shape=shape, dtype=example[0].dtype, **options)
+    other = ol.prepare(function, *example, **options)
     assert prepared.shapes == other.shapes and prepared.dtypes == other.dtypes
     out = None
     for _ in range(3):
         given = arguments()
         replay.forget()
-        right = plain(function(*given, queue=queue, **options))
+        right = side.get(function(*given, **options))
         for call in (prepared, other):
-            got = plain(call(*given))
-            assert got.dtype == right.dtype and got.tobytes() == right.tobytes()
-        if out is None:
-            out = np.empty_like(right)
-            out = out if side == "host" else cl.array.to_device(queue, out)
+            np.testing.assert_array_equal(side.get(call(*given)), right, strict=True)
+        out = side.put(np.empty_like(right)) if out is None else out
         assert prepared(*given, out=out) is out
-        assert plain(out).tobytes() == right.tobytes()
+        np.testing.assert_array_equal(side.get(out), right)
 
 
-def test_in_place_and_apart_are_told_apart(device, rng):
-    queue = default_queue(device)
+def test_in_place_and_apart_are_told_apart(queue, rng):
     prepared = ol.prepare("sort", shape=(500,), dtype=np.int32, queue=queue)
     keys = rng.integers(0, 99, 500, np.int32)
     for _ in range(2):
@@ -87,8 +71,7 @@ def test_in_place_and_apart_are_told_apart(device, rng):
         assert np.array_equal(out.get(), np.sort(keys))
 
 
-def test_the_same_arrays_again_are_read_again(device, rng):
-    queue = default_queue(device)
+def test_the_same_arrays_again_are_read_again(queue, rng):
     keys, out = cl.array.empty(queue, 500, np.int32), cl.array.empty(queue, 500, np.int32)
     prepared = ol.prepare("sort", keys)
     for n in range(4):
@@ -101,8 +84,7 @@ def test_the_same_arrays_again_are_read_again(device, rng):
         prepared(keys, out)
 
 
-def test_an_array_that_was_given_another_queue_is_seen(device, rng):
-    queue = default_queue(device)
+def test_an_array_that_was_given_another_queue_is_seen(queue, rng):
     other = cl.CommandQueue(queue.context)
     keys = cl.array.to_device(queue, rng.integers(0, 99, 500, np.int32))
     prepared = ol.prepare("sort", keys)
@@ -111,8 +93,7 @@ def test_an_array_that_was_given_another_queue_is_seen(device, rng):
     assert prepared(keys).queue == other
 
 
-def test_an_event_of_another_queue_is_waited_for(device, held_back, rng):
-    queue = default_queue(device)
+def test_an_event_of_another_queue_is_waited_for(queue, held_back, rng):
     keys = cl.array.to_device(queue, rng.integers(0, 99, 500, np.int32))
     out = cl.array.empty(queue, 500, np.int32)
     prepared = ol.prepare("sort", keys)
@@ -128,8 +109,7 @@ def test_an_event_of_another_queue_is_waited_for(device, held_back, rng):
     assert np.array_equal(out.get(), np.sort(keys.get()))
 
 
-def test_fixed_arrays_are_read_at_each_call(device, rng):
-    queue = default_queue(device)
+def test_fixed_arrays_are_read_at_each_call(queue, rng):
     a, b, c = (cl.array.to_device(queue, floats(8, 8)(rng)) for _ in "abc")
     prepared = ol.prepare("gemm", a, b, c=c, beta=1.0)
     first = prepared(a, b).get()
@@ -137,16 +117,14 @@ def test_fixed_arrays_are_read_at_each_call(device, rng):
     np.testing.assert_allclose(prepared(a, b).get(), first + 1, atol=1e-5)
 
 
-def test_weights_on_the_device(device, rng):
-    queue = default_queue(device)
+def test_weights_on_the_device(queue, rng):
     image, weights = (cl.array.to_device(queue, floats(n, n)(rng)) for n in (20, 3))
     prepared = ol.prepare("conv2d", image, weights=weights)
     for _ in range(2):
         assert np.array_equal(prepared(image).get(), ol.conv2d(image, weights).get())
 
 
-def test_other_layouts_and_sides_serve_too(device, rng):
-    queue = default_queue(device)
+def test_other_layouts_and_sides_serve_too(queue, rng):
     prepared = ol.prepare("sort", shape=(40, 50), dtype=np.int32, queue=queue)
     keys = rng.integers(0, 99, (50, 40), np.int32).T
     assert np.array_equal(prepared(keys), np.sort(keys))
@@ -155,8 +133,8 @@ def test_other_layouts_and_sides_serve_too(device, rng):
     assert np.array_equal(prepared(keys.tolist() and np.array(keys)), np.sort(keys))
 
 
-def test_as_a_context_it_measures(device):
-    prepared = ol.prepare("sort", shape=(1000,), queue=default_queue(device))
+def test_as_a_context_it_measures(queue):
+    prepared = ol.prepare("sort", shape=(1000,), queue=queue)
     keys = np.ones(1000, np.float32)
     prepared(keys)
     with prepared as timed:
@@ -191,8 +169,8 @@ def test_what_cannot_be_prepared(arguments, what, message):
         ol.prepare(*arguments, **what)
 
 
-def test_other_arrays_are_refused(device):
-    prepared = ol.prepare("sort", shape=(8,), dtype=np.int32, queue=default_queue(device))
+def test_other_arrays_are_refused(queue):
+    prepared = ol.prepare("sort", shape=(8,), dtype=np.int32, queue=queue)
     for wrong in (np.zeros(9, np.int32), np.zeros(8, np.float32), np.zeros((8, 1), np.int32)):
         with pytest.raises(InvalidProblem, match=r"sort was prepared for \(8,\) of int32, not"):
             prepared(wrong)
@@ -200,7 +178,7 @@ def test_other_arrays_are_refused(device):
         prepared()
 
 
-def test_weights_are_those_of_the_time_when_it_was_prepared(device, rng):
+def test_weights_are_those_of_the_time_when_it_was_prepared(queue, rng):
     image, weights = floats(20, 30)(rng), floats(3, 3)(rng)
     right = ol.conv2d(image, weights)
     prepared = ol.prepare("conv2d", image, weights=weights)

@@ -33,10 +33,10 @@ def test_type_checkers_read_what_is_imported():
 
 
 def test_functions_are_not_hidden_by_packages():
-    import opencl_lab.lab.comparison.runner
+    import opencl_lab.lab.compare
 
     assert callable(opencl_lab.compare) and callable(opencl_lab.sort)
-    assert opencl_lab.compare is opencl_lab.lab.comparison.runner.compare
+    assert opencl_lab.compare is opencl_lab.lab.compare.compare
 
 
 def test_what_takes_a_queue_takes_a_device_too():

@@ -18,7 +18,6 @@ from opencl_lab.lab.ops.sort import references
 from opencl_lab.lab.reference.child import ChildProcess
 from opencl_lab.lab.reference.descriptor import HostReference
 from opencl_lab.lab.reference.execute import prepare
-from opencl_lab.lab.reference.messages import send
 
 ROOT = str(Path(opencl_lab.__file__).parents[1])
 
@@ -152,19 +151,19 @@ def test_python_that_cannot_be_started(monkeypatch):
 def test_close_ends_a_busy_child():
     child = ChildProcess(work)
     child.load(Task("sleep"), {}, 1)
-    send(child._process.stdin, ("run",))
+    child._worker.send("run", 1)
     time.sleep(0.2)
     begin = time.perf_counter()
     child.close()
     child.close()
     assert time.perf_counter() - begin < 5
-    assert child._process.poll() is not None
+    assert child._worker.process.poll() is not None
 
 
 def test_an_interrupt_while_it_asks_for_the_child_does_not_hang(check_end):
     child = ChildProcess(work)
     child.load(Task(), {}, 1)
-    check_end(child._process, child.close)
+    check_end(child._worker.process, child.close)
 
 
 def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
@@ -185,7 +184,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs igno
 child = ChildProcess(work)
 child.load(Task(), {{}}, 1)
 try:
-    print(child._process.pid, flush=True)
+    print(child._worker.process.pid, flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     child.run()  # Ctrl-C did not reach it
@@ -233,6 +232,24 @@ def test_prepare_chooses_the_place():
         prepared.close()
 
 
+def test_a_child_that_dies_while_it_is_prepared_is_told_by_the_first_run(monkeypatch):
+    started = []
+    make = ChildProcess.__init__
+
+    def noted(child, *given):
+        make(child, *given)
+        started.append(child)
+        os.kill(child._worker.process.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(ChildProcess, "__init__", noted)
+    reference = HostReference("peer", work, environment={"OCLAB_PROBE": "1"})
+    prepared = prepare(reference, Task(), {"x": np.ones(3_000_000)}, {}, 1)
+    with pytest.raises(ReferenceUnavailable, match="peer: its process ended: SIGKILL"):
+        prepared.run()
+    prepared.close()
+    assert started[0]._worker.process.returncode == -signal.SIGKILL
+
+
 def test_prepare_gives_threads_to_threaded_references():
     for environment in ({}, {"OCLAB_PROBE": "1"}):
         reference = HostReference("peer", work, environment=environment, threaded=True)
@@ -258,7 +275,7 @@ def test_numpy_without_avx512(monkeypatch):
         pytest.skip(reason)
     monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", references._avx512_features()[-1])
     environment = {**os.environ, **references.numpy_avx2_environment()}
-    script = "from opencl_lab.ops.sort import references; print(references.no_avx512_sort())"
+    script = "from opencl_lab.lab.ops.sort import references; print(references.no_avx512_sort())"
     for enabled in ("", "AVX2"):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", script],

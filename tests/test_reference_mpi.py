@@ -17,7 +17,7 @@ import opencl_lab as ol
 from opencl_lab.core.errors import LaunchError, ReferenceUnavailable
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.comparison.wanted import references_of, workers_of
+from opencl_lab.lab.engine.references import references_of, workers_of
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.reference.descriptor import CReference, MpiReference

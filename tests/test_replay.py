@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 
 import numpy as np
@@ -10,6 +9,8 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 import pytest
+from public_calls import BOX, CALLS, WAVE, arguments, floats, integers
+from runtime_kernels import together
 from scipy import ndimage
 
 import opencl_lab as ol
@@ -20,79 +21,6 @@ from opencl_lab.tuned import database
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
 
-def floats(*shape):
-    return lambda rng: rng.standard_normal(shape, dtype=np.float32)
-
-
-def complexes(*shape):
-    return lambda rng: (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype("c8")
-
-
-def integers(*shape):
-    return lambda rng: rng.integers(-99, 99, shape, np.int32)
-
-
-BOX = np.ones((3, 3), np.float32)
-WAVE = np.outer([1, 2, 1], [1, 0, -1]) + np.eye(3)
-CALLS = {
-    "sort": (ol.sort, [integers(70)], {}),
-    "sort rows": (ol.sort, [integers(5, 70)], {"descending": True}),
-    "sort columns": (ol.sort, [integers(70, 5)], {"axis": 0}),
-    "argsort": (ol.argsort, [floats(300)], {}),
-    "sort_by_key": (ol.sort_by_key, [integers(90), floats(90)], {}),
-    "sort_by_key by index": (
-        ol.sort_by_key,
-        [integers(90), lambda rng: rng.integers(0, 9, 270, np.int32).view("V12")],
-        {},
-    ),
-    "topk": (ol.topk, [integers(300)], {"k": 7}),
-    "topk of columns": (ol.topk, [integers(70, 5)], {"k": 2, "axis": 0, "largest": False}),
-    "topk of many": (ol.topk, [integers(40_000)], {"k": 7}),
-    "searchsorted": (ol.searchsorted, [lambda rng: np.sort(integers(90)(rng)), integers(5, 6)], {}),
-    "gemm": (ol.gemm, [floats(20, 30), floats(30, 10)], {}),
-    "gemm scaled": (ol.gemm, [floats(20, 30), floats(10, 30)], {"alpha": -2.0, "trans_b": True}),
-    "gemm of a stack": (ol.gemm, [floats(3, 2, 9), floats(3, 9, 5)], {"activation": "gelu"}),
-    "gemm of one stack": (ol.gemm, [floats(2, 3, 4, 9), floats(9, 5)], {"alpha": np.float32(2)}),
-    "gemm with bias": (
-        lambda a, b, bias, **more: ol.gemm(a, b, bias=bias, activation="relu", **more),
-        [floats(2, 4, 9), floats(9, 5), floats(4, 1)],
-        {},
-    ),
-    "gemm of complex": (ol.gemm, [complexes(4, 9), complexes(9, 5)], {"alpha": 1j, "trans_a": "N"}),
-    "conv2d": (ol.conv2d, [floats(30, 40), lambda rng: BOX], {}),
-    "conv2d of bytes": (
-        ol.conv2d,
-        [lambda rng: rng.integers(0, 255, (20, 30), np.uint8), lambda rng: WAVE.astype(int)],
-        {"saturate": True},
-    ),
-    "conv2d valid": (ol.conv2d, [floats(2, 30, 40), lambda rng: WAVE], {"mode": "valid"}),
-    "conv2d large": (ol.conv2d, [floats(64, 64), lambda rng: np.ones((33, 33))], {}),
-    "dft": (ol.dft, [complexes(3, 50)], {}),
-    "dft of real": (ol.dft, [floats(3, 50)], {}),
-    "fft": (ol.fft.fft, [complexes(3, 64)], {}),
-    "fft middle": (ol.fft.fft, [complexes(3, 64, 2)], {"axis": 1, "norm": "ortho"}),
-    "fft cut": (ol.fft.ifft, [complexes(3, 64)], {"n": 30}),
-    "fft filled": (ol.fft.fft, [complexes(3, 30)], {"n": 64}),
-    "fft prime": (ol.fft.fft, [complexes(4, 211)], {}),
-    "fft of real": (ol.fft.fft, [floats(3, 64)], {}),
-    "rfft": (ol.fft.rfft, [floats(3, 90)], {}),
-    "rfft odd": (ol.fft.rfft, [floats(4, 91)], {}),
-    "irfft": (ol.fft.irfft, [complexes(3, 46)], {}),
-    "hfft": (ol.fft.hfft, [complexes(3, 46)], {}),
-    "fft2": (ol.fft.fft2, [complexes(16, 20)], {}),
-    "rfftn": (ol.fft.rfftn, [floats(8, 6, 10)], {}),
-    "irfftn": (ol.fft.irfftn, [complexes(8, 6, 6)], {"s": (8, 6, 10)}),
-    "ihfft": (ol.fft.ihfft, [floats(3, 90)], {"axis": 0}),
-    "hfftn": (ol.fft.hfftn, [complexes(8, 6, 6)], {"s": (8, 6, 10)}),
-    "dct": (ol.fft.dct, [floats(3, 40)], {}),
-    "dct filled": (ol.fft.dct, [floats(3, 40)], {"n": 50, "axis": 0}),
-    "dst of complex": (ol.fft.dst, [complexes(3, 40)], {}),
-    "dctn": (ol.fft.dctn, [floats(6, 8)], {"type": 3}),
-    "fftshift": (ol.fft.fftshift, [complexes(5, 6)], {}),
-    "ifftshift": (ol.fft.ifftshift, [integers(5, 6)], {"axes": 0}),
-    "convolve": (ol.fft.convolve, [floats(30), floats(8)], {"mode": "same"}),
-    "convolve full": (ol.fft.convolve, [floats(30), floats(8)], {}),
-}
 KEPT = {"topk", "topk of many", "searchsorted", "sort_by_key by index"}
 KEPT |= {"sort", "sort rows", "argsort", "sort_by_key", "gemm", "conv2d", "dft", "fft", "rfft"}
 KEPT |= {"gemm of a stack", "gemm of one stack", "gemm with bias", "gemm of complex"}
@@ -113,25 +41,21 @@ def equal(one, other):
     )
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
+@pytest.fixture
+def queue(device):
+    """The library's own, which tells no times."""
+    return default_queue(device)
+
+
 @pytest.mark.parametrize("name", CALLS)
-def test_further_calls_give_what_the_first_would(name, side, device, rng, runs):
-    function, makers, options = CALLS[name]
-    queue = default_queue(device)
-
-    def arguments():
-        made = [make(rng) for make in makers]
-        if side == "host":
-            return made
-        resident = made[:1] if function is ol.conv2d else made
-        return [cl.array.to_device(queue, a) for a in resident] + made[len(resident) :]
-
-    first, second, third = arguments(), arguments(), arguments()
-    options = {**options, "queue": queue}
+def test_further_calls_give_what_the_first_would(name, side, rng, runs):
+    function, _, options = CALLS[name]
+    first, second, third = (arguments(name, side, rng) for _ in range(3))
+    options = {**options, "queue": side.queue}
     kept = function(*first, **options)
     before = [function(*given, **options) for given in (second, third)]
     replayed = len(runs)
-    assert replayed == 2 if side == "device" or name in KEPT else replayed in (0, 2)
+    assert replayed == 2 if side.name == "device" or name in KEPT else replayed in (0, 2)
     replay.forget()
     assert equal(kept, function(*first, **options))  # no later call has written to it
     for given, result in zip((second, third), before, strict=True):
@@ -139,23 +63,21 @@ def test_further_calls_give_what_the_first_would(name, side, device, rng, runs):
         right = function(*given, **options)
         assert isinstance(result, type(right))
         assert equal(result, right)
-        if side == "device" and not isinstance(right, tuple):
+        if side.name == "device" and not isinstance(right, tuple):
             assert result.queue == right.queue and result.strides == right.strides
             with warnings.catch_warnings():  # of a driver about pyopencl's own kernels
                 warnings.simplefilter("ignore")
                 assert equal(result + result, right + right)  # it is an array like any other
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_values_of_weights_belong_to_the_kind(side, device, rng, runs):
-    queue = default_queue(device)
+def test_values_of_weights_belong_to_the_kind(side, rng, runs):
     image = rng.standard_normal((30, 30), dtype=np.float32)
-    given = cl.array.to_device(queue, image) if side == "device" else image
+    given = side.put(image)
     for weights in (BOX, WAVE, BOX * 2, BOX.tolist(), (np.ones(3), np.arange(3.0)), BOX):
-        result = ol.conv2d(given, weights, queue=queue)
+        result = ol.conv2d(given, weights, queue=side.queue)
         whole = np.multiply.outer(*weights) if isinstance(weights, tuple) else weights
         right = ndimage.correlate(image, np.array(whole, np.float64), mode="constant")
-        np.testing.assert_allclose(result.get() if side == "device" else result, right, atol=1e-5)
+        np.testing.assert_allclose(side.get(result), right, atol=1e-5)
     assert len(runs) == 1
     small, large = np.full((3, 3), 2), np.full((3, 3), 2**31)
     pixels = rng.integers(0, 200, (9, 9), np.uint8)
@@ -194,11 +116,8 @@ def test_options_belong_to_the_kind(rng, runs):
     assert not runs
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_arrays_that_share_memory_are_another_kind(side, device, rng):
-    queue = default_queue(device)
-    put = (lambda a: cl.array.to_device(queue, a)) if side == "device" else np.copy
-    get = (lambda a: a.get()) if side == "device" else np.copy
+def test_arrays_that_share_memory_are_another_kind(side, rng):
+    put, get = side.put, side.get
     one, two = (rng.standard_normal((20, 20), dtype=np.float32) for _ in range(2))
     a, b = put(one), put(two)
     for _ in range(2):
@@ -228,21 +147,13 @@ def test_options_may_be_arrays(rng, runs):
         np.testing.assert_allclose(ol.fft.fftn(c, axes=axes), np.fft.fftn(c, axes=axes), atol=1e-5)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_orders_of_memory(side, device, rng):
-    queue = default_queue(device)
+def test_orders_of_memory(side, rng):
     for _ in range(3):
         one, two = (rng.standard_normal((7, 7), dtype=np.float32) for _ in range(2))
-        a = np.asfortranarray(one)
-        if side == "device":
-            a, two_given = cl.array.to_device(queue, a), cl.array.to_device(queue, two)
-        else:
-            two_given = two
-        for left, right in ((a, two_given), (a.T, two_given), (two_given, a)):
-            result = ol.gemm(left, right)
-            left, right = (x.get() if side == "device" else x for x in (left, right))
-            found = result.get() if side == "device" else result
-            np.testing.assert_allclose(found, left @ right, atol=1e-4)
+        a, b = side.put(np.asfortranarray(one)), side.put(two)
+        for left, right in ((a, b), (a.T, b), (b, a)):
+            product = side.get(left) @ side.get(right)
+            np.testing.assert_allclose(side.get(ol.gemm(left, right)), product, atol=1e-4)
 
 
 def test_what_is_kept_is_the_library_s_own(rng):
@@ -291,13 +202,8 @@ def test_outputs_that_numpy_fills_are_filled_every_time(rng):
         np.testing.assert_allclose(out, x @ x, atol=1e-4)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_pairs_of_outs_are_filled_every_time(side, device, rng, runs):
-    queue = default_queue(device)
-
-    def put(array):
-        return cl.array.to_device(queue, array) if side == "device" else array
-
+def test_pairs_of_outs_are_filled_every_time(side, rng, runs):
+    put = side.put
     out = put(np.zeros(50, np.int32)), put(np.zeros(50, np.float32))
     for _ in range(3):
         keys, values = integers(50)(rng), floats(50)(rng)
@@ -305,12 +211,11 @@ def test_pairs_of_outs_are_filled_every_time(side, device, rng, runs):
         assert result[0] is out[0] and result[1] is out[1]
         order = np.argsort(keys, kind="stable")
         for got, right in zip(out, (keys[order], values[order]), strict=True):
-            np.testing.assert_array_equal(got.get() if side == "device" else got, right)
+            np.testing.assert_array_equal(side.get(got), right)
     assert len(runs) == 2
 
 
-def test_views_and_offsets_of_device_arrays(device, rng):
-    queue = default_queue(device)
+def test_views_and_offsets_of_device_arrays(queue, rng):
     for shift in (0, 8, 0, 8):
         whole = rng.integers(0, 99, (40, 50), np.int32)
         given = cl.array.to_device(queue, whole)[shift:30, ::2]
@@ -332,8 +237,7 @@ def test_a_change_of_the_tuning_is_seen(device, rng, runs, monkeypatch):
     assert len(runs) == 2
 
 
-def test_the_allocator_of_the_caller_makes_results(device, rng, runs):
-    queue = default_queue(device)
+def test_the_allocator_of_the_caller_makes_results(queue, rng, runs):
     asked = []
 
     def allocator(nbytes):
@@ -347,9 +251,8 @@ def test_the_allocator_of_the_caller_makes_results(device, rng, runs):
     assert len(runs) == 2
 
 
-def test_another_queue_is_another_kind(device, rng, runs):
-    queues = [default_queue(device)]
-    queues.append(cl.CommandQueue(queues[0].context))
+def test_another_queue_is_another_kind(queue, rng, runs):
+    queues = [queue, cl.CommandQueue(queue.context)]
     x = rng.integers(0, 99, 300, np.int32)
     for queue in (*queues, *queues):
         result = ol.sort(cl.array.to_device(queue, x))
@@ -369,17 +272,9 @@ def test_what_is_kept_is_bounded(rng, monkeypatch):
 
 
 def test_threads_do_not_mix_their_calls(rng):
-    data = [rng.integers(0, 99, n, np.int32) for n in (50, 60, 70, 50, 60, 70)]
-    wrong = []
+    def work(n):
+        keys = rng.integers(0, 99, n, np.int32)
+        right = np.sort(keys)
+        return lambda: [np.testing.assert_array_equal(ol.sort(keys), right) for _ in range(20)]
 
-    def work(x):
-        for _ in range(20):
-            if not np.array_equal(ol.sort(x), np.sort(x)):
-                wrong.append(x)
-
-    threads = [threading.Thread(target=work, args=(x,)) for x in data]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*map(work, (50, 60, 70, 50, 60, 70)))

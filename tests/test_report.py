@@ -10,7 +10,7 @@ from documents import row, slower, sweep
 from report_documents import timed, write_all, write_sweep
 
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.report.chapters import sections_of
 from opencl_lab.lab.report.figures import figures_of
 from opencl_lab.lab.report.page import page_of

@@ -11,8 +11,9 @@ from test_report import EVIL, reported
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
+from opencl_lab.core.records import as_json
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.report.chapters import chapter_of, sections_of
@@ -145,7 +146,7 @@ def test_a_roofline_needs_peaks_and_arithmetic(tmp_path):
     work, peaks = Work(2e9, 1e8), Peaks(flops32=1e12, copy_bytes=5e10)
     path = many(tmp_path / "a.json", (100, 1000), "opencl:blocked", "blas", work=work)
     assert "Roofline" not in "".join(f.caption for f in sections_of(read_results(path))[0].figures)
-    content = json.loads(path.read_text()) | {"peaks": peaks.as_dict()}
+    content = json.loads(path.read_text()) | {"peaks": as_json(peaks)}
     path.write_text(json.dumps(content))
     assert Peaks.of(content["peaks"]) == peaks
     figure = sections_of(read_results(path))[0].figures[-1]
@@ -360,7 +361,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
 
 def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
-    monkeypatch.setattr("opencl_lab.lab.cli.points.stored_peaks", lambda device: peaks)
+    monkeypatch.setattr("opencl_lab.lab.cli.sweep_outputs.stored_peaks", lambda device: peaks)
     sizes = ["bench", "gemm", "--sizes", "16,32", "--algorithm", "naive", "--repeats", "1"]
     sizes += ["--against", "c:seq"]
     assert main([*sizes, "--out", str(tmp_path), "--quiet"]) == 0

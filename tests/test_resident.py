@@ -9,8 +9,8 @@ from resident_rows import INT32, compared
 import opencl_lab as ol
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison import implementations
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine import implementations
+from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers
@@ -81,7 +81,9 @@ def test_data_of_the_device_are_compared_with_such_data(device, there):
     assert rows["torch@device"].status == "unavailable"
     assert rows["torch@device"].reason == "it is on another planet"
     assert comparison.exit_status == 0
-    np.testing.assert_array_equal(comparison.outputs["sorted"], comparison.expected["sorted"])
+    np.testing.assert_array_equal(
+        comparison.outputs["sorted"], comparison.workload.expected["sorted"]
+    )
 
 
 def test_libraries_get_arrays_as_their_users_have_them(device, there):
@@ -128,7 +130,7 @@ def test_all_shows_both_sides_in_one_table(device, there):
 )
 def test_names_say_where_the_data_are(device, there, wanted, resident, on_host, on_device):
     request = Request(against=wanted, resident=resident)
-    schedule = check_comparison(SORT, SortProblem(9, INT32), request, device)
+    schedule = check_point(Point(SORT, SortProblem(9, INT32), dict, request), device)
     found = list(schedule.references.on_host)
     assert found == on_host if isinstance(on_host, list) else len(found) == on_host
     assert [item.name for item in schedule.references.on_device] == on_device

@@ -9,12 +9,12 @@ from resident_rows import INT32, compared
 from rich.console import Console
 
 import opencl_lab as ol
-from opencl_lab.lab.comparison import ours
-from opencl_lab.lab.comparison.implementations import Workload
-from opencl_lab.lab.comparison.ours import OpenCL
-from opencl_lab.lab.comparison.table import OTHER_RUNS, comparison_table
+from opencl_lab.lab.engine import ours
+from opencl_lab.lab.engine.implementations import Workload
+from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.lab.presentation.table import OTHER_RUNS, comparison_table
 from opencl_lab.lab.reference.peers import OurCall
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.problem import SortProblem

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import copy
 import gc
-import threading
 import warnings
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from runtime_kernels import block_of
+from runtime_kernels import block_of, together
 
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay, results
@@ -237,22 +237,13 @@ def test_free_memory_gives_all_back(make, queue):
 
 
 def test_results_may_die_in_any_thread(make, queue, rng):
-    keys = rng.integers(0, 2**30, (8, N), np.int32)
-    wrong = []
-
-    def work(row):
-        given = cl.array.to_device(queue, keys[row])
+    def work(keys):
+        given = cl.array.to_device(queue, keys)
         for _ in range(30):
             result = ol.sort(given)
-        if not np.array_equal(result.get(), np.sort(keys[row])):
-            wrong.append(row)
+        np.testing.assert_array_equal(result.get(), np.sort(keys))
 
-    threads = [threading.Thread(target=work, args=(row,)) for row in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*(partial(work, keys) for keys in rng.integers(0, 2**30, (8, N), np.int32)))
 
 
 def test_commands_of_other_queues_are_flushed(make, queue):

@@ -12,16 +12,15 @@ from rich.console import Console
 
 from opencl_lab.core.plan import Work
 from opencl_lab.core.template import Source
-from opencl_lab.drivers.discovery import probe_file
+from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import run_comparison
-from opencl_lab.lab.comparison.table import comparison_table
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.findings import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
+from opencl_lab.lab.engine.request import Point, Request
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.roofline import (
     Peaks,
     above_peak,
@@ -30,6 +29,7 @@ from opencl_lab.lab.measuring.roofline import (
     refusal,
     stored_peaks,
 )
+from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.tuner import make_task
@@ -121,25 +121,32 @@ def test_stored_findings_come_back_as_peaks(device, cache):
         Finding("cached_bytes", "", "unknown", "", None),
         Finding("max_work_group", "", "ok", "", 4096),
     ]
-    path = store(device, findings)
+    store(device, findings)
     assert stored_peaks(device) == Peaks(flops32=2.5e11, copy_bytes=3e10)
     store(device, [Finding("flops32", "", "ok", "", 2.50001e11)])  # a new doctor is heard at once
     assert stored_peaks(device) == Peaks(flops32=2.50001e11)
     store(device, [Finding("flops32", "", "broken", "", False)])
     assert stored_peaks(device) is None
-    peaks = {"flops32": 1.0}
-    for document in (
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
         '{"key": ',
         "[]",
-        json.dumps({"key": "another", "peaks": peaks}),
-        json.dumps({"key": device.key, "peaks": [1]}),
-        json.dumps({"key": device.key, "peaks": {"flops32": "fast", "flops64": -1, "x": 1}}),
-        json.dumps({"key": device.key, "peaks": {"flops32": float("inf"), "flops64": True}}),
-        json.dumps({"key": device.key}),
-    ):
-        path.write_text(document)
-        assert stored_peaks(device) is None, document
-    path.write_text(json.dumps({"key": device.key, "peaks": peaks}))
+        '{"key": "another", "peaks": {"flops32": 1.0}}',
+        '{"key": "KEY", "peaks": [1]}',
+        '{"key": "KEY", "peaks": {"flops32": "fast", "flops64": -1, "x": 1}}',
+        '{"key": "KEY", "peaks": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
+        '{"key": "KEY", "peaks": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
+        '{"key": "KEY"}',
+    ],
+)
+def test_damaged_findings_are_no_peaks(document, device, cache):
+    path = store(device, [])
+    path.write_text(document.replace("KEY", device.key).replace("HUGE", "0" * 400))
+    assert stored_peaks(device) is None
+    path.write_text(json.dumps({"key": device.key, "peaks": {"flops32": 1.0, "flops64": "slow"}}))
     assert stored_peaks(device) == Peaks(flops32=1.0)
 
 
@@ -150,11 +157,13 @@ def compare(device, peaks):
     sort = get_operation("sort")
     options = sort.with_defaults({"n": 20_000, "dtype": "float32"})
     problem = sort.problem(**options)
-    return run_comparison(
-        sort,
-        problem,
-        lambda: sort.generate(problem, 3, **options),
-        Request(against="numpy", repeats=2),
+    return run_point(
+        Point(
+            sort,
+            problem,
+            lambda: sort.generate(problem, 3, **options),
+            Request(against="numpy", repeats=2),
+        ),
         device=device,
     )
 

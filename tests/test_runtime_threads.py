@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
 
@@ -14,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from runtime_kernels import INT32, SMALL
+from runtime_kernels import INT32, SMALL, together
 
 import opencl_lab as ol
 from opencl_lab.core import queues
@@ -34,18 +33,6 @@ def eager_threads():
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(interval)
-
-
-def together(*works):
-    """Call functions in threads of their own at the same time; return their results."""
-    start = threading.Barrier(len(works))
-
-    def call(work):
-        start.wait()
-        return work()
-
-    with ThreadPoolExecutor(len(works)) as threads:
-        return list(threads.map(call, works))
 
 
 @pytest.mark.parametrize("side", ["host", "device"])

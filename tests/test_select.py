@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from radix_checks import GPU
-from runtime_kernels import block_of
+from runtime_kernels import block_of, together
 from select_checks import GROUPS, N, check, hard_floats, right_topk
 
 import opencl_lab as ol
@@ -30,48 +30,40 @@ from opencl_lab.runtime.session import session_of
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_unique(side, dtype, rng, queue):
+def test_unique(side, dtype, rng):
     for n in (0, 1, 2, 777, *((N,) * (dtype == "int32"))):
         for few in (1, 5, 10**6):
-            if dtype == "float32":
-                keys = hard_floats(rng, n) if few == 5 else rng.integers(0, few, n).astype(dtype)
-            else:
-                keys = rng.integers(0, few, n).astype(dtype)
-            given_keys = cl.array.to_device(queue, keys) if side == "device" else keys
+            keys = rng.integers(0, few, n).astype(dtype)
+            if dtype == "float32" and few == 5:
+                keys = hard_floats(rng, n)
+            given_keys = side.put(keys)
             expected = np.unique(keys, return_counts=True)
-            results = ol.unique(given_keys, True, queue=queue)
-            for got, right in zip(results, expected, strict=True):
-                assert isinstance(got, type(given_keys))
-                got = got.get() if side == "device" else got
-                assert got.dtype == right.dtype and got.flags.c_contiguous
-                np.testing.assert_array_equal(got, right)
-            alone = ol.unique(given_keys, queue=queue)
-            np.testing.assert_array_equal(alone.get() if side == "device" else alone, expected[0])
+            found = [side.get(part) for part in ol.unique(given_keys, True, queue=side.queue)]
+            found.append(side.get(ol.unique(given_keys, queue=side.queue)))
+            for got, right in zip(found, (*expected, expected[0]), strict=True):
+                assert got.flags.c_contiguous
+                np.testing.assert_array_equal(got, right, strict=True)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
-def test_unique_tells_places_as_numpy(side, dtype, rng, queue):
+def test_unique_tells_places_as_numpy(side, dtype, rng):
     flags = ("return_index", "return_inverse", "return_counts")
     asked = [dict.fromkeys(names, True) for names in (flags, flags[:1], flags[1:2], flags[::2])]
     for shape in ((), (0, 3), (5, 7), (N,)):
         keys = np.asarray(rng.integers(-4, 5, shape)).astype(dtype)
         if dtype == "float64" and keys.ndim:
             keys = hard_floats(rng, shape, dtype)
-        given_keys = cl.array.to_device(queue, keys) if side == "device" else keys
+        given_keys = side.put(keys)
         for options in (*asked, asked[0]):  # the last one replayed
-            results = ol.unique(given_keys, **options, queue=queue)
+            results = ol.unique(given_keys, **options, queue=side.queue)
+            results = [side.get(part) for part in results]
             for got, right in zip(results, np.unique(keys, **options), strict=True):
-                assert isinstance(got, type(given_keys))
-                got = got.get() if side == "device" else got
                 # NumPy 1 has inverses of one dimension.
                 assert got.dtype == right.dtype and got.size == right.size
                 np.testing.assert_array_equal(got.reshape(-1), right.reshape(-1))
         values, inverse = results[0], results[2]
-        assert tuple(inverse.shape) == shape
-        if side == "host":
-            np.testing.assert_array_equal(values[inverse], keys)
+        assert inverse.shape == shape
+        np.testing.assert_array_equal(values[inverse], keys)
 
 
 def test_unique_takes_the_first_zero_and_one_nan(queue):
@@ -85,18 +77,17 @@ def test_unique_takes_the_first_zero_and_one_nan(queue):
 
 
 @pytest.mark.parametrize("most", [300, 40_000], ids=["few", "many"])
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng, queue):
+def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng):
     """They are copied only where much would be held for few of them; and never anew each time."""
     keys = rng.integers(0, most, N, np.int32)
     expected = np.unique(keys, return_counts=True)
-    given_keys = keys if side == "host" else cl.array.to_device(queue, keys)
+    given_keys = side.put(keys)
     blocks = []  # keeps their addresses from the driver
     for _ in range(5):
-        results = ol.unique(given_keys, return_counts=True, queue=queue)
+        results = ol.unique(given_keys, return_counts=True, queue=side.queue)
         check(results, expected)
         for part in results:
-            if side == "device":
+            if side.name == "device":
                 blocks.append(block_of(part))
                 assert block_of(part).size <= 2 * part.nbytes
             else:
@@ -105,8 +96,8 @@ def test_unique_holds_no_more_memory_than_twice_its_results(side, most, rng, que
                     owner = owner.base
                 assert owner.nbytes <= 2 * part.nbytes
         del results, part
-    if side == "device":
-        assert len({block.int_ptr for block in blocks}) <= 6  # of the first call, and in turns
+    # Of the first call, and in turns.
+    assert len({block.int_ptr for block in blocks}) <= 6
 
 
 def test_unique_explains_what_fails_while_it_waits(rng, queue, monkeypatch):
@@ -184,21 +175,16 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_searchsorted(side, dtype, rng, queue):
+@pytest.mark.parametrize("end", ["left", "right"])
+def test_searchsorted(end, dtype, side, rng):
     for n, m in ((0, 5), (1, 5), (2, 3), (1000, 1), (1000, 2000), (4099, 777)):
         pool = hard_floats(rng, n + m) if dtype == "float32" else rng.integers(0, 200, n + m)
         pool = pool.astype(dtype)
         keys, values = np.sort(pool[:n]), pool[n:]
-        expected = np.searchsorted(keys, values, side)
-        result = ol.searchsorted(keys, values, side, queue=queue)
-        assert result.dtype == np.int64
-        np.testing.assert_array_equal(result, expected)
-        on_device = cl.array.to_device(queue, keys), cl.array.to_device(queue, values)
+        given_arrays = side.put(keys), side.put(values)
         for _ in range(2):
-            result = ol.searchsorted(*on_device, side)
-            assert result.dtype == np.int64 and result.queue == queue
-            np.testing.assert_array_equal(result.get(), expected)
+            result = side.get(ol.searchsorted(*given_arrays, end, queue=side.queue))
+            np.testing.assert_array_equal(result, np.searchsorted(keys, values, end), strict=True)
 
 
 @given(
@@ -355,20 +341,9 @@ def test_searchsorted_with_wide_places(rng, queue, monkeypatch):
 
 
 def test_threads_select_at_once(rng, queue):
-    data = [rng.integers(0, 10**6, n, np.int32) for n in (N, N, 300)]
-    wrong = []
-
     def work(keys):
         for _ in range(10):
-            try:
-                check(ol.topk(keys, 20, queue=queue), right_topk(keys, 20))
-                np.testing.assert_array_equal(ol.unique(keys, queue=queue), np.unique(keys))
-            except AssertionError as error:
-                wrong.append(error)
+            check(ol.topk(keys, 20, queue=queue), right_topk(keys, 20))
+            np.testing.assert_array_equal(ol.unique(keys, queue=queue), np.unique(keys))
 
-    threads = [threading.Thread(target=work, args=(keys,)) for keys in data]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
+    together(*(partial(work, rng.integers(0, 10**6, n, np.int32)) for n in (N, N, 300)))

@@ -10,9 +10,9 @@ import pytest
 from command_line import QUICK, oclab
 
 import opencl_lab as ol
-from opencl_lab.lab.comparison import implementations
-from opencl_lab.lab.comparison.implementations import Workload
-from opencl_lab.lab.comparison.ours import OpenCL
+from opencl_lab.lab.engine import implementations
+from opencl_lab.lab.engine.implementations import Workload
+from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.ops.select.references import (
     ANY_PLACES,
     numpy_topk,

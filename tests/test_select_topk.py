@@ -1,19 +1,22 @@
-"""The largest or smallest keys and where they were, against NumPy."""
+"""The largest or smallest keys and where they were, against NumPy, and plans of that."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from radix_checks import SKEWS, skewed
-from select_checks import GROUPS, N, check, hard_floats, right_topk, run_select
+from radix_checks import GPU, SKEWS, skewed, stable_order
+from select_checks import GROUPS, SELECT, N, check, hard_floats, right_topk, run_select
 
 import opencl_lab as ol
 from opencl_lab.core import kernels
+from opencl_lab.core.plan import check_plan
+from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem
+from opencl_lab.ops.select.solver import TOPK_SOLVER
 from opencl_lab.runtime.session import session_of
 
 FORMS = {"alone": {}, "groups": {**GROUPS, "DIGIT_BITS": 8}}
@@ -24,7 +27,56 @@ def need(form, queue):
         pytest.skip("a form for CPUs")
 
 
-# ---------------------------------------------------------------------- topk
+# ------------------------------------------------- topk, and all that select
+
+LAYOUTS = {
+    "C": lambda a: a,
+    "Fortran": np.asfortranarray,
+    "reversed": lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+    "strided": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "other byte order": lambda a: a.astype(a.dtype.newbyteorder()),
+}
+
+
+def drawn(rng, shape, dtype):
+    """Return keys with ties and with the extremes of their type."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return hard_floats(rng, shape, dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.5
+    limits = np.iinfo(dtype)
+    some = [limits.min, limits.max, 0, 1]
+    keys = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return np.where(rng.random(shape) < 0.5, rng.choice(np.array(some, dtype), shape), keys)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64"])
+def test_keys_of_any_layout(dtype, layout, queue, rng):
+    """Some by selection, in either form: so few keys are sorted else."""
+    keys = drawn(rng, (5, 83), dtype)
+    given = LAYOUTS[layout](keys)
+    given.flags.writeable = False
+    axis, k, largest = int(rng.integers(2)), int(rng.integers(6)), bool(rng.integers(2))
+    values, places = right_topk(np.moveaxis(keys, axis, -1), k, largest)
+    right = [np.moveaxis(part, -1, axis) for part in (values.astype(given.dtype), places)]
+    how = {}
+    if layout in ("C", "strided") and dtype in ("uint8", "uint64", "float16"):
+        how = {"algorithm": "radix-select", "config": FORMS["groups" if layout == "C" else "alone"]}
+    check(ol.topk(given, k, largest=largest, axis=axis - 2, **how), right)
+    once, counts = ol.unique(given, True)
+    expected = np.unique(keys, return_counts=True)
+    assert np.array_equal(once, expected[0], equal_nan=keys.dtype.kind == "f")
+    assert once.dtype == given.dtype and np.array_equal(counts, expected[1])
+    ordered = np.sort(keys.reshape(-1))
+    assert np.array_equal(ol.searchsorted(ordered, given), np.searchsorted(ordered, keys))
+    if not given.dtype.isnative:
+        return
+    on_device = cl.array.to_device(queue, np.vstack([keys, keys]))[5:]
+    found = ol.topk(on_device, k, largest=largest, axis=axis)
+    on_device.set(np.ones_like(keys))  # in the queue, behind what reads it
+    check(found, right)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -40,84 +92,39 @@ def test_topk_of_skewed_keys(form, rng, queue):
     check(again, results)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "form", "n", "largest"),
-    [
-        ("float32", "alone", N, True),
-        ("float16", "groups", 300, True),
-        ("uint8", "groups", N, False),
-        ("int64", "alone", 300, True),
-    ],
-)
-def test_topk_of_types(dtype, form, n, largest, rng, queue):
-    need(form, queue)
-    kind = np.dtype(dtype).kind
-    for shape in ((n,), (3, n)):
-        if kind == "f":
-            keys = hard_floats(rng, shape, dtype)
-        elif kind == "b":
-            keys = rng.random(shape) < 0.5
-        else:
-            limits = np.iinfo(dtype)
-            keys = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
-        for k in (1, 77, min(n - 1, 5000)):
-            how = {"algorithm": "radix-select", "config": FORMS[form]}
-            results = ol.topk(keys, k, largest=largest, queue=queue, **how)
-            check(results, right_topk(keys, k, largest))
-
-
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=200), st.data())
-def test_topk_of_any_few(queue, keys, data):
-    keys = np.array(keys, np.int32)
-    k = data.draw(st.integers(0, keys.size))
-    check(ol.topk(keys, k, queue=queue), right_topk(keys, k))
-
-
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_topk_axes_views_and_outs(side, rng, queue):
+def test_topk_axes_views_and_outs(side, rng):
     whole = rng.integers(0, 50, (7, 40, 6), np.int32)
-
-    def put(array):
-        return cl.array.to_device(queue, array) if side == "device" else array.copy()
-
+    view = np.s_[::2, ::-1] if side.name == "host" else np.s_[1:5]
+    keys, there = whole[view], side.put(whole)
     for axis in (0, 1, -1, None):
-        keys = whole[::2, ::-1] if side == "host" else whole[1:5]
-        given_keys = put(whole)[::2, ::-1] if side == "host" else put(whole)[1:5]
         moved = keys.reshape(-1) if axis is None else np.moveaxis(keys, axis, -1)
         expected = right_topk(moved, 3)
         if axis is not None:
             expected = [np.moveaxis(part, -1, axis) for part in expected]
-        results = ol.topk(given_keys, 3, axis=axis, queue=queue)
+        results = ol.topk(there[view], 3, axis=axis, queue=side.queue)
         check(results, expected)
-        assert all(isinstance(part, type(given_keys)) for part in results)
+        assert all(isinstance(part, side.kind) for part in results)
         shape = expected[0].shape
-        out = put(np.zeros(shape, np.int32)), put(np.zeros(shape, np.int64))
-        back = ol.topk(given_keys, 3, axis=axis, out=out, queue=queue)
+        out = side.put(np.zeros(shape, np.int32)), side.put(np.zeros(shape, np.int64))
+        back = ol.topk(there[view], 3, axis=axis, out=out, queue=side.queue)
         assert back[0] is out[0] and back[1] is out[1]
         check(out, expected)
-        np.testing.assert_array_equal(
-            given_keys.get() if side == "device" and axis is None else keys, keys
-        )
+    np.testing.assert_array_equal(side.get(there), whole)
 
 
-def test_topk_out_in_the_memory_of_the_input(rng, queue):
+def test_topk_out_in_the_memory_of_the_input(side, rng):
     keys = rng.integers(0, 10**6, 500)
-    for given_keys in (keys.copy(), cl.array.to_device(queue, keys)):
-        values = given_keys[:400]
-        indices = (
-            ol.topk(given_keys, 400, out=(values, np.zeros(400, np.int64)), queue=queue)[1]
-            if isinstance(given_keys, np.ndarray)
-            else ol.topk(given_keys, 400, out=(values, cl.array.zeros(queue, 400, np.int64)))[1]
-        )
-        check((values, indices), right_topk(keys, 400))
+    given_keys = side.put(keys)
+    out = given_keys[:400], side.put(np.zeros(400, np.int64))
+    ol.topk(given_keys, 400, out=out, queue=side.queue)
+    check(out, right_topk(keys, 400))
 
 
-def test_topk_of_nothing(queue):
+def test_topk_of_nothing(side):
     for a, k, axis in ((np.zeros((3, 0)), 0, -1), (np.zeros((0, 4)), 2, -1), (np.ones(5), 0, 0)):
-        for given_keys in (a, cl.array.to_device(queue, a)):
-            values, indices = ol.topk(given_keys, k, axis=axis, queue=queue)
-            assert values.shape == indices.shape == (*a.shape[:-1], k)
-            assert values.dtype == a.dtype and indices.dtype == np.int64
+        values, indices = ol.topk(side.put(a), k, axis=axis, queue=side.queue)
+        assert values.shape == indices.shape == (*a.shape[:-1], k)
+        assert values.dtype == a.dtype and indices.dtype == np.int64
 
 
 @pytest.mark.parametrize(
@@ -165,3 +172,130 @@ def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
         chosen = np.sort(right_topk(keys, 500)[1][0])
         np.testing.assert_array_equal(places[0], chosen)
         np.testing.assert_array_equal(values[0], keys[0][chosen])
+
+
+# ---------------------------------------------------------------------- plans
+
+
+@pytest.mark.parametrize("n", [1, 1000, 10**6, 2**31 + 5, 2**33])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64"])
+def test_topk_plans_fit(dtype, n):
+    for kind in ("cpu", "gpu"):
+        device = replace(GPU, kind=kind)
+        for rows in (1, 7):
+            problem = TopkProblem(n, min(n, 100), np.dtype(dtype), rows)
+            plan = SELECT.plan(problem, SELECT.default_config(problem, device), device)
+            if n * rows * 8 < device.max_allocation:
+                check_plan(plan, device)
+            item = plan.launches[0]
+            wide = n >= 2**31
+            assert item.params["WIDE"] == wide
+            assert item.arguments["n"].dtype == (np.uint64 if wide else np.uint32)
+            assert int(item.arguments["n"]) == n
+            if n > topk.WHOLE:
+                bits = item.params["DIGIT_BITS"]
+                assert len(plan.launches) == -(-8 * np.dtype(dtype).itemsize // bits) + 1
+                cut = int(item.arguments["parts"])
+                assert item.global_size[0] == rows * cut * item.local_size[0]
+                assert n / cut < 2**32  # what a part counts
+            else:
+                assert [launch.kernel for launch in plan.launches] == ["select_parts"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"WG_SIZE": 48}, "WG_SIZE must be a power of two"),
+        ({"WG_SIZE": 16}, "WG_SIZE must be a multiple of 32 on this device"),
+        ({"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ({"ITEM_KEYS": 512}, "fewer than 65,536 keys"),
+        ({"DIGIT_BITS": 12}, "DIGIT_BITS must be 1 to 11"),
+    ],
+)
+def test_topk_configurations_that_cannot_run(config, message):
+    device = replace(GPU, capabilities=replace(GPU.capabilities, inline_ptx=True))
+    problem = TopkProblem(10**6, 10, np.dtype(np.int32))
+    with pytest.raises(ol.InvalidConfig, match=message):
+        SELECT.plan(problem, SELECT.configure(problem, device, config), device)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "n", "k", "largest"),
+    [
+        ("float32", 3, N, 100, True),
+        ("uint8", 1, 30_011, 1, False),
+    ],
+)
+def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
+    """What GPUs do for rows a little too long for one group, with groups of several items."""
+    keys = hard_floats(rng, (rows, n)) if dtype == "float32" else rng.integers(0, 200, (rows, n))
+    keys = keys.astype(dtype)
+    device = replace(session_of(queue).device, kind="gpu")
+    problem = TopkProblem(n, k, keys.dtype, rows, largest)
+    config = SELECT.configure(problem, device, {**GROUPS, "DIGIT_BITS": 8})
+    plan = SELECT.plan(problem, config, device)
+    assert [launch.kernel for launch in plan.launches] == ["select_parts", "select_few"]
+    places = run_select(problem, keys, queue, problem, device, **config)[2]
+    expected = np.sort(stable_order(keys, largest)[:, :k], -1)
+    np.testing.assert_array_equal(places, expected)
+
+
+def test_topk_of_parts_plans():
+    """Each part has k keys or more, and one group reads what they find."""
+    for n in (topk.WHOLE + 1, 50_000, topk.PARTED):
+        for k in (1, 100, topk.MOST_OF_PARTS // -(-n // topk.PART)):
+            for rows in (1, 5):
+                problem = TopkProblem(n, k, np.dtype(np.int32), rows)
+                plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)
+                check_plan(plan, GPU)
+                first, last = plan.launches
+                parts = int(first.arguments["parts"])
+                assert n // parts >= k and int(last.arguments["n"]) == parts * k <= topk.WHOLE
+                assert first.global_size[0] == rows * parts * first.local_size[0]
+                assert last.global_size[0] == rows * last.local_size[0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float32"])
+@pytest.mark.parametrize(("rows", "n", "k"), [(1, 1, 1), (3, 40, 7), (1, 5000, 4000), (2, 9, 0)])
+def test_topk_by_sort(dtype, rows, n, k, rng, queue):
+    with np.errstate(invalid="ignore"):  # some NaN signal
+        keys = hard_floats(rng, (rows, n)).astype(dtype)
+    on_device = cl.array.to_device(queue, keys)
+    for largest in (True, False):
+        expected = right_topk(keys, k, largest)
+        how = {"largest": largest, "algorithm": "sort"}
+        check(ol.topk(keys, k, queue=queue, **how), expected)
+        for _ in range(2):
+            check(ol.topk(on_device, k, **how), expected)
+
+
+def test_topk_sorts_where_that_takes_less_time():
+    def chosen(kind, n, k, rows=1):
+        device = replace(GPU, kind=kind)
+        return TOPK_SOLVER.choose(TopkProblem(n, k, np.dtype(np.int32), rows), device).name
+
+    assert chosen("cpu", 20, 2, 1000) == "sort"
+    assert chosen("cpu", 10_000, 1000, 100) == "radix-select"
+    assert chosen("cpu", 10_000, 5000, 100) == "sort"
+    assert chosen("gpu", 50_000, 100) == "radix-select"  # in parts
+    assert chosen("gpu", 50_000, 2000) == "sort"
+    assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
+    assert chosen("gpu", 10**7, 2000) == "radix-select"
+    assert chosen("gpu", 10**7, 6 * 10**6) == "sort"
+
+
+def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
+    mine = own_queue(device.handle)
+    keys = rng.integers(0, 10**6, N, np.int32)
+    given_keys = cl.array.to_device(mine, keys)
+    ol.topk(given_keys, 5)
+    with held_back(mine):
+        results = ol.topk(given_keys, 5)
+    check(results, right_topk(keys, 5))
+
+
+def test_prepared_topk(rng, queue):
+    prepared = ol.prepare("topk", shape=(300,), dtype=np.int32, k=5, queue=queue)
+    for _ in range(3):
+        keys = rng.integers(0, 50, 300, np.int32)
+        check(prepared(cl.array.to_device(queue, keys)), right_topk(keys, 5))

@@ -6,41 +6,11 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
-from sort_checks import SHAPE, SMALL, VIEWS, bits, stable_order
+from sort_checks import SMALL, bits, stable_order
 
 import opencl_lab as ol
 
 # ---------------------------------------------------------------------- out=
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda shape: np.full(shape, -1, np.int32),
-        lambda shape: np.full(shape, -1, np.int32, order="F"),
-        lambda shape: np.full((*shape[:-1], 2 * shape[-1]), -1, np.int32)[..., ::2],
-        lambda shape: np.full(shape, -1, np.int32)[::-1],
-    ],
-    ids=["fresh", "fortran", "strided", "reversed"],
-)
-def test_out(make, axis, rng, queue):
-    keys = rng.integers(0, 50, SHAPE, np.int32)
-    before = keys.copy()
-    out = make(SHAPE)
-    assert ol.sort(keys, axis=axis, out=out, queue=queue, **SMALL) is out
-    np.testing.assert_array_equal(out, np.sort(keys, axis=axis))
-    np.testing.assert_array_equal(keys, before)
-
-
-@pytest.mark.parametrize("axis", [0, -1])
-@pytest.mark.parametrize("view", VIEWS)
-def test_out_may_be_the_input(view, axis, rng, queue):
-    whole = rng.integers(0, 50, SHAPE, np.int32)
-    keys = VIEWS[view](whole)
-    expected = np.sort(keys, axis=axis)
-    assert ol.sort(keys, axis=axis, out=keys, queue=queue, **SMALL) is keys
-    np.testing.assert_array_equal(keys, expected)
 
 
 def test_out_may_overlap_the_input(rng, queue):
@@ -50,21 +20,6 @@ def test_out_may_overlap_the_input(rng, queue):
     np.testing.assert_array_equal(memory[500:], expected)
 
 
-def test_argsort_into_the_memory_of_its_keys(rng, queue):
-    keys = rng.integers(0, 500, 1_000)
-    expected = np.argsort(keys, kind="stable")
-    ol.argsort(keys, out=keys, queue=queue, **SMALL)
-    np.testing.assert_array_equal(keys, expected)
-
-
-def test_argsort_out(rng, queue):
-    keys = rng.integers(0, 50, SHAPE, np.int32)
-    for axis in (0, -1):
-        out = np.full(SHAPE, -1, np.int64)
-        assert ol.argsort(keys, axis=axis, out=out, queue=queue, **SMALL) is out
-        np.testing.assert_array_equal(out, np.argsort(keys, axis=axis, kind="stable"))
-
-
 def test_out_of_the_flattened_array(rng, queue):
     keys = rng.integers(0, 50, (30, 40), np.int32)
     out = np.empty(1_200, np.int32)
@@ -72,27 +27,12 @@ def test_out_of_the_flattened_array(rng, queue):
     np.testing.assert_array_equal(out, np.sort(keys, axis=None))
 
 
-@pytest.mark.parametrize(
-    "out",
-    [np.zeros(999, np.int32), np.zeros((1, 1_000), np.int32), np.zeros(1_000, np.int64)],
-    ids=["length", "dimensions", "dtype"],
-)
-def test_wrong_out(out, queue):
+def test_out_of_another_type(queue):
     keys = np.arange(1_000, dtype=np.int32)[::-1]
-    before = out.copy()
     with pytest.raises(ol.InvalidProblem, match=r"out must have shape \(1000,\) and dtype int32"):
-        ol.sort(keys, out=out, queue=queue)
-    np.testing.assert_array_equal(out, before)
+        ol.sort(keys, out=np.zeros(1_000, np.int64), queue=queue)
     with pytest.raises(ol.InvalidProblem, match="and dtype int64"):
         ol.argsort(keys, out=np.zeros(1_000, np.int32), queue=queue)
-
-
-def test_read_only_out(queue):
-    out = np.zeros(3, np.int32)
-    out.flags.writeable = False
-    for keys in (np.int32([3, 1, 2]), out):
-        with pytest.raises(ol.InvalidProblem, match="read-only"):
-            ol.sort(keys, out=out, queue=queue)
 
 
 def test_out_that_is_no_array(queue):
@@ -164,29 +104,23 @@ def test_values_of_every_size_travel(dtype, rng, queue):
     assert sorted_values.tobytes() == values[order].tobytes()
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
 @pytest.mark.parametrize("axis", [0, -1, None])
-def test_values_by_index(axis, side, rng, queue):
+def test_values_by_index(axis, side, rng):
     """Of a size that no kernel moves along: with strides, axes, and given outs."""
     dtype = np.dtype([("a", "u4"), ("b", "f8")])
     keys = rng.integers(0, 9, (20, 33), np.int16)
     values = np.zeros((20, 66), dtype)
     values["a"] = np.arange(values.size).reshape(values.shape)
-
-    def put(array):
-        return cl.array.to_device(queue, array) if side == "device" else array
-
     order = np.argsort(keys, axis=axis, kind="stable")
     strided = values[:, ::2]
     expected = strided.ravel()[order] if axis is None else np.take_along_axis(strided, order, axis)
-    given = put(keys), put(values)[:, ::2]
-    results = ol.sort_by_key(*given, axis=axis, queue=queue)
-    out = put(np.zeros_like(np.sort(keys, axis=axis))), put(np.zeros(expected.shape, dtype))
-    assert ol.sort_by_key(*given, axis=axis, out=out, queue=queue)[1] is out[1]
+    given = side.put(keys), side.put(values)[:, ::2]
+    results = ol.sort_by_key(*given, axis=axis, queue=side.queue)
+    out = [side.put(np.zeros(expected.shape, kind)) for kind in (keys.dtype, dtype)]
+    assert ol.sort_by_key(*given, axis=axis, out=tuple(out), queue=side.queue)[1] is out[1]
     for sorted_keys, moved in (results, out):
-        if side == "device":
-            sorted_keys, moved = sorted_keys.get(), moved.get()
-        np.testing.assert_array_equal(sorted_keys, np.sort(keys, axis=axis))
+        np.testing.assert_array_equal(side.get(sorted_keys), np.sort(keys, axis=axis))
+        moved = side.get(moved)
         assert moved.dtype == dtype and moved.tobytes() == expected.tobytes()
 
 
@@ -197,19 +131,6 @@ def test_sort_by_key_is_stable(descending, rng, queue):
     order = stable_order(keys, descending=descending)
     np.testing.assert_array_equal(places, order)
     np.testing.assert_array_equal(sorted_keys, keys[order])
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1, None])
-def test_sort_by_key_along_axes(axis, rng, queue):
-    keys = rng.integers(0, 50, SHAPE, np.int32)
-    values = rng.standard_normal(SHAPE).astype(np.float32)[::-1]
-    a, b = ol.sort_by_key(keys, values, axis=axis, queue=queue, **SMALL)
-    order = np.argsort(keys, axis=axis, kind="stable")
-    np.testing.assert_array_equal(a, np.sort(keys, axis=axis))
-    if axis is None:
-        np.testing.assert_array_equal(b, values.ravel()[order])
-    else:
-        np.testing.assert_array_equal(b, np.take_along_axis(values, order, axis))
 
 
 def test_keys_may_be_their_own_values(rng, queue):

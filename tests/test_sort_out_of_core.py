@@ -14,7 +14,7 @@ import pytest
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers import processes
-from opencl_lab.lab.comparison.request import Request, check_comparison
+from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort import out_of_core, part_sizes
 from opencl_lab.ops.sort.codes import codes, last_key
@@ -257,9 +257,11 @@ def test_what_no_device_could_take_at_once_is_compared_in_parts(device):
     problem = SortProblem(600_000, np.dtype(np.int32))
     small = replace(device, max_allocation=1 << 20)
     request = Request(against="none")
-    assert [name for name, *_ in check_comparison(SORT, problem, request, small).runs] == ["radix"]
+    assert [name for name, *_ in check_point(Point(SORT, problem, dict, request), small).runs] == [
+        "radix"
+    ]
     with pytest.raises(InvalidProblem, match="MiB"):
-        check_comparison(SORT, problem, replace(request, resident=True), small)
+        check_point(Point(SORT, problem, dict, replace(request, resident=True)), small)
 
 
 def test_sorts_of_threads_that_outlive_the_main_one():

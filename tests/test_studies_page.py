@@ -11,7 +11,7 @@ import matplotlib
 import pytest
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.comparison.stored import read_results
+from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.stored import stored_outcome
 

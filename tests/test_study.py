@@ -8,9 +8,10 @@ import pytest
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.cli.main import main
-from opencl_lab.lab.comparison.measure import COLUMNS
-from opencl_lab.lab.comparison.request import Request, check_comparison
-from opencl_lab.lab.comparison.runner import run_comparison
+from opencl_lab.lab.engine import explore
+from opencl_lab.lab.engine.request import Request, check_point, point_of
+from opencl_lab.lab.engine.row import COLUMNS, first_failure
+from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.registry import get_operation
@@ -44,9 +45,8 @@ def test_the_catalogue_names_what_there_is(name, device):
                 problem = chosen.problem(**chosen.with_defaults({**part.options, **options}))
                 assert Point(options).size > 0 and problem.title
         options = {**part.options, **part.points["small"][-1]}
-        problem = chosen.problem(**chosen.with_defaults(options))
         request = Request(runs=part.runs, against=part.against, resident=part.resident)
-        check_comparison(chosen, problem, request, device)
+        check_point(point_of(chosen, options, 0, request), device)
 
 
 def test_list_shows_sizes_of_both_scales(capsys):
@@ -137,10 +137,10 @@ def after(monkeypatch, points, act):
     def run(*args, **options):
         if len(measured) == points:
             act()
-        measured.append(run_comparison(*args, **options))
+        measured.append(run_point(*args, **options))
         return measured[-1]
 
-    monkeypatch.setattr(study_run, "run_comparison", run)
+    monkeypatch.setattr(study_run, "run_point", run)
 
 
 def interrupt():
@@ -225,15 +225,15 @@ def test_unknown_parts_are_refused(name, part, said, tmp_path, capsys):
 def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "sort", {"n": 10}, {"n": 20}, {"n": 30})
     now = [0.0]
-    monkeypatch.setattr(study_run, "monotonic", lambda: now[0])
+    monkeypatch.setattr(explore, "monotonic", lambda: now[0])
 
     def slowly(*args, progress, **options):
         progress(0, 2, "begin")
         now[0] += 5.0
         progress(1, 2, "after five seconds")
-        return run_comparison(*args, progress=progress, **options)
+        return run_point(*args, progress=progress, **options)
 
-    monkeypatch.setattr(study_run, "run_comparison", slowly)
+    monkeypatch.setattr(study_run, "run_point", slowly)
     arguments = ["study", "sort", "--out", str(tmp_path), "--repeats", "1", "--time-limit", "24"]
     assert main(arguments) == 0
     content = json.loads((tmp_path / "sort" / "results.json").read_text())
@@ -300,8 +300,8 @@ def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
     small(monkeypatch, "gemm", {"size": 8}, runs=())
     wrong = Difference(1.0, 1.0, error_over_bound=9.0)
     monkeypatch.setattr("opencl_lab.lab.ops.gemm.operation.Gemm.compare", lambda *args: wrong)
-    *_, last = run_study(STUDIES["gemm"], "small", device, repeats=1)
-    assert last.status == 1
+    (last,), _ = run_study(STUDIES["gemm"], "small", device, repeats=1)
+    assert first_failure(rows for _, rows in last.rows) == 1
     said = answers.all_right([last], Machine())
     assert (
         said[0] == "0 of 2 measured rows passed."
@@ -337,16 +337,17 @@ def test_printed_figures_stand_beside_ours(tmp_path, monkeypatch, capsys):
 )  # fmt: skip
 def test_points_have_a_budget(options, repeats, budget, monkeypatch, device):
     small(monkeypatch, "dft", {"n": 16})
-    monkeypatch.setattr(study_run, "monotonic", lambda: 0.0)
+    monkeypatch.setattr(explore, "monotonic", lambda: 0.0)
     asked = []
 
-    def run(chosen, problem, make_inputs, request, **more):
-        asked.append(request)
-        return run_comparison(chosen, problem, make_inputs, replace(request, repeats=1), **more)
+    def run(point, **more):
+        asked.append(point.request)
+        return run_point(point.asking(repeats=1), **more)
 
-    monkeypatch.setattr(study_run, "run_comparison", run)
-    (_,) = run_study(STUDIES["dft"], "small", device, **options)
+    monkeypatch.setattr(study_run, "run_point", run)
+    ((_,), ended) = run_study(STUDIES["dft"], "small", device, **options)
     assert [(request.repeats, request.budget) for request in asked] == [(repeats, budget)]
+    assert ended == "complete"
 
 
 def test_workers_grow_with_the_machine_at_full_scale(monkeypatch):

@@ -8,7 +8,7 @@ from study_rows import result, row
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Work
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times

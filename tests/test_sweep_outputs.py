@@ -12,14 +12,14 @@ from matplotlib.legend import Legend
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.crossover import range_of
-from opencl_lab.lab.cli.points import patience_of
-from opencl_lab.lab.comparison.lines import styles
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.plots import plot_efficiency, plot_times, share_of_worker
-from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.comparison.sweep import crossovers
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.lines import styles
+from opencl_lab.lab.presentation.plots import plot_efficiency, plot_times, share_of_worker
+from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.lab.registry import get_operation, operations
 
 PEAKS = Peaks(2e11, 1e11, 1e10, 4e10)
@@ -252,44 +252,26 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
-def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(capsys, monkeypatch, against):
-    from opencl_lab.lab.comparison.runner import run_comparison
-
-    limits = []
+def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, measured, against):
+    limits, whole = [], Sweep.patience
 
     def patience(sweep, seconds):
         limits.append(seconds)
-        return patience_of(sweep, seconds)
+        return whole(sweep, seconds)
 
-    asked = []
-
-    def run(*given, **more):
-        asked.append(given[3])
-        return run_comparison(*given, **more)
-
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.patience_of", patience)
-    monkeypatch.setattr("opencl_lab.lab.cli.crossover.run_comparison", run)
+    monkeypatch.setattr(Sweep, "patience", patience)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]
     # Those that were named are run however long they take, as far as patience lets them.
+    asked = [point.request for point in measured.points]
     assert {item.lenient for item in asked[1:] if item.against is not None} <= {not against, False}
     assert any(item.lenient for item in asked) == (not against)
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, monkeypatch):
-    from opencl_lab.lab.comparison.runner import run_comparison
-
-    asked = []
-
-    def run(*given, **more):
-        asked.append(given)
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return run_comparison(*given, **more)
-
-    monkeypatch.setattr("opencl_lab.lab.cli.crossover.run_comparison", run)
+def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, measured):
+    measured.most = 2
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
     out = capsys.readouterr().out

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 from comparison_rows import row
 
-from opencl_lab.lab.comparison.patience import Patience
-from opencl_lab.lab.comparison.wanted import References
+from opencl_lab.lab.engine.patience import Patience
+from opencl_lab.lab.engine.references import References
 from opencl_lab.lab.registry import get_operation
 
 GEMM, SORT = get_operation("gemm"), get_operation("sort")

@@ -13,29 +13,11 @@ from comparison_rows import row
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.comparison.runner import run_comparison
-from opencl_lab.lab.comparison.unfinished import FILE, Unfinished
+from opencl_lab.lab.engine.sweep import FILE, Unfinished
 
 QUICK = ("--repeats", "1", "--against", "c:seq")
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """The sizes that sweeps measure, each noted; at those in `stop` Ctrl-C strikes."""
-    sizes = []
-    sizes_to_stop = set()
-
-    def run(chosen, problem, *rest, **more):
-        if problem.n in sizes_to_stop:
-            raise KeyboardInterrupt
-        sizes.append(problem.n)
-        return run_comparison(chosen, problem, *rest, **more)
-
-    monkeypatch.setattr("opencl_lab.lab.cli.sweep.run_comparison", run)
-    run.sizes, run.stop = sizes, sizes_to_stop
-    return run
 
 
 def bench(out, sizes="100,200,300", *more):
@@ -179,8 +161,8 @@ IDENTITY = {"operation": "sort", "device": "x", "threads": None, "runs": (1, 2)}
 CONFIGS = [{"WG_SIZE": 64}]
 
 
-def stored(folder, identity=IDENTITY, **more):
-    return Unfinished(folder, identity, **more)
+def stored(folder, **more):
+    return Unfinished(folder, IDENTITY, **more)
 
 
 def rows_of(size):
@@ -189,80 +171,41 @@ def rows_of(size):
 
 def test_a_size_is_read_back_as_it_was(tmp_path):
     first = stored(tmp_path)
-    assert first.take(9, CONFIGS, "sort") is None
-    first.add(9, CONFIGS, 1, rows_of(9))
-    first.add(90, CONFIGS, 0, rows_of(90))
+    assert first.take(9, CONFIGS) is None and not first.goes_on
+    first.keep(9, CONFIGS, rows_of(9))
+    first.keep(90, CONFIGS, rows_of(90))
     again = stored(tmp_path)
-    found = again.take(9, CONFIGS, "sort")
-    assert found.status == 1 and [item.as_row() for item in found.rows] == [
-        item.as_row() for item in rows_of(9)
-    ]
-    assert again.take(9, [{"WG_SIZE": 32}], "sort") is None and again.take(8, CONFIGS, "") is None
-    again.add(9, CONFIGS, 0, rows_of(7))  # later records count
-    assert stored(tmp_path).take(9, CONFIGS, "sort").rows[0].total_ms.median == 7
-    again.remove()
-    again.remove()
-    assert not (tmp_path / FILE).exists() and not again.trouble
+    found = again.take(9, CONFIGS)
+    assert again.goes_on and again.date([9, 90]) >= again.date([9]) > "2026"
+    assert [item.as_row() for item in found] == [item.as_row() for item in rows_of(9)]
+    assert again.take(9, [{"WG_SIZE": 32}]) is None and again.take(8, CONFIGS) is None
+    again.keep(9, CONFIGS, rows_of(7))  # later records count
+    assert stored(tmp_path).take(9, CONFIGS)[0].total_ms.median == 7
 
 
 @pytest.mark.parametrize("cut", [1, 30, 700])
 def test_damage_costs_the_damaged_sizes_only(tmp_path, cut):
     first = stored(tmp_path)
     for size in (1, 2, 3):
-        first.add(size, CONFIGS, 0, rows_of(size))
+        first.keep(size, CONFIGS, rows_of(size))
     os.truncate(first.path, first.path.stat().st_size - cut)
     again = stored(tmp_path)
-    assert [again.take(size, CONFIGS, "sort") is None for size in (1, 2, 3)] == [False, False, True]
-    again.add(3, CONFIGS, 0, rows_of(3))
-    assert stored(tmp_path).take(3, CONFIGS, "sort") is not None
+    assert [again.take(size, CONFIGS) is None for size in (1, 2, 3)] == [False, False, True]
+    again.keep(3, CONFIGS, rows_of(3))
+    assert stored(tmp_path).take(3, CONFIGS) is not None
 
 
 def test_rows_that_make_no_sense_are_measured_again(tmp_path):
     first = stored(tmp_path)
-    first.add(1, CONFIGS, 0, rows_of(1))
+    first.keep(1, CONFIGS, rows_of(1))
     text = first.path.read_text()
-    for before, after in (('"median": 1', '"median": -1'), ('"median": 1', '"median": "x"')):
+    for before, after in (
+        ('"median": 1', '"median": -1'), ('"median": 1', '"median": "x"'),
+        ('"size": 1', '"size": []'), ('"results": [', '"results": [3, '),
+    ):  # fmt: skip
+        assert before in text
         first.path.write_text(text.replace(before, after))
-        assert stored(tmp_path).take(1, CONFIGS, "sort") is None
-
-
-@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe", b"[1, 2]\n3", b'{"a": 1}'])
-def test_what_is_no_such_file_is_replaced_and_that_is_said(tmp_path, content):
-    (tmp_path / FILE).write_bytes(content)
-    begun = stored(tmp_path)
-    assert "is damaged; all sizes are measured anew" in begun.afresh
-    begun.add(1, CONFIGS, 0, rows_of(1))
-    assert not stored(tmp_path).afresh and stored(tmp_path).take(1, CONFIGS, "sort")
-    assert stored(tmp_path, fresh=True).take(1, CONFIGS, "sort") is None
-
-
-def test_an_old_sweep_is_kept_until_the_new_one_has_a_size(tmp_path):
-    stored(tmp_path).add(1, CONFIGS, 0, rows_of(1))
-    other = stored(tmp_path, {**IDENTITY, "device": "y"})
-    assert "differs in device;" in other.afresh and stored(tmp_path).take(1, CONFIGS, "sort")
-    other.add(2, CONFIGS, 0, rows_of(2))
-    assert "differs in device" in stored(tmp_path).afresh
-
-
-def test_two_sweeps_at_the_same_time_take_over_nothing_of_each_other(tmp_path):
-    first, second = stored(tmp_path), stored(tmp_path, {**IDENTITY, "device": "y"})
-    first.add(1, CONFIGS, 0, rows_of(1))
-    second.add(2, CONFIGS, 0, rows_of(2))
-    first.add(3, CONFIGS, 0, rows_of(3))  # now within the file of the second
-    again = stored(tmp_path, {**IDENTITY, "device": "y"})
-    assert not again.afresh and again.take(2, CONFIGS, "sort")
-    assert again.take(1, CONFIGS, "sort") is None and again.take(3, CONFIGS, "sort") is None
-
-
-def test_a_disk_that_is_full_costs_no_sweep(tmp_path, monkeypatch):
-    first = stored(tmp_path)
-
-    def full(handle, data):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("opencl_lab.lab.record_file.os.write", full)
-    first.add(1, CONFIGS, 0, rows_of(1))
-    assert first.trouble.endswith("cannot be written: No space left on device")
+        assert stored(tmp_path).take(1, CONFIGS) is None
 
 
 def test_sizes_and_numbers_are_needed(capsys, tmp_path):

@@ -1,6 +1,5 @@
 """Builders: programs are compiled ahead, and whatever one does, the search goes on without it."""
 
-import json
 import math
 import os
 import signal
@@ -20,6 +19,8 @@ from opencl_lab.lab.tuning.ahead import FEW, LEAST_BATCH, Ahead, builders_for
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
 from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.tuner import make_task
+from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.worker import Died
 
 FOREVER = math.inf
 CONFIGS = [planted.config("none", size) for size in range(1, 13)]
@@ -30,54 +31,50 @@ class Fake:
 
     made, held, says, failing = (), (), (), ""  # as the fixture sets them
 
-    def __init__(self, role, message):
-        assert role == "builder" and message == b"task"
-        self._answers, self._ended = [], threading.Event()
-        self._answers.append(
-            {"failed": self.failing, "kind": ""} if self.failing else {"phase": ""}
-        )
+    def __init__(self, opening, nice):
+        assert opening == "task" and nice > 0
+        self._ended = threading.Event()
         self.asked, self.wholes = [], []
         self.made.append(self)
 
-    def send(self, data):
-        request = json.loads(data)
-        self.asked.append(request["config"]["WG_SIZE"])
-        self.wholes += self.asked[-1:] if request["whole"] else []
+    def answer(self, deadline):
+        if self.failing:
+            raise Failed(self.failing)
+
+    def send(self, method, config, whole):
+        assert method == "build"
+        self.asked.append(config["WG_SIZE"])
+        self.wholes += self.asked[-1:] if whole else []
 
     def receive(self, deadline):
-        if self._answers:
-            return self._answers.pop()
         size = self.asked[-1]
         event = self.held.get(size)
         while event is not None and not event.wait(0.005):
             if self._ended.is_set():
-                raise EOFError
+                raise Died(-signal.SIGKILL, "")
             if time.monotonic() > deadline:
-                return None
+                raise TimeoutError
         answer = self.says.get(size, Built(5.0))
         if answer is module.CRASHED:
-            raise EOFError
-        return {"done": answer.as_dict()}
+            raise Died(-signal.SIGKILL, "")
+        return "done", answer
 
     def stop(self):
         self._ended.set()
 
     kill = stop
 
-    def last_words(self):
-        return "SIGKILL"
-
 
 @pytest.fixture
 def fake(monkeypatch):
-    monkeypatch.setattr(module, "Process", Fake)
+    monkeypatch.setattr(module, "Worker", Fake)
     for name, value in {"made": [], "held": {}, "says": {}, "failing": ""}.items():
         monkeypatch.setattr(Fake, name, value)
     return Fake
 
 
 def started(count, **options):
-    return Ahead(b"task", count, **{"alternate": False, **options})
+    return Ahead("task", count, **{"alternate": False, **options})
 
 
 def until(condition):

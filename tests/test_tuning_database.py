@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, TILED, store, tuned, used
 
 from opencl_lab.core.errors import BuildError, InvalidConfig
+from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
@@ -199,7 +201,7 @@ def test_what_does_not_fit_is_passed_over():
     assert used(device=small) == TILED.default_config(N1024, small)
     broken = entry_of(SISTER, "gemm", "tiled", DIGEST, N1024, tuned(1).replace(UNROLL=5), 1)
     store(COUSIN, 2)
-    database.add([broken, replace(broken, device=broken.device, config=tuned(1).replace(X=1))])
+    database.add([broken, structs.replace(broken, config=tuned(1).replace(X=1))])
     assert used(device=SISTER) == tuned(0)
     assert used(device=COUSIN) == tuned(2)
 
@@ -248,6 +250,19 @@ def test_a_changed_kernel_makes_stale_and_says_so_once(caplog):
     assert "kernel has changed" in record.message and "oclab tune gemm" in record.message
     store(GPU, 1)
     assert used() == tuned(1) and len(database.entries()) == 1
+
+
+def test_an_entry_of_an_earlier_version_is_skipped_with_a_sentence(caplog):
+    """Its kernel was another, with other parameters, and problems had fewer sizes."""
+    sizes = {"m": 1024, "n": 1024, "k": 1024}
+    store(GPU, 0, digest="0123456789abcdef", sizes=sizes, config=Config(BLOCK=16))
+    with caplog.at_level(logging.WARNING, "opencl_lab"):
+        assert used() == DEFAULT
+        assert used(device=SISTER) == DEFAULT
+    (record,) = caplog.records
+    assert "kernel has changed" in record.message and "oclab tune gemm" in record.message
+    store(GPU, 1, sizes=sizes)  # of today's kernel, as nobody can have stored it
+    assert used() == DEFAULT
 
 
 def test_a_changed_driver_makes_stale_and_says_so_once(caplog):

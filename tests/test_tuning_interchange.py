@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tuning_runs import Replay
 
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.space import Config
 from opencl_lab.lab.ops.gemm.operation import GEMM
-from opencl_lab.lab.tuning.adopt import adopt, task_of
+from opencl_lab.lab.tuning.adopt import adopt, read_recording, task_of
 from opencl_lab.lab.tuning.clblast import from_clblast
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.formats import read_recording
 from opencl_lab.lab.tuning.interchange import (
     Recording,
     from_kernel_tuner,
@@ -26,8 +26,7 @@ from opencl_lab.lab.tuning.interchange import (
     to_t4,
     values_of,
 )
-from opencl_lab.lab.tuning.journal import Journal
-from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.tuned import database, storage
 
 STATUSES = ("correct", "timeout", "compile", "correct", "runtime", "correctness", "constraints")
@@ -168,21 +167,56 @@ def test_t4_fields(recording):
     }  # fmt: skip
 
 
+CACHE = '{"device_name": "X", "kernel_name": "k", "tune_params_keys": ["a"], "tune_params": {}, '
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "", "{}", "[]", "null", '{"tune_params_keys": 3}', '{"kernel_family": "xgemm_1"}',
-        '{"schema_version": "2.0.0", "results": []}', '{"schema_version": 1, "results": 5}',
-        '{"schema_version": "1.0.0", "results": [{"configuration": {"a": [1]}, "times": {}}]}',
-        '{"schema_version": "1.0.0", "results": [{"configuration": {}, "times": {}, '
-        '"invalidity": "bad", "correctness": 1}]}',
-        '{"tune_params_keys": ["a"], "cache": {"1": {}}}', "\x00" * 10, "[" * 100_000,
+        *((text, "none of") for text in ("", "{}", "[]", "null", "\x00" * 10, "[" * 100_000)),
+        ('{"tune_params_keys": 3}', "tune_params_keys: expected `array`, got `int`"),
+        ('{"tune_params_keys": ["a"], "cache": {"1": {}}}', "missing required field"),
+        ('{"tune_params_keys": ' + "[" * 100_000, "nested too deeply"),
+        (CACHE + '"cache": {"1": {}}}', "KeyError('a')"),
+        (CACHE + '"cache": {"1": 5}}', "expected `object`, got `int`"),
+        (CACHE + '"cache": {"1": {"a": 1.5}}}', "expected `bool | int | str`, got `float`"),
+        (CACHE + '"cache": {"1": {"a": 1, "oclab_status": "odd"}}}', "invalid enum value 'odd'"),
+        (CACHE + '"problem_size": null, "cache": {}}', "problem_size: expected"),
+        ('{"kernel_family": "xgemm_1"}', "missing required field `precision`"),
+        (
+            '{"kernel_family": "xgemm_1", "precision": "32", "results": [{"time": 1, '
+            '"parameters": {"WGD": 8, "MDIMCD": 0, "NDIMCD": 8}}]}',
+            "ZeroDivisionError",
+        ),
+        ('{"schema_version": "2.0.0", "results": []}', "version 2.0.0, not 1.0.0"),
+        ('{"schema_version": 1, "results": 5}', "results: expected `array`, got `int`"),
+        (
+            '{"schema_version": "1.0.0", "results": [{"configuration": {"a": [1]}, "times": {}, '
+            '"invalidity": "correct"}]}',
+            "expected `bool | int | str`, got `array`",
+        ),
+        (
+            '{"schema_version": "1.0.0", "results": [{"configuration": {}, "times": {}, '
+            '"invalidity": "bad", "correctness": 1}]}',
+            "results[0].invalidity: invalid enum value 'bad'",
+        ),
+        (
+            '{"schema_version": "1.0.0", "results": [], "metadata": {"timeunit": "days"}}',
+            "unknown unit of time 'days'",
+        ),
     ],
-)  # fmt: skip
-def test_other_files_are_refused_in_one_sentence(text):
+)
+def test_other_files_are_refused_in_one_sentence(text, said):
     with pytest.raises(InvalidProblem) as caught:
         read_recording(text)
-    assert "\n" not in str(caught.value)
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("time", ["NaN", "Infinity", "-1", "0", "1" + "0" * 400, '"soon"', "null"])
+def test_a_success_without_a_time_that_can_be_is_a_failure(time):
+    cache = CACHE + f'"cache": {{"1": {{"a": 1, "time": {time}, "compile_time": {time}}}}}}}'
+    (found,) = read_recording(cache).evaluations
+    assert found.status == "runtime" and "no time" in found.reason and found.times_ms == ()
 
 
 def test_values_of_keeps_the_order_of_the_space_and_tells_flags_from_numbers():
@@ -325,7 +359,6 @@ def answer(monkeypatch):
 
     def use(evaluations):
         runner = Replay(evaluations)
-        runner.restarts = 1
         monkeypatch.setattr("opencl_lab.lab.tuning.tuner.Sandbox", lambda task, *rest: runner)
         return runner
 
@@ -352,7 +385,7 @@ def test_only_what_is_right_and_faster_here_is_adopted(overlay, answer):
 
     again = adopt(found, task)
     assert not again.stored and again.best.config == answers[3].config
-    Journal(task, fresh=True)
+    journal_of(task).path.unlink()
     few = answer(answers)
     adopt(found, task, limit=1)
     assert len(few.asked) == 3  # the built-in one, the one in use, and one of the file

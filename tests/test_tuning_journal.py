@@ -9,14 +9,13 @@ from dataclasses import replace
 
 import planted
 import pytest
-from tuning_runs import GPU, record, replay
+from tuning_runs import GPU, Replay, in_journal, record, replay, tuned_by, written
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.tuning import search
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.journal import Journal, journal_file
-from opencl_lab.lab.tuning.runner import Replay
-from opencl_lab.lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.lab.tuning.journal import journal_of
+from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -30,56 +29,50 @@ def some_evaluation(task, number=0):
 
 
 def test_the_journal_gives_back_what_it_was_given(task):
-    journal = Journal(task)
-    assert journal.evaluations == {}
-    written = [some_evaluation(task, number) for number in range(5)]
-    for evaluation in written:
-        journal.add(evaluation)
-    assert list(Journal(task).evaluations.values()) == written
-    assert Journal(task, fresh=True).evaluations == {} and not journal.path.exists()
+    assert in_journal(task) == {}
+    evaluations = [some_evaluation(task, number) for number in range(5)]
+    written(task, *evaluations)
+    assert list(in_journal(task).values()) == evaluations
+    fresh = journal_of(task, fresh=True)
+    assert fresh.records == []
+    fresh.add({"evaluation": evaluations[3].as_dict()})
+    assert list(in_journal(task).values()) == [evaluations[3]]
 
 
 def test_later_evaluations_replace_earlier_ones(task):
-    journal = Journal(task)
     first = some_evaluation(task)
-    journal.add(first)
-    journal.add(replace(first, status="runtime", reason="later", times_ms=()))
-    (found,) = Journal(task).evaluations.values()
+    written(task, first, replace(first, status="runtime", reason="later", times_ms=()))
+    (found,) = in_journal(task).values()
     assert found.reason == "later"
 
 
 @pytest.mark.parametrize("cut", [1, 20, 100])
 def test_a_cut_line_costs_that_line_only(task, cut):
-    journal = Journal(task)
-    for number in range(3):
-        journal.add(some_evaluation(task, number))
+    journal = written(task, *(some_evaluation(task, number) for number in range(3)))
     os.truncate(journal.path, journal.path.stat().st_size - cut)
-    again = Journal(task)
-    assert len(again.evaluations) == 2
-    again.add(some_evaluation(task, 7))
-    assert [item.config["UNROLL"] for item in Journal(task).evaluations.values()] == [0, 1, 7]
+    assert len(in_journal(task)) == 2
+    written(task, some_evaluation(task, 7))
+    assert [item.config["UNROLL"] for item in in_journal(task).values()] == [0, 1, 7]
 
 
 def test_damage_in_the_journal_costs_the_damaged_lines_only(task):
-    journal = Journal(task)
-    for number in range(3):
-        journal.add(some_evaluation(task, number))
+    journal = written(task, *(some_evaluation(task, number) for number in range(3)))
     lines = journal.path.read_bytes().split(b"\n")
     lines[2:2] = [b"\xff\x00garbage", b"[1, 2]", b'{"evaluation": 3}', b'{"evaluation": {}}', b""]
     journal.path.write_bytes(b"\n".join(lines))
-    assert len(Journal(task).evaluations) == 3
+    assert len(in_journal(task)) == 3
 
 
 def test_another_task_has_another_journal(task):
     others = {
-        journal_file(task),
-        journal_file(replace(task, problem=replace(task.problem, m=513))),
-        journal_file(replace(task, algorithm_name="blocked")),
-        journal_file(replace(task, device=replace(GPU, driver="2"))),
-        journal_file(replace(task, data={"order": "sorted"})),
+        journal_of(task).path,
+        journal_of(replace(task, problem=replace(task.problem, m=513))).path,
+        journal_of(replace(task, algorithm_name="blocked")).path,
+        journal_of(replace(task, device=replace(GPU, driver="2"))).path,
+        journal_of(replace(task, data={"order": "sorted"})).path,
     }
     assert len(others) == 5
-    assert journal_file(replace(task, seed=3)) == journal_file(task)
+    assert journal_of(replace(task, seed=3)).path == journal_of(task).path
 
 
 def test_a_changed_kernel_begins_a_new_journal(tmp_path):
@@ -90,7 +83,7 @@ def test_a_changed_kernel_begins_a_new_journal(tmp_path):
     names = []
     for text in ("one", "two", "one"):
         template.write_text(text)
-        names.append(journal_file(make_task(operation, device=GPU)))
+        names.append(journal_of(make_task(operation, device=GPU)).path)
     assert names[0] == names[2] != names[1]
 
     def other_plan(problem, config, device):
@@ -99,7 +92,7 @@ def test_a_changed_kernel_begins_a_new_journal(tmp_path):
         return replace(made, launches=(twice,))
 
     algorithm._plan = other_plan
-    assert journal_file(make_task(operation, device=GPU)) not in names
+    assert journal_of(make_task(operation, device=GPU)).path not in names
 
 
 def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch):
@@ -113,37 +106,34 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
 
     runner = Editing(record(task, lambda config: 1.0))
     with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
-        run_tuning(task, budget=50, runner=runner)
-    assert len(runner.asked) == 2 and len(Journal(task).evaluations) == 1
+        tuned_by(runner, task, budget=50)
+    assert len(runner.asked) == 2 and len(in_journal(task)) == 1
 
 
 def test_a_full_disk_is_said_once_and_tuning_goes_on(task, monkeypatch):
     def full(handle, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("opencl_lab.lab.record_file.os.write", full)
+    monkeypatch.setattr("opencl_lab.lab.engine.journal.os.write", full)
     result, runner = replay(task, budget=10)
     assert len(runner.asked) == 10 and result.best is not None
     assert len(result.notes) == 1 and os.strerror(errno.ENOSPC) in result.notes[0]
 
 
 def test_a_record_written_in_part_does_not_spoil_the_next(task, monkeypatch):
-    journal = Journal(task)
-    journal.add(some_evaluation(task, 1))
+    journal = written(task, some_evaluation(task, 1))
     write = os.write
     with monkeypatch.context() as patch:
-        patch.setattr("opencl_lab.lab.record_file.os.write", lambda h, data: write(h, data[:40]))
-        journal.add(some_evaluation(task, 2))
+        patch.setattr("opencl_lab.lab.engine.journal.os.write", lambda h, data: write(h, data[:40]))
+        journal.add({"evaluation": some_evaluation(task, 2).as_dict()})
     assert "No space" in journal.trouble
-    journal.add(some_evaluation(task, 3))
+    journal.add({"evaluation": some_evaluation(task, 3).as_dict()})
     assert journal.trouble == ""
-    assert [item.config["UNROLL"] for item in Journal(task).evaluations.values()] == [1, 3]
+    assert [item.config["UNROLL"] for item in in_journal(task).values()] == [1, 3]
 
 
 def _write_many(task, first):
-    journal = Journal(task)
-    for number in range(first, first + 100):
-        journal.add(some_evaluation(task, number))
+    written(task, *(some_evaluation(task, number) for number in range(first, first + 100)))
 
 
 def test_two_tuners_at_once_share_a_journal(task):
@@ -154,9 +144,9 @@ def test_two_tuners_at_once_share_a_journal(task):
     for writer in writers:
         writer.join(60)
         assert writer.exitcode == 0
-    known = {config["UNROLL"] for config in Journal(task).evaluations}
+    known = {config["UNROLL"] for config in in_journal(task)}
     assert known == {*range(100), *range(1000, 1100)}
-    lines = journal_file(task).read_text().split("\n")
+    lines = journal_of(task).path.read_text().split("\n")
     assert all(json.loads(line) for line in lines if line)
 
 
@@ -172,9 +162,8 @@ def test_two_tuners_at_once_share_a_journal(task):
     ],
 )
 def test_what_hung_is_tried_again_only_with_more_time(task, limits, again):
-    journal = Journal(task)
     default = task.algorithm.default_config(task.problem, GPU)
-    journal.add(Evaluation(default, "timeout", "no end", build_ms=5500.0))
+    written(task, Evaluation(default, "timeout", "no end", build_ms=5500.0))
     limits = {"time_limit": math.inf, **limits}
     asked = replay(task, budget=5, **limits)[1].asked
     assert (asked[0] == default) == again

@@ -16,7 +16,7 @@ from opencl_lab.core.plan import LocalMemory
 from opencl_lab.core.space import Config
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
-from opencl_lab.lab.tuning.journal import journal_file
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.signature import signature
@@ -191,7 +191,7 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
         return make_task(saxpy(device, **changes), device=device)
 
     again = pickle.loads(pickle.dumps(task()))
-    assert journal_file(again) == journal_file(task())
+    assert journal_of(again).path == journal_of(task()).path
     assert again.problem == task().problem and hash(again.problem) == hash(task().problem)
     others = [
         task(arguments={**SAXPY, "x": X + 1}),
@@ -201,7 +201,7 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
         task(restrictions=["WG < 50"]),
         task(fixed={"SHIFT": 1}),
     ]
-    assert len({journal_file(item) for item in (task(), *others)}) == 7
+    assert len({journal_of(item).path for item in (task(), *others)}) == 7
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, store, tuned, used
 
 from opencl_lab.core.errors import OclabError
@@ -26,36 +26,43 @@ pytestmark = pytest.mark.usefixtures("overlay")
 # ----------------------------------------------------------------------- files
 
 
-def test_a_damaged_file_is_set_aside_with_one_sentence(overlay, caplog):
+DAMAGES = {
+    "cut short": (lambda text: text[: len(text) // 2], ""),
+    "empty": (lambda text: "", ""),
+    "a list": (lambda text: "[]", "expected `object`, got `array`"),
+    "deep": (lambda text: "[" * 100_000, "nested too deeply"),
+    "no entries": (lambda text: '{"schema": "oclab-tuning/1"}', "missing required field `entries`"),
+    "other schema": (lambda text: '{"schema": "something", "entries": []}', "something"),
+    "time": (lambda text: text.replace("1.5", "-1.5"), "time_ms: expected `float` > 0.0"),
+    "NaN": (lambda text: text.replace("1.5", "NaN"), "time_ms: expected"),
+    "infinity": (lambda text: text.replace("1.5", "Infinity"), "time_ms: expected"),
+    "size": (lambda text: text.replace('"m": 1024', '"m": "many"'), "expected `int`, got `str`"),
+    "parameter": (lambda text: text.replace('"UNROLL": 1', '"UNROLL": [1]'), "entries[0].config: "),
+    "name": (lambda text: text.replace('"layout"', '"lay"'), "unknown field `lay`"),
+    "device": (lambda text: text.replace('"vendor"', '"seller"'), "unknown field `seller`"),
+    "no text": (lambda text: "\udcff\udcfe", ""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("found_by", ["use", "store"])
+def test_a_damaged_file_is_set_aside_with_one_sentence(damage, found_by, overlay, caplog):
+    change, said = DAMAGES[damage]
     store(GPU, 0)
-    whole = overlay.read_text()
-    for number, damage in enumerate(
-        [
-            whole[: len(whole) // 2],
-            "",
-            "[]",
-            '{"schema": "oclab-tuning/1"}',
-            '{"schema": "something", "entries": []}',
-            whole.replace("1.5", "-1.5"),
-            whole.replace("1.5", "NaN"),
-            whole.replace('"m": 1024', '"m": "many"'),
-            whole.replace('"UNROLL": 1', '"UNROLL": [1]'),
-            whole.replace('"layout"', '"lay"'),
-        ]
-    ):
-        overlay.write_text(damage)
-        database.forget()
-        caplog.clear()
+    damaged = change(overlay.read_text()).encode(errors="surrogateescape")
+    overlay.write_bytes(damaged)
+    database.forget()
+    if found_by == "use":
         assert used() == DEFAULT and used(problem=GemmProblem(900, 900, 900)) == DEFAULT
-        (record,) = caplog.records
-        assert "damaged" in record.message and "set aside" in record.message
-        kept = sorted(overlay.parent.glob("gemm.json.damaged-*"))
-        assert len(kept) == number + 1 and kept[-1].read_text() == damage
         assert not overlay.exists()
-    overlay.write_bytes(b"\xff\xfe\x00")
-    store(GPU, 1)  # writing finds the damage, too
-    assert used() == tuned(1)
-    assert len(list(overlay.parent.glob("gemm.json.damaged-*"))) == number + 2
+    else:
+        store(GPU, 1)
+        assert used() == tuned(1)
+    (record,) = caplog.records
+    assert "damaged" in record.message and "set aside" in record.message
+    assert said in record.message and "\n" not in record.message
+    (kept,) = overlay.parent.glob("gemm.json.damaged-*")
+    assert kept.read_bytes() == damaged
 
 
 def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
@@ -111,7 +118,7 @@ def test_answers_that_were_on_the_way_while_something_was_stored_are_not_kept():
 
 WRITER = """
 import sys
-from dataclasses import replace
+from msgspec.structs import replace
 from opencl_lab.core.space import Config
 from opencl_lab.tuned import database, storage
 from opencl_lab.tuned.entry import parse
@@ -175,7 +182,7 @@ def test_entries_survive_the_file(overlay):
     again = entry_of(
         GPU, "sort", "odd-even-merge", kernel_digest(algorithm.templates), problem, config, 0.25
     )
-    assert entry == replace(again, timestamp=entry.timestamp)
+    assert entry == structs.replace(again, timestamp=entry.timestamp)
     assert entry.layout == {"dtype": "uint8", "indices": True, "value_bytes": 0}
     assert entry.sizes == {"n": 1000, "rows": 3} and entry.bucket == (10, 2)
     assert type(entry.config["BLOCKED"]) is bool

@@ -5,6 +5,7 @@ The records are of CPUs, but that of `blocked`, which is of a GPU (`tools/record
 
 import itertools
 import random
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,14 @@ from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.recorded import Recorded
+from opencl_lab.lab.tuning.prune import Points, traits_of
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES, get_strategy
 from opencl_lab.lab.tuning.strategies.features import Features
 from opencl_lab.lab.tuning.strategies.gaussian import MOST, Process
-from opencl_lab.lab.tuning.traits import traits_of
 
+Recorded = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "recorded_space.py"))[
+    "Recorded"
+]
 RECORDS = sorted((Path(__file__).parent / "data" / "tuning").glob("*.json"))
 SEEDS = range(5)
 CLOSE, SHARE = 1.03, 0.1

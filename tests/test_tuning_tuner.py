@@ -1,20 +1,20 @@
 """The tuner with recorded runs, its journal, and whole runs on a device with harmless kernels."""
 
 import math
+import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from tuning_runs import GPU, record, replay, tile_time
+from tuning_runs import GPU, Replay, in_journal, record, replay, tile_time, tuned_by
 
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.journal import journal_file, read_journal
-from opencl_lab.lab.tuning.runner import Replay
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.timeline import Timeline
-from opencl_lab.lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.tuned import database
 
 pytestmark = pytest.mark.usefixtures("private_data")
@@ -50,7 +50,7 @@ def test_what_looked_faster_and_was_not_compared_is_told(task):
         def prove(self, config, seconds):
             return super().prove(config, seconds) if config == built_in else None
 
-    result = run_tuning(task, runner=NoTime(record(task, tile_time)), budget=1000, fresh=True)
+    result = tuned_by(NoTime(record(task, tile_time)), task, budget=1000, fresh=True)
     assert result.best.config == built_in and not result.gained
     (note,) = result.notes
     assert "1 ms in the search" in note and "a longer time limit" in note
@@ -64,7 +64,7 @@ def test_the_built_in_configuration_is_compared_even_where_it_was_not_checked_in
         def prove(self, config, seconds):
             return None if config == built_in else super().prove(config, seconds)
 
-    result = run_tuning(task, runner=NoTime(record(task, tile_time)), budget=1000, fresh=True)
+    result = tuned_by(NoTime(record(task, tile_time)), task, budget=1000, fresh=True)
     assert built_in in [item.config for item in result.finalists] and result.gained
 
 
@@ -76,10 +76,10 @@ def test_finals_get_the_time_that_checks_take(task, monkeypatch):
             Slow.now += 1.0
             return replace(super().evaluate(config, best_ms, seconds), build_ms=2000.0)
 
-    monkeypatch.setattr("opencl_lab.lab.tuning.search.time.monotonic", lambda: Slow.now)
+    monkeypatch.setattr("opencl_lab.lab.engine.explore.monotonic", lambda: Slow.now)
     runner = Slow(record(task, tile_time))
     proof = (len(task.check_problems) - 1) * 1.0
-    run_tuning(task, time_limit=20.0, strategy="exhaustive", runner=runner, fresh=True)
+    tuned_by(runner, task, time_limit=20.0, strategy="exhaustive", fresh=True)
     assert len(runner.asked) == math.ceil(20.0 - min(2 * proof, 0.33 * 20.0)) < 17
 
 
@@ -110,8 +110,8 @@ def test_a_time_limit_ends_the_search_and_leaves_time_for_the_finals(task, monke
             return super().again(config, seconds)
 
     runner = Slow(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.lab.tuning.search.time.monotonic", lambda: runner.now)
-    result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner)
+    monkeypatch.setattr("opencl_lab.lab.engine.explore.monotonic", lambda: runner.now)
+    result = tuned_by(runner, task, time_limit=10.0, strategy="exhaustive")
     assert result.stopped == "time" and len(runner.asked) == 9
     assert result.finalists and 9 < result.seconds <= 10
 
@@ -147,7 +147,7 @@ def test_finals_correct_a_lucky_first_measurement(task):
             return replace(found, times_ms=(0.9,)) if dict(config) == lucky else found
 
     runner = Lucky(record(task, tile_time))
-    result = run_tuning(task, strategy="exhaustive", budget=1000, runner=runner)
+    result = tuned_by(runner, task, strategy="exhaustive", budget=1000)
     assert min(result.evaluations, key=lambda item: item.time_ms).config == lucky
     assert result.best.config["TILE"] == 16 and result.best.time_ms == 1.0
 
@@ -160,10 +160,10 @@ def test_a_finalist_that_fails_is_out(task):
                 return Evaluation(config, "runtime", "the process died: SIGSEGV")
             return found
 
-    result = run_tuning(task, budget=1000, runner=Fragile(record(task, tile_time)))
+    result = tuned_by(Fragile(record(task, tile_time)), task, budget=1000)
     assert result.best.config["UNROLL"] != 4 and result.best.config["TILE"] == 16
     assert result.failures["runtime"] >= 1
-    kept = read_journal(result.journal)
+    kept = in_journal(result.journal)
     assert any(item.status == "runtime" for item in kept.values())
 
 
@@ -177,7 +177,7 @@ def test_an_unstable_winner_is_reported(task):
             times.append(high if len(times) % 2 else low)  # by the median, now this one leads
             return Evaluation(config, "correct", times_ms=(times[-1],))
 
-    result = run_tuning(task, budget=30, runner=Noisy(record(task, lambda config: 1.0)))
+    result = tuned_by(Noisy(record(task, lambda config: 1.0)), task, budget=30)
     assert len(result.finalists) >= 5 and not result.stable
     assert all(len(item.times_ms) >= 4 for item in result.finalists)
 
@@ -195,7 +195,7 @@ def rounds_of(task, factor, spread):
     def time_of(config):
         return factor if dict(config) == other else 1.0
 
-    return run_tuning(task, budget=1000, runner=Noisy(record(task, time_of)), fresh=True), other
+    return tuned_by(Noisy(record(task, time_of)), task, budget=1000, fresh=True), other
 
 
 def test_finalists_take_turns_in_orders_that_change(task):
@@ -206,7 +206,7 @@ def test_finalists_take_turns_in_orders_that_change(task):
             asked.append(config)
             return super().again(config, seconds)
 
-    result = run_tuning(task, budget=30, runner=Watched(record(task, tile_time)), fresh=True)
+    result = tuned_by(Watched(record(task, tile_time)), task, budget=30, fresh=True)
     count = len(result.finalists)
     orders = [tuple(asked[begin : begin + count]) for begin in range(0, len(asked), count)]
     assert count > 2 and len(set(map(frozenset, orders))) == 1 < len(set(orders))
@@ -262,7 +262,7 @@ def test_what_fails_another_check_case_makes_room_for_the_next_best(task):
             return super().prove(config, seconds)
 
     proved = []
-    result = run_tuning(task, budget=1000, runner=Wrong(record(task, tile_time)), fresh=True)
+    result = tuned_by(Wrong(record(task, tile_time)), task, budget=1000, fresh=True)
     assert result.best.config["UNROLL"] == 2 and result.best.config["TILE"] == 16
     assert len(result.finalists) >= 5 and result.stable
     assert result.failures["correctness"] == sum(config["UNROLL"] == 4 for config in proved) > 0
@@ -279,7 +279,7 @@ def test_what_was_not_proved_is_no_winner(task):
                 raise KeyboardInterrupt
             return super().evaluate(config, best_ms, seconds)
 
-    result = run_tuning(task, budget=100, runner=Slow(record(task, tile_time)), fresh=True)
+    result = tuned_by(Slow(record(task, tile_time)), task, budget=100, fresh=True)
     default = task.algorithm.default_config(task.problem, GPU)
     assert min(result.evaluations, key=lambda item: item.time_ms).config != default
     assert result.best.config == default and not result.gained
@@ -297,8 +297,8 @@ def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
             return config["TILE"] == 16 and config["UNROLL"] == 4
 
     runner = Slow(record(task, tile_time))
-    monkeypatch.setattr("opencl_lab.lab.tuning.search.time.monotonic", lambda: runner.now)
-    result = run_tuning(task, time_limit=10.0, strategy="exhaustive", runner=runner, fresh=True)
+    monkeypatch.setattr("opencl_lab.lab.engine.explore.monotonic", lambda: runner.now)
+    result = tuned_by(runner, task, time_limit=10.0, strategy="exhaustive", fresh=True)
     leader = result.finalists[0].config
     assert (leader["TILE"], leader["UNROLL"]) == (16, 4)
     assert len(result.finalists) <= 3 and 3 < result.seconds < 10  # with the built-in one
@@ -311,10 +311,10 @@ def test_what_builders_refused_is_known_to_a_resume(task):
 
     evaluations = record(task, tile_time)
     configs = [item.config for item in evaluations]
-    first = run_tuning(task, time_limit=1e-9, runner=Builds(evaluations), fresh=True)
+    first = tuned_by(Builds(evaluations), task, time_limit=1e-9, fresh=True)
     assert first.stopped == "time" and first.failures == {"timeout": 1} and first.resumed == 0
     runner = Replay(evaluations)
-    second = run_tuning(task, budget=len(configs), runner=runner, strategy="exhaustive")
+    second = tuned_by(runner, task, budget=len(configs), strategy="exhaustive")
     assert configs[-1] not in runner.asked and second.resumed == 1
 
 
@@ -332,6 +332,20 @@ def test_a_time_line_has_all_phases_and_counts(task):
     assert sum(result.phases.values()) == pytest.approx(result.seconds, abs=0.5)
 
 
+def test_a_second_interrupt_loses_nothing(task):
+    class Twice(Replay):
+        def evaluate(self, config, best_ms, seconds):
+            if len(self.asked) == 6:
+                raise KeyboardInterrupt
+            return super().evaluate(config, best_ms, seconds)
+
+        def close(self):
+            signal.raise_signal(signal.SIGINT)
+
+    result = tuned_by(Twice(record(task, tile_time)), task, budget=100)
+    assert result.stopped == "interrupted" and len(result.evaluations) == 6
+
+
 def test_an_interrupt_keeps_what_was_found(task):
     class Interrupted(Replay):
         def evaluate(self, config, best_ms, seconds):
@@ -339,7 +353,7 @@ def test_an_interrupt_keeps_what_was_found(task):
                 raise KeyboardInterrupt
             return super().evaluate(config, best_ms, seconds)
 
-    result = run_tuning(task, budget=100, runner=Interrupted(record(task, tile_time)))
+    result = tuned_by(Interrupted(record(task, tile_time)), task, budget=100)
     assert result.stopped == "interrupted" and len(result.evaluations) == 6
     assert result.best is not None
     resumed, runner = replay(task)
@@ -353,7 +367,7 @@ def test_an_interrupt_keeps_what_was_found(task):
 )
 def test_limits_must_be_positive(task, wrong):
     with pytest.raises(InvalidProblem, match="must be positive"):
-        run_tuning(task, runner=Replay([]), **wrong)
+        tuned_by(Replay([]), task, **wrong)
 
 
 def test_what_makes_no_task_is_refused():
@@ -375,4 +389,4 @@ def test_every_operation_can_be_sent_to_a_worker(name):
             continue  # for CPUs, or for what this device has not
         made = make_task(name, device=GPU, algorithm=algorithm.name, **sizes)
         assert made.problem not in made.check_problems
-        assert journal_file(made).name.startswith(f"{name}-{algorithm.name}-")
+        assert journal_of(made).path.name.startswith(f"{name}-{algorithm.name}-")

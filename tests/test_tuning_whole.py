@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 import planted
 import pytest
-from tuning_runs import replay, tile_time
+from tuning_runs import Replay, in_journal, replay, tile_time, tuned_by
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.tuning.journal import journal_file, read_journal
+from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.plots import _draw_convergence, plot_tuning
-from opencl_lab.lab.tuning.runner import Replay
-from opencl_lab.lab.tuning.tuner import make_task, run_tuning
+from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
 
@@ -46,8 +45,8 @@ def test_a_whole_run_finds_checks_and_stores_a_winner():
 
     # The record of this run, replayed, gives the same evaluations with no device.
     task = result.task
-    recorded = list(read_journal(result.journal).values())
-    again = run_tuning(task, strategy="exhaustive", budget=50, fresh=True, runner=Replay(recorded))
+    recorded = list(in_journal(result.journal).values())
+    again = tuned_by(Replay(recorded), task, strategy="exhaustive", budget=50, fresh=True)
     assert {item.config: item.status for item in again.evaluations} == {
         item.config: item.status for item in result.evaluations
     }
@@ -77,16 +76,16 @@ def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", TUNE_SCRIPT], env={**os.environ, "PYTHONPATH": path}
     )
-    journal = journal_file(make_task(planted.PLANTED, device="cpu"))
+    journal = journal_of(make_task(planted.PLANTED, device="cpu")).path
     before_the_hang = planted.FAULTS[: planted.FAULTS.index("hang")]
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if {"crash", *before_the_hang} <= {c["FAULT"] for c in read_journal(journal)}:
+        if {"crash", *before_the_hang} <= {c["FAULT"] for c in in_journal(journal)}:
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    known = read_journal(journal)
+    known = in_journal(journal)
     assert {c["FAULT"] for c in known} == {*before_the_hang}
     result = ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=1.5, device="cpu")
     assert result.resumed == len(known)

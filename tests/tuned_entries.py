@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
@@ -39,7 +41,7 @@ def tuned(number):
 
 def store(device, number, problem=N1024, **changes):
     entry = entry_of(device, "gemm", "tiled", DIGEST, problem, tuned(number), 1.5)
-    database.add([replace(entry, **changes)])
+    database.add([structs.replace(entry, **changes)])
 
 
 def used(device=GPU, problem=N1024, values=None):

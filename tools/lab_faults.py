@@ -102,7 +102,7 @@ LAB_FAULTS = (
     ),
     Fault(
         "own kernels: what hung is tried again at every resume",
-        "opencl_lab/lab/tuning/tuner.py", "or item.build_ms >= patience", "or False",
+        "opencl_lab/lab/tuning/tuner.py", "or item.build_ms >= options.patience_ms", "",
         "test_tuning_journal.py -k hung",
     ),
     Fault(
@@ -147,57 +147,69 @@ LAB_FAULTS = (
     ),
     # ------------------------------------------------------- sweeps and their comparison
     Fault(
-        "sweeps: the finished sizes of another sweep are taken over",
-        "opencl_lab/lab/comparison/unfinished.py", "if head == self._head:", 'if "sweep" in head:',
-        "test_sweep_resume*.py",
+        "journals: records of another run in the same file are taken over",
+        "opencl_lab/lab/engine/journal.py", 'item.pop("of", self._mark) == self._mark', "True",
+        "test_engine*.py",
+    ),
+    Fault(
+        "journals: a record without a mark is taken over whatever the head",
+        "opencl_lab/lab/engine/journal.py", "mine if head == self._head else []", "mine",
+        "test_engine*.py",
+    ),
+    Fault(
+        "exploring: a budget does not count what was known before",
+        "opencl_lab/lab/engine/explore.py", "allow(len(self.seen))", "allow(len(self.measured))",
+        "test_engine*.py",
     ),
     Fault(
         "sweeps: other options of the problem are the same sweep",
-        "opencl_lab/lab/cli/points.py", '"options": dict(self.options),', "",
+        "opencl_lab/lab/engine/sweep.py", '"options": dict(self.options),', "",
         "test_sweep_resume*.py",
     ),
     Fault(
         "sweeps: finished sizes of other kernel parameters are taken over",
-        "opencl_lab/lab/comparison/unfinished.py",
-        'record["configs"] != json.loads(json.dumps(configs))', "False",
+        "opencl_lab/lab/engine/sweep.py",
+        'found.configs != json.loads(json.dumps(configs))', "False",
         "test_sweep_resume*.py",
     ),
     Fault(
         "patience: a time does not grow with the size",
-        "opencl_lab/lab/comparison/patience.py", "return steps(new) / max(steps(old), 1)",
+        "opencl_lab/lab/engine/patience.py", "return steps(new) / max(steps(old), 1)",
         "return 1.0",
         "test_sweep_patience*.py",
     ),
     Fault(
         "patience: a guess over a wide gap is believed",
-        "opencl_lab/lab/comparison/patience.py", "if uncertain and growth > WIDE:", "if False:",
+        "opencl_lab/lab/engine/patience.py", "if uncertain and growth > WIDE:", "if False:",
         "test_sweep_patience*.py",
     ),
     Fault(
         "crossovers: bisected from the first size on, not from the last before",
-        "opencl_lab/lab/comparison/crossover_search.py",
+        "opencl_lab/lab/engine/bisection.py",
         "_between(before[-1], above)", "_between(before[0], above)",
         "test_crossover_search*.py",
     ),
     Fault(
         "crossovers: the greatest size is not looked at",
-        "opencl_lab/lab/comparison/crossover_search.py",
+        "opencl_lab/lab/engine/bisection.py",
         "return greatest if above is not None else", "return None if above is not None else",
         "test_crossover_search*.py",
     ),
     Fault(
         "compared runs: rows of ours that are missing are no regression",
-        "opencl_lab/lab/comparison/changes.py", "return bool(self.missing) or any(", "return any(",
+        "opencl_lab/lab/presentation/changes.py",
+        "return bool(self.missing) or any(",
+        "return any(",
         "test_changes*.py",
     ),
     Fault(
         "compared runs: a size that lost all of its rows is not missing",
-        "opencl_lab/lab/comparison/changes.py", " or _lists(new, row))", ")",
+        "opencl_lab/lab/presentation/changes.py", " or _lists(new, row))", ")",
         "test_changes*.py",
     ),
     Fault(
         "compared runs: three runs and three tell the slower one",
-        "opencl_lab/lab/comparison/changes.py", " > CHANCE:", " > 0.2:",
+        "opencl_lab/lab/presentation/changes.py", " > CHANCE:", " > 0.2:",
         "test_changes*.py",
     ),
     # ------------------------------------------------------------------ tuner

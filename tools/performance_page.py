@@ -18,7 +18,7 @@ from pathlib import Path
 from performance_plots import plot
 from performance_runs import OPERATIONS, OURS, Run, Sweep, read_runs
 
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 
 DOCS = Path(__file__).parents[1] / "docs"
 PLATFORMS = {"Portable Computing Language": "PoCL", "Intel(R) OpenCL": "Intel's CPU runtime"}

@@ -12,8 +12,8 @@ import matplotlib
 from matplotlib.figure import Figure
 from performance_runs import OPERATIONS, OURS, Run, Sweep, styles_of
 
-from opencl_lab.lab.comparison.drawing import plain_number
-from opencl_lab.lab.comparison.ticks import show_sizes, show_values
+from opencl_lab.lab.presentation.drawing import plain_number
+from opencl_lab.lab.presentation.ticks import show_sizes, show_values
 
 __all__ = ["INK", "plot", "rows_of_panels"]
 

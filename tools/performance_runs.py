@@ -10,8 +10,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import Results, read_results
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import Results, read_results
 
 __all__ = [
     "OPERATIONS",

@@ -23,12 +23,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from recorded_space import Recorded
+
 from opencl_lab.core.space import Config, Value
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points, points_of
-from opencl_lab.lab.tuning.recorded import Recorded
 from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task

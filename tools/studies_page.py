@@ -19,8 +19,8 @@ from typing import Any
 import matplotlib
 
 from opencl_lab.core.wording import plain
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import Results, read_results
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import Results, read_results
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import PartResult
 from opencl_lab.lab.studies.outcome import Outcome

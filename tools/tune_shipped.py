@@ -21,7 +21,7 @@ from typing import Any
 import opencl_lab as ol
 from opencl_lab.core.paths import write_json
 from opencl_lab.core.template import kernel_digest
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.tuned.entry import Entry, document, entry_of
 
 Task = tuple[str, str, float, dict[str, Any]]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.records import Count, Natural, as_json
 
 try:  # whoever knows devices needs it soon, and what is missing is said here in words
     import pyopencl as cl
@@ -67,10 +68,10 @@ class Capabilities:
     inline_ptx: bool = False
     matrix_units: bool = False
     warpgroup_matrix_units: bool = False
-    declared_memory: int = 0
-    max_work_group: int = 1
-    local_memory: int = 0
-    vector_bytes: int = 16
+    declared_memory: Count = 0
+    max_work_group: Natural = 1
+    local_memory: Count = 0
+    vector_bytes: Natural = 16
     barriers_in_loops: bool = True
     event_timing: bool = True
     forward_progress: bool = False
@@ -190,19 +191,10 @@ class Device:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON-able values, with its key and spec."""
-        record = {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if item.name not in ("handle", "capabilities")
-        }
-        record["max_work_items"] = list(self.max_work_items)
-        if self.compute_capability is not None:
-            record["compute_capability"] = list(self.compute_capability)
-        record["architecture"] = self.architecture
-        record["capabilities"] = {
-            item.name: getattr(self.capabilities, item.name) for item in fields(Capabilities)
-        }
-        return {"key": self.key, "spec": self.spec, **record}
+        record = as_json(replace(self, handle=None))
+        del record["handle"]
+        record["architecture"], found = self.architecture, record.pop("capabilities")
+        return {"key": self.key, "spec": self.spec, **record, "capabilities": found}
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}, {self.platform}, driver {self.driver})"

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Argument, Launch, round_up
+from opencl_lab.core.plan import Argument, Launch, ceil_divide, round_up
 from opencl_lab.core.space import Constraint, Value
 
 __all__ = [
     "C_TYPES",
     "INDEX_LIMIT",
     "VECTOR_WIDTHS",
+    "WIDEN",
     "WORD_TYPES",
     "c_type",
     "divides",
+    "group_limit",
     "host_c_type",
     "index_type",
     "item_launch",
@@ -34,6 +36,7 @@ __all__ = [
     "power_of_two",
     "real_type",
     "vector_width",
+    "widening",
     "word_size",
 ]
 
@@ -60,6 +63,8 @@ HOST_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "flo
 """C types that are not named as NumPy's with ``_t`` behind."""
 VECTOR_WIDTHS = (1, 2, 4, 8, 16)
 """Elements of a vector of OpenCL C, and of a plain number."""
+WIDEN = "common/widen.cl.mako"
+"""Converts half precision, for all that read float16 as it is stored."""
 INDEX_LIMIT = 1 << 31
 """Fewer elements are indexed with 32 bits: an index may lie a tile of any size behind the last."""
 
@@ -95,6 +100,11 @@ def largest_power(*limits: int) -> int:
     return 1 << max(1, min(limits)).bit_length() - 1
 
 
+def group_limit(device: Device) -> int:
+    """Return how many items a group in the first dimension has at most."""
+    return min(device.capabilities.max_work_group, device.max_work_items[0])
+
+
 def item_launch(
     template: str,
     kernel: str,
@@ -102,19 +112,18 @@ def item_launch(
     params: Mapping[str, Any],
     arguments: Mapping[str, Argument],
 ) -> Launch:
-    """Return a launch of so many items, in whole groups of ``WG_SIZE``; the kernel guards the rest.
+    """Return a launch of so many items, in whole groups of ``WG_SIZE``, one of `params`.
 
-    Parameters
-    ----------
-    template, kernel : str
-    items : int
-    params : mapping
-        Of the template; ``WG_SIZE`` is one of them.
-    arguments : mapping
-        Of the kernel.
+    The kernel guards the rest.
     """
     wg_size = int(params["WG_SIZE"])
     return Launch(template, kernel, params, (round_up(items, wg_size),), (wg_size,), arguments)
+
+
+def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
+    """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
+    arguments: dict[str, Argument] = {"source": source, "target": target, "count": np.uint64(count)}
+    return item_launch(WIDEN, "widen", ceil_divide(count, 8), {"WG_SIZE": wg_size}, arguments)
 
 
 def positive(name: str) -> Constraint:

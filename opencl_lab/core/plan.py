@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +29,7 @@ __all__ = [
     "Table",
     "Work",
     "check_plan",
+    "named",
     "round_up",
 ]
 
@@ -103,6 +104,11 @@ Argument: TypeAlias = str | LocalMemory | np.generic
 """Name of a buffer, local memory, or a scalar passed by value."""
 
 
+def named(*names: str) -> dict[str, Argument]:
+    """Return buffers as arguments that are called like them."""
+    return {name: name for name in names}
+
+
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch.
@@ -145,6 +151,14 @@ class Launch:
         passed = (arg.nbytes for arg in self.arguments.values() if isinstance(arg, LocalMemory))
         return self.local_bytes + sum(passed)
 
+    def renamed(self, names: Mapping[str, str]) -> Launch:
+        """Return it on buffers of other names; those that `names` lacks keep theirs."""
+        arguments = {
+            name: names.get(value, value) if isinstance(value, str) else value
+            for name, value in self.arguments.items()
+        }
+        return replace(self, arguments=arguments)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -156,6 +170,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {buffer.name: buffer for buffer in self.buffers})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(buffer.nbytes for buffer in self.buffers)
 
     def with_role(self, role: Role) -> tuple[Buffer, ...]:
         """Return the buffers of one role, in order."""
@@ -232,10 +251,9 @@ def check_plan(plan: Plan, device: Device) -> None:
                 f"the array {buffer.name!r} takes {size_text(buffer.nbytes)}, but {device.name} "
                 f"allocates at most {size_text(device.max_allocation)} at once"
             )
-    total = sum(buffer.nbytes for buffer in plan.buffers)
-    if total > device.global_memory:
+    if plan.nbytes > device.global_memory:
         raise InvalidProblem(
-            f"this needs {size_text(total)} of device memory, but {device.name} "
+            f"this needs {size_text(plan.nbytes)} of device memory, but {device.name} "
             f"has {size_text(device.global_memory)}"
         )
     for launch in plan.launches:

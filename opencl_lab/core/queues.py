@@ -41,13 +41,7 @@ def is_forked() -> bool:
 
 
 def check_fork() -> None:
-    """Check that drivers work in this process.
-
-    Raises
-    ------
-    LaunchError
-        If it was forked after OpenCL had started.
-    """
+    """Raise `LaunchError` in a process that was forked after OpenCL had started: drivers fail."""
     if _forked:
         raise LaunchError(
             "this process was forked after OpenCL had started, and drivers do not survive that; "

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from opencl_lab.core.paths import cache_dir, free_bytes, read_json
+from opencl_lab.core.paths import cache_dir, free_bytes
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
+from opencl_lab.drivers.probed import is_report
 
 __all__ = [
     "danger",
@@ -38,7 +39,6 @@ ADVICE = (
     "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
     "POCL_CACHE_DIR to folders that are yours alone"
 )
-REPORT_FIELDS = {"key", "version", "date", "capabilities", "peaks", "probes"}
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
@@ -58,13 +58,7 @@ def _is_library(path: Path) -> bool:
 
 
 def _is_report(path: Path) -> bool:
-    report = read_json(path) if path.suffix == ".json" else None
-    return _is_temporary(path) or (
-        isinstance(report, dict)
-        and {*report} | {"peaks"} == REPORT_FIELDS  # older versions measured no peaks
-        and isinstance(report["capabilities"], dict)
-        and isinstance(report["probes"], list)
-    )
+    return _is_temporary(path) or is_report(path)
 
 
 def _is_of_pocl(path: Path) -> bool:

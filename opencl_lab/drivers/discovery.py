@@ -8,10 +8,9 @@ import re
 import sys
 import threading
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from opencl_lab.core.device import Capabilities, Device  # first: it says why pyopencl does not load
@@ -20,11 +19,11 @@ from opencl_lab.core.device import Capabilities, Device  # first: it says why py
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.core.paths import cache_dir, read_json
 from opencl_lab.core.queues import check_fork, note_start
 from opencl_lab.drivers import intel
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
+from opencl_lab.drivers.probed import corrected
 
 __all__ = [
     "KINDS",
@@ -34,14 +33,12 @@ __all__ = [
     "choose_device",
     "device_of",
     "devices",
-    "probe_file",
     "select_device",
 ]
 
 DeviceSpec: TypeAlias = str | int | Device | None
 """What `select_device` takes."""
 KINDS = ("gpu", "accelerator", "cpu")
-LEAST = {"max_work_group": 1, "vector_bytes": 1}  # of what a report may say of a device
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
 """KiB that a kernel may declare, by compute capability; the driver names the 48 of old devices."""
 SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
@@ -68,28 +65,6 @@ class Selection:
 
     def __str__(self) -> str:
         return f"{self.device}: {self.reason}"
-
-
-def probe_file(key: str) -> Path:
-    """Return the file in which `oclab doctor` stores what it found on the device `key`."""
-    return cache_dir("doctor", re.sub(r"[^a-z0-9.]+", "-", key) + ".json")
-
-
-def _probed(device: Device) -> Device:
-    """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
-    report = read_json(probe_file(device.key))
-    if not isinstance(report, dict) or report.get("key") != device.key:
-        return device
-    found = report.get("capabilities")
-    if not isinstance(found, dict):
-        return device
-    known = {
-        item.name: found[item.name]
-        for item in fields(Capabilities)
-        if type(found.get(item.name)) is type(getattr(device.capabilities, item.name))
-        and found[item.name] >= LEAST.get(item.name, 0)
-    }
-    return replace(device, capabilities=replace(device.capabilities, **known))
 
 
 def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
@@ -173,7 +148,7 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         ),
         handle=handle,
     )
-    return _probed(device)
+    return corrected(device)
 
 
 def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, int]:

@@ -1,11 +1,9 @@
-"""Processors and memory of this process, and the end of child processes."""
+"""Processors and memory of this process."""
 
 from __future__ import annotations
 
 import math
 import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,10 +12,8 @@ __all__ = [
     "PROCESSORS",
     "cpu_fields",
     "default_threads",
-    "end",
     "host_memory",
     "on_all_processors",
-    "signal_name",
 ]
 
 PROCESSORS = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
@@ -33,38 +29,6 @@ GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 """What a container may take, by either version of control groups."""
-
-
-def end(process: subprocess.Popen[bytes], *, group: bool = False) -> None:
-    """Kill a process if it still runs, and wait until it has ended.
-
-    Not by `Popen.wait`, which would wait for ever: Ctrl-C in the middle of `Popen.poll` may leave
-    its lock taken.
-
-    Parameters
-    ----------
-    process : subprocess.Popen
-    group : bool
-        Whether to kill all that it has started too; it must lead a group of its own.
-    """
-    with suppress(ProcessLookupError):
-        if group:
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    if process.returncode is None:
-        status = int(signal.SIGKILL)
-        with suppress(ChildProcessError):  # that poll() has reaped it already
-            _, status = os.waitpid(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as SIGSEGV."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def cpu_fields() -> dict[str, str]:

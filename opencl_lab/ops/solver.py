@@ -22,11 +22,10 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest, recent_digest
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.recording import note_condition
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 from opencl_lab.tuned import database
 
 __all__ = [
@@ -278,6 +277,23 @@ class Solver(ABC, Generic[P]):
             reasons.append(f"{candidate}: {reason}")
         raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
 
+    def plan(
+        self,
+        problem: P,
+        device: Device,
+        algorithm: str = AUTO,
+        config: Mapping[str, Any] | None = None,
+    ) -> Plan:
+        """Return what `run` would launch on a device, as an algorithm's `configure` says it.
+
+        Raises
+        ------
+        InvalidConfig
+            As `choose` and `Algorithm.configure`.
+        """
+        chosen = self.choose(problem, device, algorithm)
+        return chosen.plan(problem, chosen.configure(problem, device, config), device)
+
     def run(
         self,
         problem: P,
@@ -286,7 +302,7 @@ class Solver(ABC, Generic[P]):
         algorithm: str = AUTO,
         config: Mapping[str, Any] | None = None,
         queue: Any = None,
-        out: Mapping[str, Any] | None = None,
+        out: Mapping[str, Any | None] | None = None,
     ) -> Execution:
         """Solve a problem on contiguous arrays of the host or of the device.
 
@@ -302,17 +318,17 @@ class Solver(ABC, Generic[P]):
         queue : pyopencl.CommandQueue, optional
             Where to run; by default the library's queue on `select_device()`.
         out : mapping, optional
-            Arrays that receive outputs; they must not overlap the inputs.
+            Arrays that receive outputs, which must not overlap the inputs. None: a new one.
 
         Raises
         ------
         InvalidProblem, InvalidConfig, BuildError, LaunchError
         """
-        for name, array in {**inputs, **(out or {})}.items():
+        given = {name: array for name, array in (out or {}).items() if array is not None}
+        for name, array in {**inputs, **given}.items():
             if is_device_array(array) and array.size and array.offset:
                 raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
-        if queue is None:
-            queue = default_queue(select_device())
+        queue = queue_or_default(queue)
         session = session_of(queue)
         chosen = self.choose(problem, session.device, algorithm)
         configured = chosen.configure(problem, session.device, config)
@@ -323,7 +339,7 @@ class Solver(ABC, Generic[P]):
             lambda: chosen.plan(problem, configured, session.device),
             replan=chosen.replanned,
         )
-        return execute(executable, inputs, queue, out)
+        return execute(executable, inputs, queue, given)
 
 
 def _made(place: str) -> Algorithm[Any]:

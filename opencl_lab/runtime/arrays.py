@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -11,20 +12,23 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
 from opencl_lab.runtime.copies import Copy, View
 from opencl_lab.runtime.kept import new_array, with_room
 from opencl_lab.runtime.recording import note_fresh
 from opencl_lab.runtime.results import PooledArray
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = [
     "AnyArray",
     "as_array",
     "assign",
+    "axis_of",
     "beginning",
     "broadcast",
     "check_out",
+    "check_sides",
     "contiguous",
     "copied",
     "direct_target",
@@ -34,15 +38,50 @@ __all__ = [
     "is_plain",
     "native",
     "overlap",
+    "pair_of",
     "queue_for",
     "reshaped",
     "roll",
     "shares_memory",
     "to_device",
+    "whole_number",
 ]
 
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Return an argument as a plain whole number, which NumPy's own and booleans are, too."""
+    try:
+        return int(operator.index(value))
+    except TypeError:
+        raise InvalidProblem(f"{name} must be a whole number, not {value!r}") from None
+
+
+def axis_of(axis: Any, dimensions: int) -> int:
+    """Return an axis counted from the front."""
+    number = whole_number(axis, "axis")
+    if not -dimensions <= number < dimensions:
+        where = counted(dimensions, "dimension")
+        raise InvalidProblem(f"axis {number} is out of bounds for {where}")
+    return number % dimensions
+
+
+def check_sides(**arrays: AnyArray) -> None:
+    """Refuse two arrays of which one is on the host and the other one on a device."""
+    if len(set(map(is_device_array, arrays.values()))) > 1:
+        names = " and ".join(arrays)
+        raise InvalidProblem(f"{names} must both be host arrays or both device arrays")
+
+
+def pair_of(out: Any, first: str, second: str) -> tuple[AnyArray | None, AnyArray | None]:
+    """Return two arrays for results, which are called so, or None and None."""
+    if out is None:
+        return None, None
+    if isinstance(out, (tuple, list)) and len(out) == 2:
+        return out[0], out[1]
+    raise InvalidProblem(f"out must be a pair of arrays, for the {first} and for the {second}")
 
 
 def is_device_array(array: Any) -> bool:
@@ -53,10 +92,7 @@ def is_device_array(array: Any) -> bool:
 def as_array(value: Any) -> AnyArray:
     """Return a device array as it is, and anything else as a NumPy array.
 
-    Raises
-    ------
-    InvalidProblem
-        If it is a masked array, unless nothing is masked, or of another device.
+    It refuses what is masked and what is on another library's device.
     """
     if type(value) is np.ndarray or is_device_array(value):
         return value
@@ -86,20 +122,10 @@ def native(array: AnyArray) -> AnyArray:
 def queue_for(
     array: AnyArray, queue: cl.CommandQueue | None, device: DeviceSpec = None
 ) -> cl.CommandQueue | None:
-    """Return the queue that a device array lives on, else that which the caller asked for.
+    """Return the queue that a device array lives on, else the one that the caller asked for.
 
-    Parameters
-    ----------
-    array : array
-    queue : pyopencl.CommandQueue or None
-    device : str, int, Device or None
-        Stands for the library's queue on it.
-
-    Raises
-    ------
-    InvalidProblem
-        If `queue` is none, both are given, or the device array has no queue, is on another
-        device or has another context.
+    `device` stands for the library's queue on it. It refuses a `queue` that is none, both at once,
+    and a device array that has no queue, is on another device or has another context.
     """
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
@@ -108,7 +134,7 @@ def queue_for(
             raise InvalidProblem("give queue= or device=, not both")
         chosen = select_device(device)
         if not is_device_array(array) or array.queue is None:
-            queue = default_queue(chosen)
+            queue = chosen.queue()
         elif array.queue.device != chosen.handle:
             raise InvalidProblem(
                 f"the array is on {device_of(array.queue.device)}, and device= says {chosen}; "
@@ -219,15 +245,9 @@ def copied(
 ) -> AnyArray:
     """Return a new array with the elements of `array`, on a device in C order.
 
-    Parameters
-    ----------
-    shape : tuple of int, optional
-        Of as many dimensions: longer axes are cut, shorter ones get zeros.
-    dtype : numpy.dtype, optional
-        On a device: that of `array`, or float32, float64, complex64 or complex128; for
-        integers also int64.
-    conjugate : bool
-        Whether elements, which become complex, are conjugated.
+    The shape may be another of as many dimensions: longer axes are cut, shorter ones get zeros. On
+    a device, the dtype is that of `array`, or float32, float64, complex64 or complex128; for
+    integers also int64. Elements that are conjugated become complex.
     """
     shape = array.shape if shape is None else shape
     dtype = array.dtype if dtype is None else dtype
@@ -286,10 +306,7 @@ def assign(
 
 
 def roll(
-    target: AnyArray,
-    source: AnyArray,
-    shifts: Sequence[int],
-    queue: cl.CommandQueue | None = None,
+    target: AnyArray, source: AnyArray, shifts: Sequence[int], queue: cl.CommandQueue | None = None
 ) -> None:
     """Copy as `assign` does, elements moved so far along each axis, around the ends."""
     if is_device_array(target):
@@ -371,26 +388,11 @@ def broadcast(
 
 
 def direct_target(
-    out: AnyArray | None,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    inputs: Sequence[AnyArray],
+    out: AnyArray | None, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[AnyArray]
 ) -> AnyArray | None:
     """Return `out` if a kernel can write it directly: plain, and apart from all inputs.
 
-    Parameters
-    ----------
-    out : array, optional
-        What the user gave for the result.
-    shape, dtype
-        Those of the result.
-    inputs : sequence of arrays
-        All on one side.
-
-    Raises
-    ------
-    InvalidProblem
-        If `out` has another shape or dtype, or is on the other side.
+    It refuses one of another shape or dtype than the result, or on the other side than the inputs.
     """
     if out is None:
         return None

@@ -17,13 +17,7 @@ NOTHING = "__kernel void nothing(void) {}"
 
 
 class Bare:
-    """A queue without profiling in the context of another, and what can be enqueued on it.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        Whose context and device are taken.
-    """
+    """A queue without profiling in the context of another, and what can be enqueued on it."""
 
     def __init__(self, queue: cl.CommandQueue):
         self.context = queue.context

@@ -71,20 +71,10 @@ def _starter(queue: cl.CommandQueue) -> Callable[..., int] | None:
 class BoundSteps:
     """The launches of recorded steps on one in-order queue, ready to enqueue on other memory.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    steps : sequence of Step
-        At least one. Their places are those of the memory that `enqueue` takes; below zero they
-        count `constants` from the end.
-    memory : int
-        How many places there are.
-    constants : sequence of device memory
-        What the call has put on the device itself, the last one first.
-    addresses : bool
-        Whether there may be addresses of the host (`pyopencl.SVM`) among the memory.
-    needs_event : bool
-        Whether somebody waits for the last launch by its event.
+    There is at least one step. Places are those of the memory that `enqueue` takes, `memory` in
+    number; below zero they count `constants`, what the call has put on the device itself, from the
+    end: the last one first. There may be `addresses` of the host (`pyopencl.SVM`) among the memory.
+    If it `needs_event`, somebody waits for the last launch by that.
     """
 
     def __init__(

@@ -18,10 +18,10 @@ from opencl_lab.core.kernels import (
     index_type,
     item_launch,
     real_type,
+    widening,
     word_size,
 )
 from opencl_lab.core.plan import Buffer, Plan, round_up
-from opencl_lab.core.widening import widening
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -109,27 +109,18 @@ class _Axis:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of the elements of one view to another.
+    """A copy of the elements of one view to another."""
 
-    Parameters
-    ----------
-    source, target : View
-        Of as many dimensions. Where the target is longer zeros come after the elements of
-        the source, which is never longer.
-    source_type, target_type : numpy.dtype
-        The same, or two types of numbers: the target's is float32, float64 or complex, and
-        complex if the source's is; or int64, for integers.
-    conjugate : bool
-        Whether the target, which is complex, gets complex conjugates.
-    shifts : tuple of int
-        How far elements move along each axis, around the end of the target; none if empty.
-    """
-
+    # Of as many dimensions. Where the target is longer zeros come after the elements of the source,
+    # which is never longer.
     source: View
     target: View
+    # The same, or two types of numbers: the target's is float32, float64 or complex, and complex if
+    # the source's is; or int64, for integers.
     source_type: np.dtype[Any]
     target_type: np.dtype[Any]
-    conjugate: bool = False
+    conjugate: bool = False  # whether the target, which is complex, gets complex conjugates
+    # How far elements move along each axis, around the end of the target; none if empty.
     shifts: tuple[int, ...] = field(default=())
 
     @property

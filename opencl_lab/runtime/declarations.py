@@ -59,13 +59,6 @@ def with_declarations(platform_version: str, text: str) -> tuple[str, tuple[str,
     """Return a program with the declarations that it needs, and the options to build it.
 
     None on other platforms, and for programs that may need more than the header.
-
-    Parameters
-    ----------
-    platform_version : str
-        As the platform reports it.
-    text : str
-        OpenCL C.
     """
     if RELEASE not in platform_version:
         return None

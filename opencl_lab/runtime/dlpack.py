@@ -154,11 +154,6 @@ def imported(value: Any) -> cl.array.Array | None:
     """Return an object of DLPack whose memory is a buffer of OpenCL as an array; else None.
 
     Its queue is the library's if that has the context of the buffer, else one of its own.
-
-    Raises
-    ------
-    InvalidProblem
-        If it has a type that NumPy has not.
     """
     if getattr(value, "__dlpack_device__", lambda: (None, 0))()[0] != OPENCL:
         return None

@@ -9,7 +9,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers.discovery import DeviceSpec, select_device
+from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -20,7 +20,7 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.arrays import to_device as copy_to
 from opencl_lab.runtime.dlpack import Exported, imported
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 __all__ = ["to_device", "to_dlpack"]
 
@@ -73,8 +73,7 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
         array = contiguous(array, there).get()
     if array.dtype.hasobject:
         raise InvalidProblem(f"a device cannot hold {array.dtype}, Python's objects")
-    if wanted is None:
-        wanted = default_queue(select_device())
+    wanted = queue_or_default(wanted)
     with session_of(wanted).alone(wanted):
         made = copy_to(array if array.flags.forc else np.ascontiguousarray(array), wanted)
         wanted.finish()  # the host's array may change from now on

@@ -58,25 +58,14 @@ def make_zero(queue: cl.CommandQueue, counters: Iterable[cl.Buffer]) -> None:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """A launch and what the driver says of its kernel.
-
-    Parameters
-    ----------
-    kernel : str
-    global_size, local_size : tuple of int
-    max_work_group : int
-        The driver's limit for this kernel, in work-items.
-    preferred_multiple : int
-        What a work-group's size should be a multiple of.
-    local_bytes, private_bytes : int
-        Memory of a work-group and of a work-item.
-    """
+    """A launch and what the driver says of its kernel."""
 
     kernel: str
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
-    max_work_group: int
-    preferred_multiple: int
+    max_work_group: int  # the driver's limit for this kernel, in work-items
+    preferred_multiple: int  # what a work-group's size should be a multiple of
+    # Memory of a work-group and of a work-item.
     local_bytes: int
     private_bytes: int
 

@@ -13,7 +13,7 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.runtime.executable import DeviceMemory, Executable, KernelInfo, is_in_order
 from opencl_lab.runtime.host import run_host
 from opencl_lab.runtime.kept import with_room
-from opencl_lab.runtime.recording import note_step
+from opencl_lab.runtime.recording import LOCAL
 from opencl_lab.runtime.session import Session, session_of
 
 COMPLETE = cl.command_execution_status.COMPLETE
@@ -50,15 +50,11 @@ def _milliseconds(events: list[cl.Event]) -> float:
     try:
         if events:
             cl.wait_for_events(events)
-        return _elapsed(events)
+        return sum(event.profile.end - event.profile.start for event in events) * 1e-6
     except cl.Error as error:
         raise LaunchError(
             f"no times: {error}; was the queue made with profiling enabled?"
         ) from error
-
-
-def _elapsed(events: list[cl.Event]) -> float:
-    return sum(event.profile.end - event.profile.start for event in events) * 1e-6
 
 
 def execute(
@@ -67,29 +63,13 @@ def execute(
     queue: cl.CommandQueue,
     out: Mapping[str, Any] | None = None,
 ) -> Execution:
-    """Run an executable on C-contiguous arrays.
+    """Run an executable on C-contiguous arrays, all of the host or all of the device.
 
-    Parameters
-    ----------
-    executable : Executable
-    inputs : mapping
-        An array for every buffer of role ``in``, of its shape and dtype: all
-        of them `numpy.ndarray`, or all `pyopencl.array.Array`.
-    queue : pyopencl.CommandQueue
-        In order; an out-of-order queue works too, one launch after the other.
-    out : mapping, optional
-        Arrays that receive outputs; they must not share memory with inputs.
-
-    Returns
-    -------
-    Execution
-        With host arrays the outputs are ready; with device arrays the work is
-        enqueued and the outputs carry its last event.
-
-    Raises
-    ------
-    LaunchError
-        If the device refuses a launch, fails, or runs out of memory.
+    `inputs` has an array for every buffer of role ``in``, of its shape and dtype; `out` those that
+    receive outputs, which must not share memory with inputs. The queue may be out of order, too:
+    then it is one launch after the other. With host arrays the outputs are ready; with device
+    arrays the work is enqueued and the outputs carry its last event. `LaunchError` says what the
+    device refuses.
     """
     out = out or {}
     given = frozenset(out)
@@ -101,7 +81,9 @@ def execute(
             execution = with_room(lambda: run(executable, inputs, queue, dict(out)))
     except cl.Error as error:
         raise explain(error, queue) from error
-    note_step(executable, inputs, execution.outputs, given, queue)
+    recorder = LOCAL.recorder
+    if recorder is not None:
+        recorder.step(executable, inputs, execution.outputs, given, queue)
     return execution
 
 

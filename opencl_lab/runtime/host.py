@@ -32,20 +32,9 @@ class HostMemory:
 
     That is the memory of the array itself, by its address where a device takes it (see
     `takes_pointers`), or as a buffer made of it where device and host share memory; else pooled
-    memory and copies, large ones through pinned memory.
-
-    Parameters
-    ----------
-    session : Session
-    queue : pyopencl.CommandQueue
-        Whose lock the caller holds. It must be finished before the caller lets go of the arrays.
-
-    Attributes
-    ----------
-    copies : list of pyopencl.Event
-        Copies between memory of host and device.
-    pointers : bool
-        Whether kernels get addresses.
+    memory and copies, large ones through pinned memory. The caller holds the lock of the queue, and
+    finishes it before he lets go of the arrays. `copies` are between memory of host and device;
+    `pointers` says whether kernels get addresses.
     """
 
     __slots__ = ("_back", "_enqueued", "_queue", "_session", "_shared", "copies", "pointers")
@@ -131,29 +120,13 @@ def _aligned(array: HostArray) -> bool:
 
 
 def run_host(
-    executable: Executable,
-    inputs: Mapping[str, Any],
-    queue: cl.CommandQueue,
-    out: dict[str, Any],
+    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
 ) -> tuple[dict[str, Any], list[cl.Event], list[cl.Event]]:
     """Run an executable on arrays of the host and wait for it.
 
-    Parameters
-    ----------
-    executable : Executable
-    inputs : mapping
-        A `numpy.ndarray` for every buffer of role ``in``.
-    queue : pyopencl.CommandQueue
-        Whose lock the caller holds.
-    out : dict
-        Arrays that receive outputs, by name; the others are made.
-
-    Returns
-    -------
-    outputs : dict
-        All outputs by name.
-    kernel_events, transfer_events : list of pyopencl.Event
-        The launches, in order, and what was copied.
+    `inputs` has an array for every buffer of role ``in``; `out` those that receive outputs, the
+    others are made. The caller holds the lock of the queue. Return all outputs by name, the
+    launches in order, and what was copied.
     """
     plan, session = executable.plan, session_of(queue)
     for spec in plan.with_role("out"):
@@ -180,18 +153,9 @@ def run_host(
 class HostSteps:
     """Recorded steps on arrays of the host, which are waited for once.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    steps : sequence of Step
-    arrays : sequence of numpy.ndarray
-        Those of the caller that were recorded: the first places. Others have the same layout.
-    fresh : sequence of Fresh
-        New arrays: the places after them.
-    constants : sequence of numpy.ndarray
-        Places from the end, the last one first. They stay as they are.
-    returned : collection of int
-        Places that the caller gets back. Other new arrays are memory of the device alone.
+    The first places are arrays of the caller that were recorded; others have the same layout. Then
+    come `fresh` ones, of which he gets those `returned`: others are memory of the device alone.
+    Constants count from the end, the last one first, and stay as they are.
     """
 
     def __init__(
@@ -232,12 +196,7 @@ class HostSteps:
         return cl.Buffer(self._queue.context, flags, hostbuf=array)
 
     def run(self, arrays: Sequence[HostArray]) -> list[HostArray | None]:
-        """Run them on arrays of the caller's, and return the new ones that it gets back.
-
-        Raises
-        ------
-        pyopencl.Error
-        """
+        """Run them on arrays of the caller's, and return the new ones that it gets back."""
         with self._alone:
             if self._shareable and takes_pointers(self._session.device):
                 shared = list(map(cl.SVM, arrays))

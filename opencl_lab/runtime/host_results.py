@@ -65,13 +65,7 @@ def _new_block(nbytes: int) -> Any:
 
 
 class HostResults(Pool):
-    """Blocks of the host's memory that no array lives in.
-
-    Parameters
-    ----------
-    most_idle : float
-        How many bytes it keeps at most.
-    """
+    """Blocks of the host's memory that no array lives in, of `most_idle` bytes at most."""
 
     def __init__(self, most_idle: float):
         super().__init__(_new_block, min(most_idle, MOST_IDLE))
@@ -81,10 +75,6 @@ class HostResults(Pool):
 
         Those of a megabyte and more do not own their memory: the base of large ones gives it back
         to the pool.
-
-        Raises
-        ------
-        MemoryError
         """
         nbytes = math.prod(shape) * dtype.itemsize
         if nbytes < LEAST or nbytes > self._most_idle:

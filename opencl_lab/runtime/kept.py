@@ -72,15 +72,8 @@ def bytes_limit(variable: str, share: float, device: Device) -> float:
 class Kept(Generic[V]):
     """Executables by key, the least recently used first; its owner locks it.
 
-    Parameters
-    ----------
-    most_bytes : float
-        What all of them may hold on the device. The last one stays, whatever it holds.
-
-    Attributes
-    ----------
-    nbytes : int
-        What they hold now; what several of them share counts once.
+    They hold `nbytes` on the device, where what several share counts once, and `most_bytes` at
+    most; but the last one stays, whatever it holds.
     """
 
     def __init__(self, most_bytes: float):
@@ -163,13 +156,7 @@ def free_kept(patience: float = -1) -> None:
 
 
 def with_room(run: Callable[[], T]) -> T:
-    """Return what `run` returns; if memory runs out, free what is kept and run it once more.
-
-    Raises
-    ------
-    pyopencl.MemoryError
-        If there still is none left.
-    """
+    """Return what `run` returns; if memory runs out, free what is kept and run it once more."""
     try:
         return run()
     except cl.MemoryError:

@@ -135,12 +135,7 @@ def _values(value: Any) -> Hashable:
 def kinds_of(arrays: Sequence[Any], count: int) -> Hashable:
     """Return what calls of one function and of the same options share, or None.
 
-    Parameters
-    ----------
-    arrays : sequence of arrays
-        Of the caller.
-    count : int
-        How many of them are arguments and no options.
+    So many of the caller's arrays as `count` says are arguments and no options.
     """
     parts: list[Any] = [count]
     addresses: list[int] = []

@@ -55,7 +55,7 @@ def takes_pointers(device: Device) -> bool:
 
 
 def _shows_pointers(handle: cl.Device) -> bool:
-    """Let a kernel change memory of NumPy's at an check_cases address, and the host in between."""
+    """Let a kernel change memory of NumPy's at an odd address, and the host in between."""
     if linker_missing(handle.platform.version) or no_room(handle.platform.version):
         return False  # PoCL would end the process
     try:

@@ -27,13 +27,7 @@ def is_specific(source: str) -> bool:
 
 
 def specific_ptx(ptx: bytes) -> bytes:
-    """Return PTX with the marked instructions in force, for the target that they name.
-
-    Raises
-    ------
-    BuildError
-        If the PTX is for another target.
-    """
+    """Return PTX with the marked instructions in force, for the target that they name."""
     found = re.search(MARK.pattern.encode(), ptx)
     if found is None:
         return ptx
@@ -45,22 +39,7 @@ def specific_ptx(ptx: bytes) -> bytes:
 
 
 def reloaded(context: Any, device: Any, program: Any) -> Any:
-    """Return a program again with its marked instructions in force.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
-    program : pyopencl.Program
-        Built for this device alone.
-
-    Raises
-    ------
-    BuildError
-        If the driver gives no PTX for the target.
-    pyopencl.Error
-        If it refuses the instructions.
-    """
+    """Return a program of this device alone again, with its marked instructions in force."""
     ptx = program.get_info(cl.program_info.BINARIES)[0]
     specific = cl.Program(context, [device], [specific_ptx(ptx)])
     specific.build()

@@ -24,7 +24,6 @@ __all__ = [
     "note_condition",
     "note_constants",
     "note_fresh",
-    "note_step",
     "recording",
     "unrecorded",
 ]
@@ -67,26 +66,12 @@ class Step:
 
 
 class Recorder:
-    """Records one call.
+    """Records one call on arrays of the caller's, all on one side and none of them empty.
 
-    Parameters
-    ----------
-    arrays : sequence of arrays
-        Those of the caller, all on one side and none of them empty.
-
-    Attributes
-    ----------
-    steps : list of Step
-    fresh : list of Fresh
-        New arrays, in the order in which they were made.
-    constants : list of arrays
-        What the call has made of those of its arguments whose values its kind includes.
-    conditions : list of callables
-        What must hold for it to be of use.
-    queue : pyopencl.CommandQueue or None
-        Where executables ran.
-    lost : bool
-        Whether memory was read of which nobody knows where it came from.
+    New arrays are `fresh`, in the order in which they were made; `constants` are what the call has
+    made of arguments whose values its kind includes; `conditions` must hold for it to be of use; it
+    is `lost` once memory was read of which nobody knows where it came from. Executables ran on
+    `queue`.
     """
 
     def __init__(self, arrays: Sequence[Any]):
@@ -210,16 +195,3 @@ def note_condition(holds: Callable[[], bool]) -> None:
     recorder = LOCAL.recorder
     if recorder is not None:
         recorder.conditions.append(holds)
-
-
-def note_step(
-    executable: Executable,
-    inputs: Mapping[str, Any],
-    outputs: Mapping[str, Any],
-    given: frozenset[str],
-    queue: cl.CommandQueue,
-) -> None:
-    """Tell the recording, if there is one, that an executable has run."""
-    recorder = LOCAL.recorder
-    if recorder is not None:
-        recorder.step(executable, inputs, outputs, given, queue)

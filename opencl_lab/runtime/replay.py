@@ -71,19 +71,10 @@ class _Result:
 
 
 class Recipe:
-    """What calls of one kind do.
+    """What calls of one kind do, as recorded at the first one.
 
-    Parameters
-    ----------
-    recorder : Recorder
-        Of the first call.
-    arrays : sequence of arrays
-        Its own.
-    results : sequence of _Result
-    several : bool
-        Whether the call returns a tuple.
-    generation : int
-        Of the tuned configurations that were asked.
+    It returns a tuple if there are `several` results. The `generation` is that of the tuned
+    configurations that were asked.
     """
 
     def __init__(
@@ -127,13 +118,7 @@ class Recipe:
             )
 
     def run(self, arrays: Sequence[Any]) -> Any:
-        """Do it again with other arrays of the caller's.
-
-        Raises
-        ------
-        LaunchError
-            As the first call; also in a process that was forked after it.
-        """
+        """Do it again with other arrays of the caller's; the errors are those of the first call."""
         check_fork()
         run = self._run_device if self._on_device else self._run_host
         try:
@@ -228,11 +213,8 @@ call_when_freeing(lambda patience: forget())
 def replayed(*values: str) -> Callable[[F], F]:
     """Return a decorator that lets further calls of a kind enqueue what the first has worked out.
 
-    Parameters
-    ----------
-    *values : str
-        Arguments, on the host and small, whose values make a difference to what is run. Arrays
-        that are made of them are told by `recording.note_constants`.
+    Of the arguments `values`, on the host and small, the values make a difference to what is run.
+    Arrays that are made of them are told by `recording.note_constants`.
     """
 
     def decorate(function: F) -> F:
@@ -279,16 +261,9 @@ def data_and_values(
 def record(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Any, Recipe | None, list[Any]]:
-    """Call a function that is replayed.
+    """Call a function that is replayed; return its result, what it did, and its arrays.
 
-    Returns
-    -------
-    result
-        Of the call.
-    recipe : Recipe or None
-        What it did, if that is known.
-    arrays : list of arrays
-        Those that `Recipe.run` takes the like of.
+    What it did is a recipe, which takes the like of these arrays, or None if that is not known.
     """
     inner = inspect.unwrap(function)
     try:

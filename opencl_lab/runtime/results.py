@@ -52,14 +52,8 @@ class Pool:
     """Blocks of memory that no array lives in.
 
     Each size has a stack, from which any thread takes and to which any array that dies gives, at
-    any moment; what one operation on a `deque` does needs no lock.
-
-    Parameters
-    ----------
-    new : callable
-        Returns a block of a number of bytes.
-    most_idle : float
-        How many bytes it keeps at most; blocks below a megabyte are counted now and then.
+    any moment; what one operation on a `deque` does needs no lock. `new` makes a block of so many
+    bytes. About `most_idle` bytes are kept: blocks below a megabyte are counted now and then.
     """
 
     def __init__(self, new: Callable[[int], Any], most_idle: float):
@@ -84,13 +78,7 @@ class Pool:
         return stack
 
     def take(self, nbytes: int) -> Any:
-        """Return a block of exactly this size.
-
-        Raises
-        ------
-        pyopencl.MemoryError
-            If there is no memory left, also after all that is not in use was given back.
-        """
+        """Return a block of exactly this size, if need be after all that is idle was given back."""
         stack = self._stacks.get(nbytes)
         if stack:
             try:
@@ -115,7 +103,7 @@ class Pool:
             return
         try:
             sizes = list(self._stacks.items())
-            idle = sum(nbytes * len(stack) for nbytes, stack in sizes)
+            idle = self.idle_bytes
             for index, (nbytes, stack) in enumerate(sizes):
                 if idle <= self._most_idle and len(sizes) - index <= MOST_SIZES:
                     break
@@ -141,15 +129,7 @@ class Pool:
 
 
 class ResultPool(Pool):
-    """Buffers of one in-order queue that no array lives in.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    most_idle : float
-    alone : context manager
-        For who enqueues on the queue and waits.
-    """
+    """Buffers of one in-order queue that no array lives in; `alone` is the lock of the queue."""
 
     def __init__(
         self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
@@ -172,18 +152,10 @@ class PooledArray(cl.array.Array):
         event: cl.Event | None = None,
         room: int | None = None,
     ) -> PooledArray:
-        """Return an array in a block of a pool.
+        """Return an array in a block of a pool, of `room` bytes if that is more than it needs.
 
-        Parameters
-        ----------
-        pool : ResultPool
-        block : pyopencl.Buffer
-        attributes : dict
-            Those of an array of this shape and type, but for its memory and events.
-        event : pyopencl.Event, optional
-            That of the command which writes it, if it has one.
-        room : int, optional
-            Bytes of the block, if there are more than the array needs.
+        The attributes are those of an array of this shape and type, but for memory and events;
+        `event` is that of the command which writes it, if it has one.
         """
         array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
         nbytes = room or attributes["nbytes"]
@@ -280,12 +252,8 @@ class PooledArray(cl.array.Array):
 def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
     """Return the memory of a device array for commands of a queue.
 
-    Parameters
-    ----------
-    array : pyopencl.array.Array
-    queue : pyopencl.CommandQueue or None
-        If it is that of the array's pool, the memory may go back there afterwards. If not, or None,
-        it does not.
+    If that is the queue of the array's pool, the memory may go back there afterwards. If not, or if
+    it is None, the memory does not.
     """
     if type(array) is PooledArray:
         own = array.__dict__

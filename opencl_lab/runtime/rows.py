@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.wording import counted
 from opencl_lab.runtime.arrays import (
     AnyArray,
+    axis_of,
     check_out,
     empty,
     fitted,
@@ -27,21 +25,12 @@ __all__ = ["Rows"]
 
 @dataclass(frozen=True)
 class Rows:
-    """An array seen as contiguous rows along one axis, and the way back.
+    """An array seen as contiguous rows along one axis, and the way back."""
 
-    Parameters
-    ----------
-    data : array, shape (rows, n)
-        C-contiguous; shares memory with the original where its layout allows.
-    shape : tuple of int
-        Shape of the original.
-    axis : int
-        The axis that became the last, counted from the front.
-    """
-
+    # Of shape (rows, n), C-contiguous; shares memory with the original where its layout allows.
     data: AnyArray
-    shape: tuple[int, ...]
-    axis: int
+    shape: tuple[int, ...]  # shape of the original
+    axis: int  # the axis that became the last, counted from the front
 
     @classmethod
     def of(
@@ -57,24 +46,11 @@ class Rows:
         """Return `array` as rows along `axis`; None flattens it first.
 
         The others are as for `fitted`, and done in the same pass.
-
-        Raises
-        ------
-        InvalidProblem
-            If the array has no such axis.
         """
         if axis is None:
             flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
             return cls.of(flat, 0, queue, length=length, dtype=dtype, conjugate=conjugate)
-        try:
-            axis = operator.index(axis)
-        except TypeError:
-            raise InvalidProblem(f"axis must be a whole number, not {axis!r}") from None
-        if array.ndim == 0 or not -array.ndim <= axis < array.ndim:
-            raise InvalidProblem(
-                f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}"
-            )
-        axis %= array.ndim
+        axis = axis_of(axis, array.ndim)
         n = array.shape[axis] if length is None else length
         dtype = array.dtype if dtype is None else dtype
         shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
@@ -117,13 +93,9 @@ class Rows:
     ) -> AnyArray | None:
         """Return `out` as rows that a kernel can write directly, or None if it cannot.
 
-        It cannot if there is no `out`, if its layout is another, or if it shares
-        memory with the data or other inputs; `restore` then copies the result.
-
-        Raises
-        ------
-        InvalidProblem
-            If `out` has the wrong shape or dtype, or is on the other side.
+        It cannot if there is no `out`, if its layout is another, or if it shares memory with the
+        data or other inputs; `restore` then copies the result. It refuses an `out` of another shape
+        or dtype.
         """
         if out is None:
             return None

@@ -17,7 +17,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.core.queues import MAKING, check_fork
-from opencl_lab.drivers.discovery import device_of
+from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
@@ -25,7 +25,7 @@ from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
 
-__all__ = ["Session", "default_queue", "session_of"]
+__all__ = ["Session", "default_queue", "queue_or_default", "session_of"]
 
 IDLE_SHARE = 0.25
 """Share of a device's memory that a pool keeps at most while nobody uses it."""
@@ -96,13 +96,8 @@ class Session(Programs):
     def allocate(self, queue: cl.CommandQueue, nbytes: int) -> DeviceMemory:
         """Return memory from the pool of a queue.
 
-        A block that is freed may be handed out again while earlier commands of the same queue
-        still use it; the order of the queue keeps that safe. So it is for scratch memory alone.
-
-        Raises
-        ------
-        pyopencl.MemoryError
-            If there is none left, also after all that is not in use was given back.
+        A block that is freed may be handed out again while earlier commands of the same queue still
+        use it; the order of the queue keeps that safe. So it is for scratch memory alone.
         """
         pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
         memory = with_room(lambda: pool.allocate(nbytes))
@@ -161,10 +156,7 @@ def _session(context_pointer: int, device_pointer: int) -> Session:
 def session_of(queue: cl.CommandQueue) -> Session:
     """Return the session of a queue's context and device.
 
-    Raises
-    ------
-    LaunchError
-        In a process that was forked after OpenCL had started, and if the context is gone.
+    Not in a process that was forked after OpenCL had started, nor where the context is gone.
     """
     check_fork()
     try:
@@ -176,6 +168,11 @@ def session_of(queue: cl.CommandQueue) -> Session:
         ) from error
     with MAKING:
         return _session(context, device)
+
+
+def queue_or_default(queue: cl.CommandQueue | None) -> cl.CommandQueue:
+    """Return `queue`; if that is None, the library's own on `select_device()`."""
+    return select_device().queue() if queue is None else queue
 
 
 def default_queue(device: Device, *, profiling: bool = False) -> cl.CommandQueue:

@@ -103,17 +103,8 @@ class Staging:
     """The pinned buffers of one context, and copies through them.
 
     Whoever copies holds the lock of his queue. Several threads may copy by queues of their own.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
-    chunk : int
-        Bytes of one pinned buffer.
-    limit : int
-        Bytes that may be pinned at once.
-    threads : int, optional
-        How many copy at once; by default half of the processors, and `MOST_THREADS` at most.
+    Each buffer has `chunk` bytes, and `limit` may be pinned at once. So many `threads` copy at
+    once; by default half of the processors, and `MOST_THREADS` at most.
     """
 
     def __init__(
@@ -132,14 +123,9 @@ class Staging:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._idle: list[_Slot] = []
-        self._pinned = 0
+        self.pinned_bytes = 0  # now
         self._queue: cl.CommandQueue | None = None
         self._workers: ThreadPoolExecutor | None = None
-
-    @property
-    def pinned_bytes(self) -> int:
-        """Bytes that are pinned now."""
-        return self._pinned
 
     def send(
         self, queue: cl.CommandQueue, target: Any, array: np.ndarray[Any, Any]
@@ -147,10 +133,6 @@ class Staging:
         """Copy a C-contiguous array to a buffer and return the commands that do it.
 
         The array is no longer in use when this returns.
-
-        Raises
-        ------
-        pyopencl.Error
         """
         source = array.reshape(-1).view(np.uint8)
 
@@ -166,12 +148,7 @@ class Staging:
         """Copy what `read` fills pinned memory with, piece by piece, to a buffer.
 
         Return the commands that do it, or None if no memory can be pinned and nothing was done.
-
-        Raises
-        ------
-        pyopencl.Error
-        Exception
-            What `read` raises; no command and no thread uses anything of the caller's then.
+        When `read` raises, no command and no thread uses anything of the caller's any more.
         """
         events: list[cl.Event] = []
 
@@ -211,12 +188,7 @@ class Staging:
         source: Any,
         wait_for: Sequence[cl.Event] = (),
     ) -> list[cl.Event]:
-        """Copy a buffer to a C-contiguous array, wait for it, and return the commands that did it.
-
-        Raises
-        ------
-        pyopencl.Error
-        """
+        """Copy a buffer to a C-contiguous array, wait, and return the commands that did it."""
         target = array.reshape(-1).view(np.uint8)
 
         def write(pinned: Bytes, begin: int) -> None:
@@ -239,12 +211,7 @@ class Staging:
         """Copy a buffer to pinned memory, piece by piece, and let `write` take these.
 
         Return the commands that did it, or None if no memory can be pinned and nothing was done.
-
-        Raises
-        ------
-        pyopencl.Error
-        Exception
-            What `write` raises; no command and no thread uses anything of the caller's then.
+        When `write` raises, no command and no thread uses anything of the caller's any more.
         """
         events: list[cl.Event] = []
 
@@ -292,10 +259,7 @@ class Staging:
         return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
 
     def _with_slots(
-        self,
-        queue: cl.CommandQueue,
-        nbytes: int,
-        copy: Callable[[Sequence[_Slot], Jobs], None],
+        self, queue: cl.CommandQueue, nbytes: int, copy: Callable[[Sequence[_Slot], Jobs], None]
     ) -> bool:
         """Copy with as many slots as can be had, and leave nothing behind that uses them.
 
@@ -325,12 +289,16 @@ class Staging:
         Wait for one where others have all that may be pinned.
         """
         with self._lock:
-            while not self._idle and self._pinned and self._pinned + self._chunk > self._limit:
+            while (
+                not self._idle
+                and self.pinned_bytes
+                and self.pinned_bytes + self._chunk > self._limit
+            ):
                 self._changed.wait()
             taken = [self._idle.pop() for _ in range(min(count, len(self._idle)))]
             with suppress(cl.Error):
                 while len(taken) < count and (
-                    not self._pinned or self._pinned + self._chunk <= self._limit
+                    not self.pinned_bytes or self.pinned_bytes + self._chunk <= self._limit
                 ):
                     taken.append(self._new())
             return taken
@@ -339,7 +307,7 @@ class Staging:
         if self._queue is None:
             self._queue = cl.CommandQueue(self._context, self._device)
         slot = _Slot(self._queue, self._chunk)
-        self._pinned += self._chunk
+        self.pinned_bytes += self._chunk
         return slot
 
     def _give(self, slots: Sequence[_Slot]) -> None:
@@ -352,7 +320,7 @@ class Staging:
         with self._lock:
             while self._idle:
                 self._idle.pop().ready()
-                self._pinned -= self._chunk
+                self.pinned_bytes -= self._chunk
             if self._queue is not None:
                 self._queue.finish()  # some drivers let go of memory only then
 

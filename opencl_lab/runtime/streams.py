@@ -40,6 +40,7 @@ __all__ = [
     "Part",
     "Stream",
     "in_chunks",
+    "largest_fitting",
     "limit_of_parts",
     "memory_limit",
     "unless",
@@ -55,13 +56,7 @@ CHUNK = 4 << 20
 
 
 def memory_limit(device: Device) -> float:
-    """Return how many bytes of a device's memory one call may take: `LIMIT`, or all of them.
-
-    Raises
-    ------
-    InvalidProblem
-        If the limit cannot be read.
-    """
+    """Return how many bytes of a device's memory one call may take: `LIMIT`, or all of them."""
     text = os.environ.get(LIMIT)
     if not text:
         return device.global_memory
@@ -76,6 +71,15 @@ def limit_of_parts(device: Device, limit: float) -> float:
     shared = device.unified_memory
     has = min(device.global_memory, host_memory()) if shared else device.global_memory
     return min(limit, SHARE[shared] * has)
+
+
+def largest_fitting(fits: Callable[[int], bool], most: int) -> int:
+    """Return the largest size, `most` at the most, that fits, as all smaller ones do; else 0."""
+    low, high = 0, most
+    while low < high:
+        size = (low + high + 1) // 2
+        low, high = (size, high) if fits(size) else (low, size - 1)
+    return low
 
 
 class _Stopped(Exception):
@@ -97,11 +101,6 @@ class Lane:
     """Copies in one direction between the host and a device with memory of its own.
 
     They go through pinned memory, chunk by chunk, on a queue of their own; one at a time.
-
-    Parameters
-    ----------
-    context : pyopencl.Context
-    device : pyopencl.Device
     """
 
     def __init__(self, context: cl.Context, device: cl.Device):
@@ -146,17 +145,8 @@ class Part:
 class Stream:
     """The way of parts of one shape and type through a device, and back as another such part.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        Of the kernels. Copies have queues of their own.
-    shape : tuple of int
-    dtype : numpy.dtype
-
-    Attributes
-    ----------
-    seconds : dict of str to float
-        How long each stage was busy: ``read``, ``work``, ``write``. They overlap.
+    Kernels have the queue; copies have queues of their own. `seconds` says how long each stage was
+    busy: ``read``, ``work``, ``write``. They overlap.
     """
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
@@ -196,23 +186,11 @@ class Stream:
         work: Callable[[AnyArray, AnyArray], None],
         done: Callable[[], None] = lambda: None,
     ) -> None:
-        """Let `work` make the second array of the first one, for each part.
+        """Let `work` make the second array of the first one, for each part; call `done` after each.
 
-        Parameters
-        ----------
-        parts : sequence of Part
-        work : callable
-            Gets two arrays on the side where the device works, and returns when the second one
-            is ready. The calling thread runs it.
-        done : callable, optional
-            Called as often as there are parts, while they are done.
-
-        Raises
-        ------
-        LaunchError
-            If the device fails or runs out of memory.
-        Exception
-            What any stage raises. No thread uses anything of the caller's afterwards.
+        The calling thread runs `work`, which gets two arrays on the side where the device works,
+        and returns when the second one is ready. After an error of any stage no thread uses
+        anything of the caller's.
         """
         reads, writes = Jobs(), Jobs()
         with (

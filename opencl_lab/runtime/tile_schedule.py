@@ -31,26 +31,14 @@ class Tile(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One step.
+    """One step."""
 
-    Parameters
-    ----------
-    problem : hashable
-        What is to be solved.
-    inputs : mapping of str to Tile
-        By the names that it has for them.
-    result : Tile or None
-        Where its result belongs; None if it is only what the next step goes on with.
-    shape : tuple of int
-        Of the result.
-    continues : str
-        Name of a further input, which is the result of the step before; none if empty.
-    """
-
-    problem: Any
-    inputs: Mapping[str, Tile]
+    problem: Any  # what is to be solved
+    inputs: Mapping[str, Tile]  # by the names that it has for them
+    # Where its result belongs; None if it is only what the next step goes on with.
     result: Tile | None
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # of the result
+    # Name of a further input, which is the result of the step before; none if empty.
     continues: str = ""
 
 
@@ -64,26 +52,13 @@ class Upload(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """What comes where and when.
-
-    Parameters
-    ----------
-    steps : tuple of Step
-    slots : mapping of str to int
-        How many tiles of each array the device holds.
-    uploads : tuple of Upload
-        In order.
-    taken : tuple of mapping
-        The slot of each input of a step.
-    needs : tuple of int
-        How many uploads must be over before a step.
-    """
+    """What comes where and when."""
 
     steps: tuple[Step, ...]
-    slots: Mapping[str, int]
-    uploads: tuple[Upload, ...]
-    taken: tuple[Mapping[str, int], ...]
-    needs: tuple[int, ...]
+    slots: Mapping[str, int]  # how many tiles of each array the device holds
+    uploads: tuple[Upload, ...]  # in order
+    taken: tuple[Mapping[str, int], ...]  # the slot of each input of a step
+    needs: tuple[int, ...]  # how many uploads must be over before a step
 
 
 def schedule(steps: Sequence[Step], slots: Mapping[str, int]) -> Schedule:

@@ -87,33 +87,12 @@ def run_tiles(
     solve: Solve,
     queue: cl.CommandQueue,
 ) -> dict[str, float]:
-    """Go through all steps.
+    """Go through all steps; return the seconds of ``read`` and ``write``, which overlap.
 
-    Parameters
-    ----------
-    plan : Schedule
-    arrays : mapping of str to numpy.ndarray
-        Those of the tiles. Rows of a tile lie along the last axis; tiles of arrays with more than
-        two axes must lie in one piece.
-    result : numpy.ndarray
-        Receives the tiles of the result; shares no memory with `arrays`.
-    solve : callable
-        The calling thread runs it.
-    queue : pyopencl.CommandQueue
-        Of the kernels. Copies have queues of their own.
-
-    Returns
-    -------
-    dict of str to float
-        Seconds in which tiles were brought and taken, ``read`` and ``write``. They overlap.
-
-    Raises
-    ------
-    LaunchError
-        If the device fails or runs out of memory.
-    Exception
-        What `solve` raises. No thread and no command uses any array afterwards; the result holds
-        some of its tiles then.
+    Rows of a tile lie along the last axis; tiles of arrays with more than two axes must lie in one
+    piece. The result shares no memory with `arrays`. The calling thread runs `solve`. Kernels have
+    the queue; copies have queues of their own. After an error no thread and no command uses any
+    array, and the result holds some of its tiles.
     """
     session = session_of(queue)
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -104,11 +104,7 @@ def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> Non
 def add(new: Iterable[Entry], replace: bool = True) -> int:
     """Put entries among the user's own, and return how many.
 
-    Parameters
-    ----------
-    new : iterable of Entry
-    replace : bool
-        Take the place of any entry of the same identity; else of older ones only.
+    They take the place of others of the same identity; with `replace` of newer ones, too.
 
     Raises
     ------
@@ -143,19 +139,7 @@ def store(
     config: Mapping[str, Any],
     time_ms: float,
 ) -> None:
-    """Keep a configuration that was found to be right and the fastest.
-
-    Parameters
-    ----------
-    device : Device
-    operation : str
-        Name of the operation.
-    algorithm : Algorithm
-    problem : Problem
-    config : mapping
-        Every parameter of the algorithm.
-    time_ms : float
-        Kernel time.
+    """Keep a configuration, every parameter of it, that was found to be right and the fastest.
 
     Raises
     ------
@@ -197,12 +181,7 @@ def entries() -> list[Entry]:
 def staleness(entry: Entry, device: Device, digest: str) -> str | None:
     """Return why `entry` must not be used any more on `device`, or None if it may.
 
-    Parameters
-    ----------
-    entry : Entry
-    device : Device
-    digest : str
-        Of the algorithm's templates as they are now.
+    `digest` is of the algorithm's templates as they are now.
     """
     if entry.digest != digest:
         return "the kernel has changed since"
@@ -233,6 +212,21 @@ def _level(entry: Entry, origin: Origin, distance: float) -> int | None:
     return 3 if there.vendor == origin.vendor or there.platform == origin.platform else None
 
 
+def _entries_of(operation: str, algorithm: str) -> Iterator[Entry]:
+    """Yield the entries of an algorithm, the user's own first."""
+    for path, shipped in ((overlay_file(operation), False), (shipped_file(operation), True)):
+        for entry in _table(path, shipped):
+            if (entry.operation, entry.algorithm) == (operation, algorithm):
+                yield entry
+
+
+def _parts(problem: Sized) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return what of a problem must match, and its sizes."""
+    values = problem.as_dict()
+    layout, sizes = ({name: values[name] for name in p} for p in (problem.layout, problem.sizes))
+    return layout, sizes
+
+
 def lookup(
     device: Device,
     operation: str,
@@ -250,54 +244,37 @@ def lookup(
     layout, more than `REACH` doublings away, or stale are left out; if all of
     this device are stale, that is logged once.
 
-    Parameters
-    ----------
-    device : Device
-    operation, algorithm : str
-        Their names.
-    problem : Problem
-    digest : str
-        Of the algorithm's templates as they are now.
-    modelled : bool
-        Whether only those of this device and nearly this size may serve.
-    own : bool
-        Whether it is a kernel of the user's own, which no command names alone.
+    `digest` is of the algorithm's templates as they are now. With `modelled`, only entries of this
+    device and nearly this size may serve; `own` is a kernel of the user's, which no command names.
     """
-    values = problem.as_dict()
-    layout = {name: values[name] for name in problem.layout}
-    sizes = {name: values[name] for name in problem.sizes}
-    bucket = to_bucket(sizes)
-    origin = Origin.of(device)
+    layout, sizes = _parts(problem)
+    bucket, origin = to_bucket(sizes), Origin.of(device)
     found: list[tuple[tuple[float, ...], Match]] = []
-    stale: list[tuple[Entry, str]] = []
-    for path, shipped in ((overlay_file(operation), False), (shipped_file(operation), True)):
-        for entry in _table(path, shipped):
-            if (entry.operation, entry.algorithm) != (operation, algorithm):
-                continue
-            if entry.layout != layout or entry.sizes.keys() != sizes.keys():
-                continue
-            steps = [abs(a - b) for a, b in zip(entry.bucket, bucket, strict=True)]
-            if max(steps, default=0) > REACH:
-                continue
-            is_same = max(entry.doublings(sizes), default=0.0) <= SAME_SIZE
-            if modelled and not (is_same and same_unit(entry, device)):
-                continue
-            reason = staleness(entry, device, digest)
-            if reason is not None:
-                if entry.device.unit == origin.unit:
-                    stale.append((entry, reason))
-                continue
-            level = _level(entry, origin, sum(steps))
-            if level is not None:
-                order = (level, shipped, sum(steps), sum(entry.doublings(sizes)), entry.time_ms)
-                found.append((order, Match(entry, LEVELS[level])))
+    stale: list[str] = []
+    for entry in _entries_of(operation, algorithm):
+        named = entry.sizes.keys() == sizes.keys()  # as problems name them now
+        steps = [abs(a - b) for a, b in zip(entry.bucket, bucket, strict=True)] if named else []
+        if named and (entry.layout != layout or max(steps, default=0) > REACH):
+            continue
+        distance = entry.doublings(sizes) if named else []
+        if modelled and not (same_unit(entry, device) and max(distance, default=0.0) <= SAME_SIZE):
+            continue
+        reason = staleness(entry, device, digest)
+        if reason is not None:
+            if entry.device.unit == origin.unit:
+                stale.append(reason)
+            continue
+        level = _level(entry, origin, sum(steps))
+        if named and level is not None:
+            order = (level, entry.shipped, sum(steps), sum(distance), entry.time_ms)
+            found.append((order, Match(entry, LEVELS[level])))
     found.sort(key=lambda item: item[0])
     matches = [match for _, match in found]
     if stale and not any(match.entry.device.key == origin.key for match in matches):
         command = f"run `oclab tune {operation} --algorithm {algorithm}`"
         say_once(
             f"the tuning of {operation} by {algorithm} on {device.name} is stale and not used: "
-            f"{stale[0][1]}; {'tune it' if own else command} again"
+            f"{stale[0]}; {'tune it' if own else command} again"
         )
     return matches
 
@@ -310,21 +287,16 @@ def relatives(
     The nearest first: by device, then by how many fields of the layout differ, then by size. What
     is stale, and what was measured on another kind of device, is left out.
     """
-    values, origin = problem.as_dict(), Origin.of(device)
-    sizes = {name: values[name] for name in problem.sizes}
+    (layout, sizes), origin = _parts(problem), Origin.of(device)
     found: list[tuple[tuple[float, ...], Entry]] = []
-    for path, shipped in ((overlay_file(operation), False), (shipped_file(operation), True)):
-        for entry in _table(path, shipped):
-            if (entry.operation, entry.algorithm) != (operation, algorithm):
-                continue
-            if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():
-                continue
-            if staleness(entry, device, digest) is None:
-                distance = sum(entry.doublings(sizes))
-                level = _level(entry, origin, distance)
-                unlike = sum(entry.layout.get(name) != values[name] for name in problem.layout)
-                order = (len(LEVELS) if level is None else level, unlike, distance)
-                found.append((order, entry))
+    for entry in _entries_of(operation, algorithm):
+        if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():
+            continue
+        if staleness(entry, device, digest) is None:
+            distance = sum(entry.doublings(sizes))
+            level = _level(entry, origin, distance)
+            unlike = sum(entry.layout.get(name) != value for name, value in layout.items())
+            found.append(((len(LEVELS) if level is None else level, unlike, distance), entry))
     found.sort(key=lambda item: item[0])
     return [entry for _, entry in found]
 

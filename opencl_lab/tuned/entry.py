@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import OclabError
+from opencl_lab.core.records import Positive, as_json, parsed, typed
 from opencl_lab.core.space import Config
-from opencl_lab.tuned.renamed import renamed_config, renamed_digest, with_all_sizes
 
 __all__ = [
     "Entry",
@@ -43,8 +44,7 @@ class Sized(Protocol):
         """Return the fields as JSON-able values."""
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(Struct, frozen=True, forbid_unknown_fields=True):
     """The device on which a configuration was measured."""
 
     key: str
@@ -58,7 +58,7 @@ class Origin:
     @classmethod
     def of(cls, device: Device) -> Origin:
         """Return the origin that stands for `device`."""
-        return cls(**{item.name: getattr(device, item.name) for item in fields(cls)})
+        return cls(*(getattr(device, name) for name in cls.__struct_fields__))
 
     @property
     def unit(self) -> str:
@@ -66,8 +66,7 @@ class Origin:
         return self.key.rpartition("/")[0]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One tuned configuration.
 
     Parameters
@@ -93,24 +92,12 @@ class Entry:
     algorithm: str
     digest: str
     device: Origin
-    layout: Mapping[str, Any]
-    sizes: Mapping[str, int]
+    layout: dict[str, Any]
+    sizes: dict[str, int]
     config: Config
-    time_ms: float
+    time_ms: Positive
     timestamp: str
     shipped: bool = False
-
-    def __post_init__(self) -> None:
-        texts = (self.operation, self.algorithm, self.digest, self.timestamp)
-        texts += tuple(vars(self.device).values())
-        if not all(isinstance(text, str) for text in texts):
-            raise ValueError("a name of the entry is not a text")
-        if not all(type(size) is int for size in self.sizes.values()):
-            raise ValueError("a size of the entry is no whole number")
-        if not all(isinstance(value, (int, str)) for value in self.config.values()):
-            raise ValueError("a parameter of the entry is neither number nor text nor flag")
-        if not (isinstance(self.time_ms, (int, float)) and 0 < self.time_ms < math.inf):
-            raise ValueError("the time of the entry is no positive number")
 
     @property
     def bucket(self) -> tuple[int, ...]:
@@ -131,21 +118,15 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is stored, as JSON-able values."""
-        record = {**vars(self), "device": dict(vars(self.device)), "config": dict(self.config)}
-        record.update(layout=dict(self.layout), sizes=dict(self.sizes))
-        del record["shipped"]
-        return record
+        return {name: value for name, value in as_json(self).items() if name != "shipped"}
 
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any], shipped: bool = False) -> Entry:
-        """Return the entry that `as_dict` described; KeyError, TypeError or ValueError if none."""
-        config = renamed_config(record["operation"], record["algorithm"], record["config"])
-        digest = renamed_digest(record["digest"])
-        sizes = with_all_sizes(record["operation"], record["sizes"])
-        values = dict(
-            record, device=Origin(**record["device"]), config=Config(config), digest=digest
-        )
-        return cls(**{**values, "layout": dict(values["layout"]), "sizes": sizes}, shipped=shipped)
+
+class _Head(Struct):
+    schema: str
+
+
+class _Document(_Head):
+    entries: list[Entry]
 
 
 def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -172,7 +153,7 @@ def entry_of(
         layout={name: values[name] for name in problem.layout},
         sizes={name: values[name] for name in problem.sizes},
         config=config,
-        time_ms=time_ms,
+        time_ms=float(time_ms),
         timestamp=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )
 
@@ -193,15 +174,18 @@ def parse(text: str, shipped: bool = False) -> list[Entry]:
     OclabError
         If it is one of another version.
     """
+    content = parsed(text)
     try:
-        content = json.loads(text)
-        schema = content["schema"]
+        schema = typed(_Head, content).schema
         if schema != SCHEMA and re.fullmatch(r"oclab-tuning/\d+", schema):
             raise OclabError(
                 f"it is of the version {schema}, this opencl_lab knows {SCHEMA}; update opencl_lab"
             )
         if schema != SCHEMA:
-            raise ValueError(f"it is no {SCHEMA}")
-        return [Entry.from_dict(record, shipped) for record in content["entries"]]
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"it is no {SCHEMA}: {error!r}") from error
+            raise ValueError(f"its schema is {schema}")
+        entries = typed(_Document, content).entries
+    except ValueError as error:
+        raise ValueError(f"it is no {SCHEMA}: {error}") from error
+    for entry in entries:
+        force_setattr(entry, "shipped", shipped)
+    return entries

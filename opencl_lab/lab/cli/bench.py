@@ -10,7 +10,7 @@ from opencl_lab.lab.cli.changes import compare_runs
 from opencl_lab.lab.cli.common import global_options
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.values import no_nan
-from opencl_lab.lab.comparison.changes import THRESHOLD
+from opencl_lab.lab.presentation.changes import THRESHOLD
 
 __all__ = ["bench_command"]
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from rich.table import Table
 
 from opencl_lab.core.wording import counted, size_text
-from opencl_lab.lab.cli.common import print_json, settings
-from opencl_lab.lab.cli.points import Sweep
+from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.cli.results import write_json, write_results
-from opencl_lab.lab.comparison.baseline import check_baseline
-from opencl_lab.lab.comparison.calls import OURS, CallReport, measure_calls
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.cli.results import print_and_write, write_json, write_results
+from opencl_lab.lab.cli.sweep_outputs import bench_document
+from opencl_lab.lab.engine.calls import OURS, CallReport, measure_calls
+from opencl_lab.lab.engine.explore import Exploration, grid
+from opencl_lab.lab.engine.request import check_baseline
+from opencl_lab.lab.engine.sweep import Sweep
+from opencl_lab.lab.presentation.table import number
 
 __all__ = ["CALL_RESULTS", "bench_calls"]
 
@@ -35,55 +37,41 @@ EVENTS = (
 def bench_calls(sweep: Sweep, base: str, folder: Path | None) -> int:
     """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`.
 
-    Speed-ups are over the calls called `base`.
+    Speed-ups are over the calls called `base`. What was measured before an interrupt is kept.
     """
-    chosen, series = sweep.chosen, list[tuple[int, CallReport]]()
-    check_baseline(base, (OURS, *chosen.calls.peers))
-    interrupt: KeyboardInterrupt | None = None
-    with progress_bar(chosen.name) as progress:
-        for index, point in enumerate(sweep.points):
-            progress(index, len(sweep.points), f"{chosen.size_option}={point.size}")
-            try:
-                report = measure_calls(
-                    chosen,
-                    chosen.calls,
-                    point.problem,
-                    sweep.data(point.size),
-                    sweep.selection.device,
-                    rounds=sweep.request.repeats,
-                    budget=sweep.request.budget,
-                )
-            except KeyboardInterrupt as error:  # what was measured is kept all the same
-                interrupt = error
-                break
-            series.append((point.size, report))
-    failed = _print_and_write(sweep, series, base, folder) if series else 0
-    if interrupt is not None:
-        raise interrupt
+    check_baseline(base, (OURS, *sweep.chosen.calls.peers))
+    with progress_bar(sweep.chosen.name) as progress:
+
+        def measure(size: int) -> CallReport:
+            progress(len(run.seen), len(sweep.sizes), sweep.label(size))
+            return measure_calls(sweep.point(size), sweep.selection.device)
+
+        run = Exploration(measure)
+        stopped = run.run(grid(sweep.sizes))
+    failed = _print_and_write(sweep, run.seen, base, folder) if run.seen else 0
+    if stopped == "interrupted":
+        raise KeyboardInterrupt
     return failed
 
 
 def _print_and_write(
-    sweep: Sweep, series: Sequence[tuple[int, CallReport]], base: str, folder: Path | None
+    sweep: Sweep, reports: Mapping[int, CallReport], base: str, folder: Path | None
 ) -> int:
     """Print the results, then write the files; return the exit status of these."""
-    name, option = sweep.chosen.name, sweep.chosen.size_option
-    content = sweep.document(
-        [{option: size, **report.as_dict()} for size, report in series],
-        sizes=[size for size, _ in series],
-    )
-    if settings().json:
-        print_json(content)
-    else:
+    rows = [{**sweep.named(size), **report.as_dict()} for size, report in reports.items()]
+    content = bench_document(sweep, rows, list(reports))
+    files = {file: partial(write_json, content=content) for file in CALL_RESULTS}
+
+    def show() -> None:
         settings().say_device()
-        for size, report in series:
-            settings().show(_table(f"{name}: {sweep.heading(size)}", report, base))
+        for size, report in reports.items():
+            title = f"{sweep.chosen.name}: {sweep.heading(size)}"
+            settings().show(_table(title, report, base))
             _say_shares(report)
         settings().say(EXPLAINED)
-    if folder is None:
-        return 0
-    return write_results(
-        folder, {file: partial(write_json, content=content) for file in CALL_RESULTS}
+
+    return print_and_write(
+        content, show, lambda: 0 if folder is None else write_results(folder, files)
     )
 
 

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import document, print_json, settings
-from opencl_lab.lab.comparison.changes import Change, Changes, compare_results
-from opencl_lab.lab.comparison.stored import Results, read_results
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.stored import Results, read_results
+from opencl_lab.lab.presentation.changes import Change, Changes, compare_results
+from opencl_lab.lab.presentation.table import number
 
 __all__ = ["compare_runs"]
 

@@ -16,16 +16,18 @@ from rich.text import Text
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import write_target
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.cli.common import print_json, settings
-from opencl_lab.lab.cli.points import Sweep
-from opencl_lab.lab.cli.progress import progress_bar, progress_of_part
-from opencl_lab.lab.cli.results import write_json, write_results
-from opencl_lab.lab.comparison.crossover_search import CrossoverSearch, Pair
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.patience import Patience
-from opencl_lab.lab.comparison.plots import plot_times
-from opencl_lab.lab.comparison.runner import StepReport, run_comparison
+from opencl_lab.lab.cli.common import settings
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.cli.results import print_and_write, write_json, write_results
+from opencl_lab.lab.cli.sweep_outputs import bench_document
+from opencl_lab.lab.engine.bisection import CrossoverSearch, Look, Pair
+from opencl_lab.lab.engine.explore import Exploration
+from opencl_lab.lab.engine.patience import Patience
+from opencl_lab.lab.engine.row import Measurement, first_failure
+from opencl_lab.lab.engine.runner import one_of
+from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.ops.solver import AUTO
 
 __all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]
@@ -83,54 +85,29 @@ def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> in
     Where nobody says how long or how often, a size has `SECONDS` for its rows.
     What was found before an interrupt is printed and written all the same.
     """
-    least, greatest = (point.size for point in sweep.points)
+    least, greatest = sweep.sizes
+    lenient = sweep.request.lenient or not sweep.references.by_name
     if sweep.request.budget is None and sweep.request.repeats is None:
         sweep = replace(sweep, request=replace(sweep.request, budget=SECONDS))
-    statuses: list[int] = []
-    interrupt: KeyboardInterrupt | None = None
+    search = CrossoverSearch(least, greatest)
     with progress_bar(f"{sweep.chosen.name} crossover") as progress:
-        measure = partial(_measure, sweep, patience, statuses, progress)
-        search = CrossoverSearch(measure, least, greatest)
-        try:
-            search.run()
-        except KeyboardInterrupt as error:
-            interrupt = error
-    failed = _print_and_write(sweep, search, folder, interrupt is None) if search.series else 0
-    if interrupt is not None:
-        raise interrupt
-    return failed or next(filter(None, statuses), 0)
 
+        def measure(look: Look) -> list[Measurement]:
+            step = len(run.seen)  # nobody knows how many there will be
+            label = f"step {step + 1}, {sweep.label(look.size)}"
+            part = one_of(progress, step, step + 1, label)
+            # Those that nobody named do not become named here.
+            some = {"against": look.references, "lenient": lenient}
+            asked = {} if look.references is None else some
+            rows = sweep.measure(look.size, patience, part, **asked)
+            return [_chosen(row) for row in rows] if sweep.request.algorithms == AUTO else rows
 
-def _measure(
-    sweep: Sweep,
-    patience: Patience,
-    statuses: list[int],
-    progress: StepReport,
-    size: int,
-    references: Sequence[str] | None,
-) -> list[Measurement]:
-    """Compare implementations at one size: all, or ours and these references."""
-    point = sweep.point(size)
-    request = replace(sweep.request, skip=patience.skip(size))
-    if references is not None:
-        # Those that nobody named do not become named here.
-        lenient = request.lenient or not point.schedule.references.by_name
-        request = replace(request, against=references, lenient=lenient)
-    step = len(statuses)  # nobody knows how many there will be
-    comparison = run_comparison(
-        sweep.chosen,
-        point.problem,
-        partial(sweep.data, point.size),
-        request,
-        device=sweep.selection.device,
-        progress=progress_of_part(
-            progress, step, step + 1, f"step {step + 1}, {sweep.label(point)}"
-        ),
-    )
-    statuses.append(comparison.exit_status)
-    patience.add(size, comparison.measurements)
-    rows = comparison.measurements
-    return [_chosen(row) for row in rows] if request.algorithms == AUTO else rows
+        run = Exploration(measure, told=lambda look, rows: patience.add(look.size, rows))
+        stopped = run.run(search.strategy())
+    failed = _print_and_write(sweep, search, folder, stopped == "complete") if run.seen else 0
+    if stopped == "interrupted":
+        raise KeyboardInterrupt
+    return failed or first_failure(run.seen.values())
 
 
 def _chosen(row: Measurement) -> Measurement:
@@ -145,30 +122,27 @@ def _print_and_write(
     sweep: Sweep, search: CrossoverSearch, folder: Path | None, complete: bool
 ) -> int:
     """Print the crossovers, then write the files; return the exit status of these."""
-    name, series = sweep.chosen.size_option, search.series
+    series = search.series
     found = [_as_dict(pair) for pair in search.pairs]
-    content = sweep.document(
-        [{name: size, **row.as_row()} for size, rows in series for row in rows],
-        sizes=[size for size, _ in series],
+    content = bench_document(
+        sweep,
+        [{**sweep.named(size), **row.as_row()} for size, rows in series for row in rows],
+        [size for size, _ in series],
         complete=complete,
         crossovers=found,
     )
-    if settings().json:
-        print_json(content)
-    else:
-        _print(sweep, search, found, complete)
-    if folder is None:
-        return 0
     table, data, plot = CROSSOVER_FILES
     title = f"{sweep.title} on {sweep.selection.device}"
     crossings = [pair.crossover() for pair in search.pairs]
-    return write_results(
-        folder,
-        {
-            table: partial(_write_table, found=found),
-            data: partial(write_json, content=content),
-            plot: lambda path: plot_times(path, series, name, title, crossings),
-        },
+    files: dict[str, Callable[[Path], None]] = {
+        table: partial(_write_table, found=found),
+        data: partial(write_json, content=content),
+        plot: lambda path: plot_times(path, series, sweep.chosen.size_option, title, crossings),
+    }
+    return print_and_write(
+        content,
+        partial(_print, sweep, search, found, complete),
+        lambda: 0 if folder is None else write_results(folder, files),
     )
 
 

@@ -16,8 +16,8 @@ from opencl_lab.lab.cli.parts import find_job, run_job
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
 from opencl_lab.lab.cli.values import ByteCount
-from opencl_lab.lab.comparison.request import Request
-from opencl_lab.lab.comparison.runner import Comparison, run_comparison
+from opencl_lab.lab.engine.request import Request
+from opencl_lab.lab.engine.runner import Comparison, run_point
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import residents
 
@@ -85,14 +85,8 @@ def _run(asked: OperationRequest) -> int:
     draws_result = check_outputs(asked, data)
     request = _request(asked, draws_result)
     with progress_bar(chosen.name) as progress:
-        comparison = run_comparison(
-            chosen,
-            data.problem,
-            data.make_inputs,
-            request,
-            device=asked.selection.device,
-            progress=progress,
-        )
+        point = replace(data.point, request=request)
+        comparison = run_point(point, device=asked.selection.device, progress=progress)
         comparison = _completed(asked, comparison)
     if data.stored:
         options = {**data.options, **asked.files_by_name}
@@ -116,13 +110,12 @@ def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
         return comparison
     data = read_data(replace(asked, options=options))
     request = Request(asked.run.algorithm, "none", repeats=1, timed=False)
-    other = run_comparison(
-        chosen, data.problem, data.make_inputs, request, device=asked.selection.device
-    )
+    other = run_point(replace(data.point, request=request), device=asked.selection.device)
+    work = comparison.workload
     return replace(
         comparison,
+        workload=replace(work, expected=chosen.combined(work.expected, other.workload.expected)),
         measurements=[*comparison.measurements, *(x for x in other.measurements if not x.ok)],
-        expected=chosen.combined(comparison.expected, other.expected),
         outputs=other.outputs and chosen.combined(comparison.outputs, other.outputs),
     )
 

@@ -11,7 +11,7 @@ import click
 from opencl_lab.lab.cli.common import add_options
 from opencl_lab.lab.cli.completion import algorithms, files, one_of, references
 from opencl_lab.lab.cli.values import Number, WholeNumber, variants
-from opencl_lab.lab.comparison.request import Request
+from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.operation import Operation, Option
 
 __all__ = ["RunOptions", "given_of", "problem_options", "run_options", "used_options"]

@@ -15,11 +15,11 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError
 from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
 from opencl_lab.lab.cli.request import Data, OperationRequest
-from opencl_lab.lab.comparison.plots import plot_comparison, plot_curves
-from opencl_lab.lab.comparison.runner import Comparison
-from opencl_lab.lab.comparison.table import OPTIONAL_COLUMNS, comparison_table, write_csv
+from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.files import check_array, is_text, summary, write_array
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.plots import plot_comparison, plot_curves
+from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, comparison_table, write_csv
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem
 
@@ -34,7 +34,7 @@ def check_outputs(asked: OperationRequest, data: Data) -> bool:
     if asked.output is None and asked.plot is None:
         return False
     chosen, arrays = asked.chosen, data.arrays
-    blank = _blank_outputs(chosen, data.problem, asked.selection.device)
+    blank = _blank_outputs(chosen, data.point.problem, asked.selection.device)
     if asked.output is not None:
         result = chosen.present(arrays, blank, **data.options)
         check_array(
@@ -87,7 +87,7 @@ def print_comparison(
     asked: OperationRequest, comparison: Comparison, options: Mapping[str, Any]
 ) -> None:
     """Print the rows as a table or as JSON; `options` are those that the JSON document names."""
-    chosen, problem = asked.chosen, comparison.problem
+    chosen, problem = asked.chosen, comparison.workload.problem
     if settings().json:
         print_json(
             document(
@@ -146,20 +146,20 @@ class Outputs:
         return failed
 
     def _csv(self, path: Path) -> None:
-        before = self.comparison.problem.as_dict() if self.data.stored else self.options
+        before = self.data.point.problem.as_dict() if self.data.stored else self.options
         write_csv(path, ((before, row) for row in self.comparison.measurements), tuple(before))
 
     def _plot(self, path: Path) -> None:
         chosen, comparison, arrays = self.asked.chosen, self.comparison, self.data.arrays
-        outputs = comparison.outputs
-        title = f"{chosen.name}: {comparison.problem.title}\n{self.asked.selection.device}"
+        work, outputs = comparison.workload, comparison.outputs
+        title = f"{chosen.name}: {work.problem.title}\n{self.asked.selection.device}"
         shows_result = arrays and outputs
         curves = chosen.curves(arrays, outputs, **self.data.options) if shows_result else None
         if curves is not None:
             plot_curves(path, curves, title)
             return
-        data = comparison.inputs, comparison.expected, outputs
-        pictures = chosen.pictures(comparison.problem, *data) if outputs else None
+        data = work.problem, work.inputs, work.expected, outputs
+        pictures = chosen.pictures(*data) if outputs else None
         plot_comparison(path, comparison.measurements, title, pictures)
 
     def _output(self, path: Path) -> bool:
@@ -176,7 +176,7 @@ class Outputs:
             path,
             result,
             partial(chosen.columns, arrays, outputs, shown, **options),
-            like=(arrays or self.comparison.inputs)[chosen.inputs[0]],
+            like=(arrays or self.comparison.workload.inputs)[chosen.inputs[0]],
             names=shown,
             parts=_parts(chosen, result, arrays, outputs, options),
         )

@@ -13,13 +13,13 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, ReferenceUnava
 from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.plots import plot_comparison
-from opencl_lab.lab.comparison.table import write_csv
-from opencl_lab.lab.comparison.wanted import references_of
+from opencl_lab.lab.engine.references import references_of
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.file_jobs import FileJob, FileResult
 from opencl_lab.lab.interrupt import interrupt_at_termination
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.plots import plot_comparison
+from opencl_lab.lab.presentation.table import write_csv
 from opencl_lab.lab.reference.descriptor import Reference
 from opencl_lab.lab.reference.peers import Resident
 

@@ -13,9 +13,9 @@ import click
 from opencl_lab.lab.cli.common import settings
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
-    from opencl_lab.lab.comparison.runner import StepReport
+    from opencl_lab.lab.engine.runner import StepReport
 
-__all__ = ["progress_bar", "progress_of_part"]
+__all__ = ["progress_bar"]
 
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
 LINE_INTERVAL = 10.0  # seconds between lines where there is no terminal for a bar
@@ -92,10 +92,3 @@ def _progress_lines(title: str) -> Iterator[StepReport]:
     finally:
         over.set()
         printer.join()
-
-
-def progress_of_part(progress: StepReport, index: int, parts: int, label: str) -> StepReport:
-    """Return a progress report for one of several parts of about the same length."""
-    return lambda done, total, step: progress(
-        index * 100 + done * 100 // max(total, 1), parts * 100, f"{label}, {step}"
-    )

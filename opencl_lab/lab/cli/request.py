@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,11 +14,11 @@ from opencl_lab.core.paths import check_target
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import output_path, settings
 from opencl_lab.lab.cli.options import RunOptions, given_of
-from opencl_lab.lab.comparison.drawing import check_plot
+from opencl_lab.lab.engine.request import Point, point_of
 from opencl_lab.lab.files import Stored, check_output, read_stored
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.solver import Problem
 
 __all__ = ["Data", "OperationRequest", "read_data", "request_of"]
 
@@ -87,14 +87,13 @@ def _check_about_data(chosen: Operation[Any], options: Mapping[str, Any]) -> Non
 
 @dataclass(frozen=True)
 class Data:
-    """The problem of a request, and where its inputs come from.
+    """The problem of a request with its inputs, of which nothing is asked yet.
 
     `stored` has the content of the input files by the names of the inputs, nothing for generated
     data. What a file says itself completes the `options`.
     """
 
-    problem: Problem
-    make_inputs: Callable[[], Arrays]
+    point: Point
     stored: Mapping[str, Stored]
     options: Mapping[str, Any]
 
@@ -109,10 +108,7 @@ def read_data(asked: OperationRequest) -> Data:
     chosen, options = asked.chosen, dict(asked.options)
     files = [file for file in asked.files if file is not None]
     if not files:
-        complete = chosen.with_defaults(options)
-        problem = chosen.problem(**complete)
-        generate = partial(chosen.generate, problem, asked.run.seed, **complete)
-        return Data(problem, generate, {}, options)
+        return Data(point_of(chosen, options, asked.run.seed), {}, options)
     if len(files) != len(asked.files):
         raise click.UsageError(
             f"{chosen.name} takes {len(asked.files)} input files ({', '.join(chosen.inputs)}) "
@@ -125,4 +121,4 @@ def read_data(asked: OperationRequest) -> Data:
     stored = dict(zip(chosen.inputs, read, strict=True))
     arrays = {name: item.array for name, item in stored.items()}
     problem, inputs = chosen.problem_of(arrays, **options)
-    return Data(problem, lambda: inputs, stored, options)
+    return Data(Point(chosen, problem, lambda: inputs), stored, options)

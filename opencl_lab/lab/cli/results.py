@@ -12,8 +12,8 @@ from typing import Any
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.lab.cli.common import json_text, print_json, settings, write_files
-from opencl_lab.lab.comparison.drawing import check_plot
-from opencl_lab.lab.comparison.stored import Results, read_results
+from opencl_lab.lab.engine.stored import Results, read_results
+from opencl_lab.lab.presentation.drawing import check_plot
 
 __all__ = [
     "named_folder",

@@ -18,10 +18,16 @@ from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings, write_files
 from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.progress import progress_bar
-from opencl_lab.lab.cli.results import named_folder, results_folder, write_json, write_text
-from opencl_lab.lab.comparison.table import OPTIONAL_COLUMNS, table_text, write_csv
+from opencl_lab.lab.cli.results import (
+    named_folder,
+    results_folder,
+    write_json,
+    write_results,
+    write_text,
+)
+from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
-from opencl_lab.lab.studies.descriptor import SCALES, PartResult, Study
+from opencl_lab.lab.studies.descriptor import SCALES, Study
 from opencl_lab.lab.studies.outcome import FILE_WIDTH, Outcome
 from opencl_lab.lab.studies.plots import remove_plots
 from opencl_lab.lab.studies.run import run_study
@@ -99,7 +105,7 @@ def study_command(
     for index, study in enumerate(wanted):
         limit = None if end is None else (end - monotonic()) / (len(wanted) - index)
         with results_folder(str(place / study.name), RESULTS) as folder:
-            outcome, interrupt = _measured(
+            outcome, interrupted = _measured(
                 study, scale, selection.device, seed, repeats, limit, baseline
             )
             content = outcome.as_dict()
@@ -112,13 +118,13 @@ def study_command(
                     settings().say(f"{baseline} was not measured, so no speed-up is over it")
                 try:
                     status = _write(outcome, content, folder) or status or outcome.status
-                except KeyboardInterrupt as error:
-                    interrupt = error
-        if interrupt is not None:  # what was measured is written all the same
+                except KeyboardInterrupt:
+                    interrupted = True
+        if interrupted:  # what was measured is written all the same
             if wanted[index + 1 :]:
                 names = ", ".join(other.name for other in wanted[index + 1 :])
                 settings().say(f"not begun: {names}")
-            raise interrupt
+            raise KeyboardInterrupt
     if settings().json:
         print_json(document("study", device=selection.as_dict(), studies=contents))
     return status
@@ -145,14 +151,11 @@ def _measured(
     repeats: int | None,
     limit: float | None,
     baseline: str | None,
-) -> tuple[Outcome, KeyboardInterrupt | None]:
-    """Run a study; of one that is interrupted, return what was measured, and the interrupt."""
+) -> tuple[Outcome, bool]:
+    """Run a study; return what was measured, and whether it was interrupted."""
     begin = monotonic()
-    parts: dict[str, PartResult] = {}
-    interrupt = None
-    stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
     with progress_bar(study.name) as progress:
-        run = run_study(
+        parts, ended = run_study(
             study,
             scale,
             device,
@@ -162,22 +165,12 @@ def _measured(
             baseline=baseline,
             progress=progress,
         )
-        try:
-            for result in run:
-                parts[result.part.label] = result
-        except KeyboardInterrupt as error:
-            interrupt, stopped = error, "it was interrupted"
-    outcome = Outcome(
-        study,
-        scale,
-        seed,
-        device,
-        list(parts.values()),
-        monotonic() - begin,
-        stopped,
-        machine_of(device),
-    )
-    return outcome, interrupt
+    interrupted = ended == "interrupted"
+    stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
+    if interrupted:
+        stopped = "it was interrupted"
+    seconds, machine = monotonic() - begin, machine_of(device)
+    return Outcome(study, scale, seed, device, parts, seconds, stopped, machine), interrupted
 
 
 def _list() -> None:
@@ -229,21 +222,23 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
     """Write the files of a study; return an exit status."""
     leading = list(dict.fromkeys(name for before, _ in outcome.rows for name in before))
     full = document("study", device=outcome.device.as_dict(), **content)
-    table, data, text, summary = (folder / name for name in RESULTS)
+    table, data, text, summary = RESULTS
     printed = outcome.printed_table()
     words = outcome.summary() + (
         f"\n{table_text(printed, width=FILE_WIDTH)}" if printed is not None else ""
     )
-    plots = outcome.plots
     gaps = "".join(f"{line}\n" for line in outcome.gaps)
-    failed = write_files(
-        lambda: remove_plots(outcome.study, folder),  # an interrupt must not leave them
-        lambda: write_csv(table, outcome.rows, leading=leading),
-        lambda: write_json(data, full),
-        lambda: write_text(text, gaps + table_text(*outcome.tables(), width=FILE_WIDTH)),
-        lambda: write_text(summary, words),
-        *(partial(draw, folder / name) for name, draw in plots.items()),
+    tables = gaps + table_text(*outcome.tables(), width=FILE_WIDTH)
+    # An interrupt must not leave them.
+    failed = write_files(partial(remove_plots, outcome.study, folder))
+    written = write_results(
+        folder,
+        {
+            table: lambda path: write_csv(path, outcome.rows, leading=leading),
+            data: lambda path: write_json(path, full),
+            text: lambda path: write_text(path, tables),
+            summary: lambda path: write_text(path, words),
+            **outcome.plots,
+        },
     )
-    if not failed:
-        settings().say(f"written to {folder}: {' '.join((*RESULTS, *plots))}")
-    return failed
+    return written or failed

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,24 +13,24 @@ from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.lab.cli.common import global_options, settings
 from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
-from opencl_lab.lab.cli.options import RunOptions, given_of, problem_options, run_options
-from opencl_lab.lab.cli.points import Sweep, SweepPoint, patience_of, sweep_of
-from opencl_lab.lab.cli.progress import progress_bar, progress_of_part
-from opencl_lab.lab.cli.results import named_folder, results_folder
-from opencl_lab.lab.cli.shapes import (
-    SHAPE_RESULTS,
-    UNLIMITED,
-    ShapeOutputs,
-    shape_sweep_of,
-    shapes_of,
+from opencl_lab.lab.cli.options import (
+    RunOptions,
+    given_of,
+    problem_options,
+    run_options,
+    used_options,
 )
-from opencl_lab.lab.cli.sweep_outputs import PLOTS, RESULTS, SweepOutputs
+from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.cli.results import named_folder, results_folder
+from opencl_lab.lab.cli.shapes import UNLIMITED, ShapeOutputs, shape_sweep_of, shapes_of
+from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
-from opencl_lab.lab.comparison.calls import OURS
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.patience import UNNAMED, Patience
-from opencl_lab.lab.comparison.runner import Comparison, StepReport, run_comparison
-from opencl_lab.lab.comparison.unfinished import Finished, Unfinished
+from opencl_lab.lab.engine.calls import OURS
+from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
+from opencl_lab.lab.engine.patience import UNNAMED, Patience
+from opencl_lab.lab.engine.row import Measurement, first_failure
+from opencl_lab.lab.engine.runner import one_of
+from opencl_lab.lab.engine.sweep import Sweep, Unfinished
 from opencl_lab.lab.operation import Operation
 
 __all__ = ["sweep_command"]
@@ -114,42 +112,37 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     if shapes is not None:
         listed = shape_sweep_of(chosen, shapes_of(chosen, shapes), options, run)
         limit = UNLIMITED if patience is None else patience
-        return _go_on(listed, listed.shapes, out, limit, fresh, SHAPE_RESULTS, ShapeOutputs)
+        return _bench(listed, list(map(list, listed.shapes)), out, limit, fresh, ShapeOutputs)
     numbers = sorted(set(whole_numbers(sizes))) if sizes is not None else None
     if crossover:
-        sweep = sweep_of(chosen, range_of(chosen, options, numbers), options, run)
+        sweep = _sweep_of(chosen, range_of(chosen, options, numbers), options, run)
         with _folder(out, CROSSOVER_FILES, sweep.about(), fresh) as folder:
             # What takes long is not what a search needs, even where it was named.
             limit = UNNAMED if patience is None else patience
-            return bench_crossover(sweep, patience_of(sweep, limit), folder)
+            return bench_crossover(sweep, sweep.patience(limit), folder)
     assert numbers is not None
     if calls:
-        sweep = sweep_of(chosen, numbers, options, replace(run, baseline=None))
+        sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None))
         with _folder(out, CALL_RESULTS, sweep.about(numbers), fresh) as folder:
             return bench_calls(sweep, run.baseline or OURS, folder)
-    sweep = sweep_of(chosen, numbers, options, run)
-    return _go_on(sweep, numbers, out, patience, fresh, (*RESULTS, *PLOTS), SweepOutputs)
+    sweep = _sweep_of(chosen, numbers, options, run)
+    return _bench(sweep, numbers, out, patience, fresh, SweepOutputs)
+
+
+def _sweep_of(
+    chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
+) -> Sweep:
+    used = {**used_options(chosen, options), "seed": run.seed}
+    del used[chosen.size_option]
+    sweep = Sweep(chosen, settings().begin(), sizes, used, run.request())
+    sweep.schedules  # noqa: B018  (all is checked before a folder is made)
+    return sweep
 
 
 def _folder(out: str | None, files: Sequence[str], about: Mapping[str, Any], fresh: bool) -> Any:
     if out is None:
         return nullcontext()
     return results_folder(out, files, None if fresh else about)
-
-
-def _go_on(
-    sweep: Sweep,
-    sizes: Sequence[Any],
-    out: str,
-    patience: float | None,
-    fresh: bool,
-    files: Sequence[str],
-    outputs: Callable[..., Any],
-) -> int:
-    """Begin a sweep, or go on with it where it was stopped; return the exit status."""
-    unfinished = Unfinished(named_folder(out), {**sweep.identity, "patience": patience}, fresh)
-    with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
-        return _bench(sweep, folder, unfinished, patience_of(sweep, patience), outputs)
 
 
 def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) -> None:
@@ -192,75 +185,62 @@ def _check_calls(run: RunOptions, patience: float | None) -> None:
 
 def _bench(
     sweep: Sweep,
-    folder: Path,
-    unfinished: Unfinished,
-    patience: Patience,
-    outputs: Callable[..., Any],
+    sizes: Sequence[Any],
+    out: str,
+    seconds: float | None,
+    fresh: bool,
+    outputs: type[SweepOutputs],
 ) -> int:
-    """Compare implementations at every size, then print and write; return the exit status.
+    """Begin a sweep, or go on with it where it was stopped; return the exit status.
 
     What was measured before an interrupt is printed and written all the same, and taken over by
     the next such sweep.
     """
-    series: list[tuple[int, list[Measurement]]] = []
-    status = failed = 0
-    interrupt: KeyboardInterrupt | None = None
-    taken = _taken_over(sweep, unfinished)
+    identity = {**sweep.identity, "patience": seconds}
+    unfinished = Unfinished(named_folder(out), identity, fresh)
+    files = (*outputs.results, *outputs.plots)
+    with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
+        run, stopped = _explored(sweep, unfinished, sweep.patience(seconds))
+        if unfinished.trouble:
+            click.echo(f"oclab: {unfinished.trouble}", err=True)
+        failed = 0
+        if run.seen:
+            taken = [size for size in run.seen if size in run.known]
+            failed = outputs(sweep, list(run.seen.items()), folder, taken).print_and_write()
+        if stopped == "interrupted":
+            left = [size for size in sweep.sizes if size not in run.seen]
+            if run.seen and left and not unfinished.trouble:
+                settings().say(f"stopped; the same command goes on with {sweep.label(left[0])}")
+            raise KeyboardInterrupt
+        if not failed:
+            unfinished.remove()
+        return failed or first_failure(run.seen.values())
+
+
+def _explored(
+    sweep: Sweep, unfinished: Unfinished, patience: Patience
+) -> tuple[Exploration[int, list[Measurement]], Stopped]:
+    """Measure every size that is not taken over."""
+    known = sweep.taken_over(unfinished)
+    _say_taken_over(sweep, known, unfinished)
     with progress_bar(sweep.chosen.name) as progress:
-        for index, point in enumerate(sweep.points):
-            part = progress_of_part(progress, index, len(sweep.points), sweep.label(point))
-            try:
-                finished = taken.get(point.size) or _measure(sweep, point, patience, part)
-                if point.size not in taken:
-                    unfinished.add(point.size, point.configs, finished.status, finished.rows)
-            except KeyboardInterrupt as error:
-                interrupt = error
-                break
-            patience.add(point.size, finished.rows)
-            status = status or finished.status
-            series.append((point.size, finished.rows))
-    if unfinished.trouble:
-        click.echo(f"oclab: {unfinished.trouble}", err=True)
-    if series:
-        reached = [size for size in taken if size <= series[-1][0]]
-        failed = outputs(sweep, series, folder, reached).print_and_write()
-    if interrupt is not None:
-        if series and not unfinished.trouble:
-            next_one = sweep.label(sweep.points[len(series)])
-            settings().say(f"stopped; the same command goes on with {next_one}")
-        raise interrupt
-    if not failed:
-        unfinished.remove()
-    return failed or status
+
+        def measure(size: int) -> list[Measurement]:
+            step, steps, label = len(run.seen), len(sweep.sizes), sweep.label(size)
+            return sweep.measure(size, patience, one_of(progress, step, steps, label))
+
+        run = Exploration(
+            measure,
+            known=known,
+            keep=lambda size, rows: unfinished.keep(size, sweep.schedules[size].configs, rows),
+            told=patience.add,
+        )
+        return run, run.run(grid(sweep.sizes))
 
 
-def _taken_over(sweep: Sweep, unfinished: Unfinished) -> dict[int, Finished]:
-    """Return the sizes that a stopped sweep has measured, and say what is taken over."""
-    found: dict[int, Finished] = {}
-    for point in sweep.points:
-        finished = unfinished.take(point.size, point.configs, sweep.chosen.name)
-        if finished is not None:
-            # Documents have the rates of work and not what it is made of.
-            work = point.problem.work
-            rows = [replace(row, work=work) for row in finished.rows]
-            found[point.size] = replace(finished, rows=rows)
+def _say_taken_over(sweep: Sweep, sizes: Collection[int], unfinished: Unfinished) -> None:
     if unfinished.afresh:
-        settings().say(unfinished.afresh)
-    if found:
-        labels = ", ".join(sweep.label(point) for point in sweep.points if point.size in found)
-        date = max(item.date for item in found.values())
+        settings().say(f"{unfinished.afresh}; all sizes are measured anew")
+    if sizes:
+        date, labels = unfinished.date(sizes), ", ".join(map(sweep.label, sizes))
         settings().say(f"taken over from {unfinished.path}, measured until {date}: {labels}")
-    return found
-
-
-def _measure(sweep: Sweep, point: SweepPoint, patience: Patience, progress: StepReport) -> Finished:
-    """Compare implementations at one size."""
-    comparison: Comparison = run_comparison(
-        sweep.chosen,
-        point.problem,
-        partial(sweep.data, point.size),
-        replace(sweep.request_at(point.size), skip=patience.skip(point.size)),
-        device=sweep.selection.device,
-        progress=progress,
-    )
-    return Finished(comparison.exit_status, comparison.measurements, "")

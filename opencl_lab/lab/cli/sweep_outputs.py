@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from opencl_lab.lab.cli.common import settings
-from opencl_lab.lab.cli.points import Sweep
+from opencl_lab.core.records import as_json
+from opencl_lab.lab.cli.common import document, settings
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results, write_text
-from opencl_lab.lab.comparison.baseline import with_base
-from opencl_lab.lab.comparison.lines import Series
-from opencl_lab.lab.comparison.plots import (
+from opencl_lab.lab.engine.crossings import Crossover, crossovers
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.sweep import Sweep
+from opencl_lab.lab.measuring.roofline import stored_peaks
+from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.presentation.plots import (
     plot_efficiency,
     plot_speedup,
     plot_throughput,
     plot_times,
     share_of_worker,
 )
-from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.comparison.sweep import Crossover, crossovers
-from opencl_lab.lab.comparison.table import (
+from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.presentation.speedups import with_base
+from opencl_lab.lab.presentation.table import (
     OPTIONAL_COLUMNS,
     comparison_table,
     table_text,
     write_csv,
 )
-from opencl_lab.lab.measuring.roofline import stored_peaks
 
-__all__ = ["PLOTS", "RESULTS", "SweepOutputs"]
+__all__ = ["SweepOutputs", "bench_document"]
 
-RESULTS = ("results.csv", "results.json", "table.txt")
-PLOTS = ("time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png")
+
+def bench_document(
+    sweep: Sweep, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any
+) -> dict[str, Any]:
+    """Return the JSON document of the sizes that were measured, with the device's peaks."""
+    return document(
+        "bench",
+        peaks=as_json(stored_peaks(sweep.selection.device)),
+        **sweep.about(sizes),
+        results=results,
+        **more,
+    )
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,12 @@ class SweepOutputs:
     sweep: Sweep
     series: Series
     folder: Path
-    taken: Sequence[int] = field(default=())
+    taken: Sequence[int] = ()
+
+    results: ClassVar[tuple[str, str, str]] = ("results.csv", "results.json", "table.txt")
+    plots: ClassVar[tuple[str, ...]] = (
+        "time.png", "speedup.png", "efficiency.png", "throughput.png", "roofline.png",
+    )  # fmt: skip
 
     @cached_property
     def crossings(self) -> list[Crossover]:
@@ -55,31 +72,35 @@ class SweepOutputs:
         return crossovers(self.series)
 
     @property
-    def complete(self) -> bool:
-        """Whether all sizes are there."""
-        return len(self.series) == len(self.sweep.points)
-
-    @property
     def title(self) -> str:
         """Above plots and tables in files."""
         return f"{self.sweep.title} on {self.sweep.selection.device}"
 
+    @property
+    def rows(self) -> Iterator[tuple[dict[str, int], Measurement]]:
+        """All rows, each after its size."""
+        return ((self.sweep.named(size), row) for size, rows in self.series for row in rows)
+
     def print_and_write(self) -> int:
         """Print the results, then write the files; return the exit status of these."""
-        content = self._document()
-        return print_and_write(content, self._print, partial(self._write, content))
-
-    def _document(self) -> dict[str, Any]:
-        name = self.sweep.chosen.size_option
-        return self.sweep.document(
-            [{name: size, **row.as_row()} for size, rows in self.series for row in rows],
-            sizes=[size for size, _ in self.series],
-            complete=self.complete,
-            taken_over=list(self.taken),
-            crossovers=[vars(crossover).copy() for crossover in self.crossings],
+        content = bench_document(
+            self.sweep,
+            [{**size, **row.as_row()} for size, row in self.rows],
+            complete=len(self.series) == len(self.sweep.sizes),
+            **self.said(),
         )
+        return print_and_write(content, self.show, partial(self._write, content))
 
-    def _print(self) -> None:
+    def said(self) -> dict[str, Any]:
+        """Return what the document says beside the rows."""
+        return {
+            "sizes": [size for size, _ in self.series],
+            "taken_over": list(self.taken),
+            "crossovers": [vars(crossover).copy() for crossover in self.crossings],
+        }
+
+    def show(self) -> None:
+        """Print all for people."""
         settings().say_device()
         for size, rows in self.series:
             title = f"{self.sweep.chosen.name}: {self.sweep.heading(size)}"
@@ -87,37 +108,37 @@ class SweepOutputs:
         for crossover in self.crossings:
             settings().say(str(crossover))
 
-    def _tables(self) -> str:
+    def text(self) -> str:
         """Return the tables as a text file has them."""
         tables = (comparison_table(rows, self.sweep.heading(size)) for size, rows in self.series)
         return table_text(self.title, *tables, *map(str, self.crossings))
 
     def _write(self, content: dict[str, Any]) -> int:
-        name, options = self.sweep.chosen.size_option, self.sweep.options
-        flat = (({name: size, **options}, row) for size, rows in self.series for row in rows)
-        table, data, text = RESULTS
-        plots = self._plots()
+        options = self.sweep.options
+        flat = (({**size, **options}, row) for size, row in self.rows)
+        leading = (*self.sweep.named(self.series[0][0]), *options)
+        table, data, text = self.results
+        drawn = self.draw()
         replaced = (self.folder / data).exists()
         failed = write_results(
             self.folder,
             {
-                table: lambda path: write_csv(path, flat, leading=(name, *options)),
+                table: lambda path: write_csv(path, flat, leading=leading),
                 data: lambda path: write_json(path, content),
-                text: lambda path: write_text(path, self._tables()),
-                **plots,
+                text: lambda path: write_text(path, self.text()),
+                **drawn,
             },
         )
-        for left_out in set(PLOTS) - set(plots) if replaced else ():
+        for left_out in set(self.plots) - set(drawn) if replaced else ():
             with suppress(OSError):  # of an earlier run: it would not belong to these results
                 (self.folder / left_out).unlink(missing_ok=True)
         return failed
 
-    def _plots(self) -> dict[str, Callable[[Path], None]]:
+    def draw(self) -> dict[str, Callable[[Path], None]]:
         """Return what draws each plot that these results have, and say which one they lack."""
-        name, series, title, found = (
-            self.sweep.chosen.size_option, self.series, self.title, self.crossings
-        )  # fmt: skip
-        time, speedup, efficiency, throughput, roofline = PLOTS
+        name, title = self.sweep.chosen.size_option, self.title
+        series, found = self.series, self.crossings
+        time, speedup, efficiency, throughput, roofline = self.plots
         plots: dict[str, Callable[[Path], None]] = {
             time: lambda path: plot_times(path, series, name, title, found),
             throughput: lambda path: plot_throughput(path, series, name, title, found),
@@ -138,4 +159,4 @@ class SweepOutputs:
             settings().say(f"no {roofline}: {reason}")
         else:
             plots[roofline] = lambda path: plot_roofline(path, series, name, title, peaks)
-        return {file: plots[file] for file in PLOTS if file in plots}
+        return {file: plots[file] for file in self.plots if file in plots}

@@ -13,7 +13,7 @@ from opencl_lab.lab.cli.common import global_options
 from opencl_lab.lab.cli.completion import algorithms
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
-from opencl_lab.lab.cli.tune_search import SearchOptions, run_search, search_options
+from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
@@ -80,7 +80,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
     @search_options
     @global_options
     def command(algorithm: str, **given: Any) -> int:
-        search = SearchOptions.taken_from(given)
+        search = AskedSearch.taken_from(given)
 
         def make(device: Device) -> TuningTask:
             problem = given_of(given)

@@ -13,7 +13,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.common import add_options, global_options, settings
 from opencl_lab.lab.cli.kernel_arrays import argument_values
-from opencl_lab.lab.cli.tune_search import SearchOptions, run_search, search_options
+from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
 from opencl_lab.lab.cli.values import parameter_values
 from opencl_lab.lab.files import read_array
 from opencl_lab.lab.tuning.kernel_file import kernel_file
@@ -112,7 +112,7 @@ def tune_kernel_command(file: str) -> click.Command:
         options: tuple[str, ...],
         **given: Any,
     ) -> int:
-        search = SearchOptions.taken_from(given)
+        search = AskedSearch.taken_from(given)
         text = KernelText(
             Path(file).resolve(),
             kernel,

@@ -16,8 +16,8 @@ from rich.text import Text
 from opencl_lab.lab.cli.common import (
     settings,
 )
-from opencl_lab.lab.comparison.table import number
 from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.result import TuneResult, TuningProgress, share_of_peak
 from opencl_lab.lab.tuning.task import TuningTask

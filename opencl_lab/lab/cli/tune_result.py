@@ -11,8 +11,8 @@ from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import document, settings
 from opencl_lab.lab.cli.tune_progress import failure_counts, pace
-from opencl_lab.lab.comparison.table import number, peak_caption
 from opencl_lab.lab.measuring.roofline import share_text, stored_peaks
+from opencl_lab.lab.presentation.table import number, peak_caption
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.prune import Pruning
 from opencl_lab.lab.tuning.result import TuneResult

@@ -14,15 +14,15 @@ from opencl_lab.lab.cli.common import add_options, output_path, print_json, sett
 from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.tune_progress import watch
 from opencl_lab.lab.cli.tune_result import print_result, result_document
-from opencl_lab.lab.comparison.drawing import check_plot
 from opencl_lab.lab.interrupt import interrupt_at_termination
+from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.tuning.plots import plot_tuning
 from opencl_lab.lab.tuning.result import TuneResult
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.tuner import DEFAULT_TIME_LIMIT, check_limits, run_tuning
+from opencl_lab.lab.tuning.tuner import DEFAULT_TIME_LIMIT, SearchOptions, run_tuning
 
-__all__ = ["SearchOptions", "run_search", "search_options"]
+__all__ = ["AskedSearch", "run_search", "search_options"]
 
 INTERRUPTED = 130
 SEARCH_OPTIONS = (
@@ -68,55 +68,39 @@ SEARCH_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class AskedSearch(SearchOptions):
     """What the options of `search_options` gave."""
 
-    strategy: str
-    budget: int | None
-    time_limit: float | None
-    timeout: float | None
-    builders: int | None
-    seed: int
-    fresh: bool
-    plot_file: str | None
+    seed: int = 0
+    plot_file: str | None = None
 
     @classmethod
-    def taken_from(cls, given: dict[str, Any]) -> SearchOptions:
+    def taken_from(cls, given: dict[str, Any]) -> AskedSearch:
         """Return these options of a command, and remove them from what was `given`."""
         return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
 
 
 def search_options(command: Any) -> Any:
-    """Add the options about the search; `SearchOptions` takes them."""
+    """Add the options about the search; `AskedSearch` takes them."""
     return add_options(command, SEARCH_OPTIONS)
 
 
-def run_search(make: Callable[[Device], TuningTask], search: SearchOptions) -> int:
+def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int:
     """Tune and print what was found; return the exit status.
 
     Parameters
     ----------
     make : callable
         ``make(device)`` returns what is tuned.
-    search : SearchOptions
+    search : AskedSearch
     """
-    check_limits(budget=search.budget, time_limit=search.time_limit, timeout=search.timeout)
     plot_path = output_path(search.plot_file, check_plot)
     selection = settings().begin()
     task = make(selection.device)
     settings().say_device()
     settings().say(f"{_title(task)}")
     with interrupt_at_termination(), watch(task) as progress:
-        result = run_tuning(
-            task,
-            strategy=search.strategy,
-            budget=search.budget,
-            time_limit=search.time_limit,
-            timeout=search.timeout,
-            builders=search.builders,
-            fresh=search.fresh,
-            progress=progress,
-        )
+        result = run_tuning(task, search, progress)
     if result.stopped == "interrupted":  # the rest takes an instant
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)

@@ -43,9 +43,9 @@ class Chosen:
 
     def __init__(self, operation: str | None, algorithm: str | None):
         self._operation, self._algorithm = operation, algorithm
-        entries, logged = database.entries(), runs()
+        entries, self._logged = database.entries(), runs()
         there = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
-        every: list[Entry | Run] = [*entries, *logged]
+        every: list[Entry | Run] = [*entries, *self._logged]
         for stored in every:
             there.setdefault(stored.operation, set()).add(stored.algorithm)
         if operation is not None and operation not in there:
@@ -57,7 +57,7 @@ class Chosen:
                 raise InvalidProblem(_unknown("algorithm", algorithm, algorithms))
             has = ", ".join(sorted(algorithms))
             raise InvalidProblem(f"{operation} has no algorithm {algorithm!r}; it has: {has}")
-        self._keys = _device_keys(settings().device, entries, logged)
+        self._keys = _device_keys(settings().device, entries, self._logged)
 
     def __call__(self, stored: Entry | Run) -> bool:
         """Return whether this entry or run is meant."""
@@ -70,7 +70,7 @@ class Chosen:
 
     def runs(self) -> list[Run]:
         """Return the runs that are meant, the latest last."""
-        return [run for run in runs() if self(run)]
+        return [run for run in self._logged if self(run)]
 
 
 def _unknown(what: str, name: str, names: Iterable[str]) -> str:

@@ -22,8 +22,7 @@ from opencl_lab.lab.cli.tuning_entries import (
     selection_options,
     state_of,
 )
-from opencl_lab.lab.tuning.adopt import Adoption, adopt, task_of
-from opencl_lab.lab.tuning.formats import read_recording
+from opencl_lab.lab.tuning.adopt import Adoption, adopt, read_recording, task_of
 from opencl_lab.lab.tuning.interchange import Recording, to_kernel_tuner, to_t4
 from opencl_lab.lab.tuning.runs import read_run
 from opencl_lab.tuned import database

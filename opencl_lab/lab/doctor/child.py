@@ -1,58 +1,34 @@
-"""The child of one probe: ``python -m opencl_lab.lab.doctor.child PROBE DEVICE_SPEC [held]``.
-
-PROBE is ``module:function``. Every step that the function yields goes to stdout as one line of
-JSON at once, so that the parent knows how far the probe came when the driver takes this process
-down. A child that is held gets ready, and begins when its standard input is closed.
-"""
+"""The child's side of a probe: it runs in a process that the driver may take down."""
 
 from __future__ import annotations
 
-import importlib
-import json
-import os
-import signal
-import sys
-from contextlib import suppress
+from collections.abc import Callable
+from typing import Any
 
-# Longer than any limit of the parent: it only ends a child whose parent is gone.
-ORPHAN_SECONDS = 300
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.workers.child import find
+
+__all__ = ["ProbeRun"]
 
 
-def main(target: str, spec: str, held: str = "") -> None:
-    """Run the probe `target` on the device `spec` and print its steps."""
-    # What a driver prints must not mix with the steps: its stdout becomes our stderr.
-    with os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1) as steps:
-        os.dup2(2, 1)
-        from opencl_lab.drivers.discovery import select_device
+class ProbeRun:
+    """A probe that is ready to begin.
 
-        module, _, function = target.partition(":")
-        probe = getattr(importlib.import_module(module), function)
-        try:
-            device = select_device(spec)
-            if held:
-                sys.stdin.read()
-            for step in probe(device):
-                print(json.dumps(step), file=steps)
-        except Exception as error:
-            # A step, so that this is no driver that ends the process with some status.
-            print(json.dumps({"failed": f"{type(error).__name__}: {error}"}), file=steps)
-        from opencl_lab.drivers.pocl import record_built
+    Parameters
+    ----------
+    target : str
+        ``module:function`` of the probe.
+    spec : str
+        The device.
+    say : callable
+        Called with every step that the function yields at once, so that the parent knows how far
+        the probe came.
+    """
 
-        record_built()
+    def __init__(self, target: str, spec: str, say: Callable[[Any], None]):
+        self._probe, self._device, self._say = find(target), select_device(spec), say
 
-
-def _prepare() -> None:
-    """Arrange that a crash leaves no core file and an orphan ends by itself."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if hasattr(signal, "alarm"):
-        signal.alarm(ORPHAN_SECONDS)
-
-
-if __name__ == "__main__":
-    _prepare()
-    main(*sys.argv[1:])
-    # A driver that fails while it is unloaded must not spoil what was found.
-    os._exit(0)
+    def run(self) -> None:
+        """Run the probe."""
+        for step in self._probe(self._device):
+            self._say(step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from typing import Any
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.paths import write_json
+from opencl_lab.core.records import as_json, sound_fields
+from opencl_lab.drivers import probed
 from opencl_lab.drivers.caches import make_section
-from opencl_lab.drivers.discovery import probe_file
 from opencl_lab.drivers.pocl import linker_missing, no_room
+from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.doctor.examine import TIME_LIMIT, examine
 from opencl_lab.lab.doctor.findings import Finding, Probe
 from opencl_lab.lab.doctor.installation import installation
@@ -79,12 +81,7 @@ PROBES = (
 
 def _capabilities(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings that are capabilities; what stayed unknown is left out."""
-    kinds = {item.name: type(getattr(Capabilities(), item.name)) for item in fields(Capabilities)}
-    return {
-        finding.name: finding.value
-        for finding in findings
-        if finding.value is not None and type(finding.value) is kinds.get(finding.name)
-    }
+    return sound_fields(Capabilities, {finding.name: finding.value for finding in findings})
 
 
 def _peaks(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -133,20 +130,18 @@ class Report:
 
 
 def store(device: Device, findings: Sequence[Finding]) -> Path:
-    """Write findings where `probe_file` of discovery and `stored_peaks` read those of `device`."""
+    """Write findings where `corrected` and `stored_peaks` read those of `device`."""
     make_section("doctor")
     path = probe_file(device.key)
-    write_json(
-        path,
-        {
-            "key": device.key,
-            "version": __version__,
-            "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "capabilities": _capabilities(findings),
-            "peaks": _peaks(findings),
-            "probes": [asdict(finding) for finding in findings],
-        },
+    written = probed.Report(
+        key=device.key,
+        version=__version__,
+        date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        capabilities=_capabilities(findings),
+        peaks=_peaks(findings),
+        probes=list(findings),
     )
+    write_json(path, as_json(written))
     return path
 
 

@@ -1,42 +1,37 @@
-"""Load the library of an OpenCL driver and say what came of it, as a script: ``driver.py LIBRARY``.
+"""Load the library of an OpenCL driver, in a process of its own, because it is foreign code."""
 
-It prints how many platforms the driver has. It runs in a process of its own, because loading
-runs foreign code, and imports nothing of the package, so that it starts at once.
-"""
+from __future__ import annotations
 
 import ctypes
-import sys
+from collections.abc import Callable
+
+__all__ = ["load"]
 
 NO_PLATFORM = -1001  # CL_PLATFORM_NOT_FOUND_KHR
 
 
-def main(library: str) -> int:
-    """Ask a driver as an ICD loader does; return the exit status."""
+def load(library: str, say: Callable[[tuple[bool, str]], None]) -> None:
+    """Ask a driver for its platforms, as an ICD loader does; say whether it works, and what is."""
+    say(_asked(library))
+
+
+def _asked(library: str) -> tuple[bool, str]:
     try:
         driver = ctypes.CDLL(library)
     except OSError as error:
-        print(error)
-        return 1
+        return False, str(error)
     try:
         find = driver.clGetExtensionFunctionAddress
     except AttributeError:
-        print("it loads, and is not the library of an OpenCL driver")
-        return 1
+        return False, "it loads, and is not the library of an OpenCL driver"
     find.restype = ctypes.c_void_p
     address = find(b"clIcdGetPlatformIDsKHR")
     if not address:
-        print("it loads, and offers nothing to the ICD loader")
-        return 1
+        return False, "it loads, and offers nothing to the ICD loader"
     ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p)(address)
     count = ctypes.c_uint(0)
     status = ask(0, None, ctypes.byref(count))
     if status or not count.value:
         number = f" (error {status})" if status not in (0, NO_PLATFORM) else ""
-        print(f"it loads, and finds no device that it can use{number}")
-        return 1
-    print(f"it loads, platforms: {count.value}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+        return False, f"it loads, and finds no device that it can use{number}"
+    return True, f"it loads, platforms: {count.value}"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import selectors
-import subprocess
-import sys
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.drivers.processes import default_threads, end, signal_name
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.doctor.findings import VERDICTS, Finding, Probe
+from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 __all__ = ["examine"]
 
@@ -28,76 +26,57 @@ SPARE = 4
 """Processors from which on a child may start while another one measures a device beside them."""
 
 
-class _Child:
-    """A running probe: its process, and the steps it has reported so far."""
+class _Child(Worker):
+    """A running probe, and what it has reported so far."""
 
     def __init__(
         self, probe: Probe, device: Device, folder: Path, time_limit: float, held: bool = False
     ):
         self.probe, self.time_limit = probe, time_limit
         self.step: dict[str, Any] = {}
-        self.garbage = False
-        self._unread = b""
+        self.death: Died | None = None
+        self._answers = 0
         private = folder / probe.name
         private.mkdir(mode=0o700)
-        self._stderr = private / "stderr"
         target = probe.target or f"opencl_lab.lab.doctor.probes:{probe.name}"
-        self.begin = time.monotonic()
-        self.deadline = self.begin + time_limit
-        arguments = [target, device.spec, *(["held"] if held else [])]
-        with self._stderr.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "opencl_lab.lab.doctor.child", *arguments],
-                stdin=subprocess.PIPE if held else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=_environment(private),
-                start_new_session=True,  # a group of its own, to be killed as a whole
-            )
-        assert self.process.stdout is not None
-        self.pipe = self.process.stdout
+        child = opening("opencl_lab.lab.doctor.child:ProbeRun", target, device.spec)
+        super().__init__(child, _environment(private))
+        self.begin, self.deadline = 0.0, math.inf
+        if not held:
+            self.release()
 
     def release(self) -> None:
-        """Let a child that was held begin: its time counts from now on."""
-        assert self.process.stdin is not None
-        with suppress(OSError):  # it has ended already
-            self.process.stdin.close()
+        """Let it begin: its time counts from now on."""
+        self.send("run")
         self.begin = time.monotonic()
         self.deadline = self.begin + self.time_limit
 
     def read(self) -> bool:
-        """Take in the steps that the child has written; return False when no more can follow."""
-        data = os.read(self.pipe.fileno(), 1 << 16)
-        *lines, self._unread = (self._unread + data).split(b"\n")
-        for line in lines:
-            try:
-                step = json.loads(line)
-            except ValueError:
-                step = None
-            if not isinstance(step, dict):
-                self.garbage = True
-                return False
-            self.step = step
-            self.deadline = time.monotonic() + self.time_limit
-        return bool(data)
-
-    def kill(self) -> None:
-        """End the child and whatever it has started."""
-        end(self.process, group=True)
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self.pipe.close()
+        """Take in what the child says next; return False when no more can follow."""
+        try:
+            kind, value = self.receive(self.deadline)
+        except TimeoutError:  # in the middle of a message
+            return True
+        except Failed as error:
+            self.step = {"failed": str(error)}
+            return False
+        except Died as death:
+            self.death = death
+            return False
+        if kind == "done":
+            self._answers += 1
+            return self._answers == 1  # that it is ready to begin
+        if not isinstance(value, dict):
+            self.step = {"garbage": value}
+            return False
+        self.step = value
+        self.deadline = time.monotonic() + self.time_limit
+        return True
 
     def finding(self, timed_out: bool) -> Finding:
         """End the child and say what it has found."""
-        if not timed_out and not self.garbage:
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=2)  # it has closed its pipe: it is about to end
-        status = self.process.poll()
-        if status is None:
-            self.kill()
-        self.pipe.close()
-        verdict, detail, value = self._conclude(timed_out, status)
+        self.kill()
+        verdict, detail, value = self._conclude(timed_out)
         advice = self.probe.absent if verdict == "no" else self.probe.advice
         return Finding(
             self.probe.name,
@@ -109,22 +88,23 @@ class _Child:
             round(time.monotonic() - self.begin, 3),
         )
 
-    def _conclude(self, timed_out: bool, status: int | None) -> tuple[str, str, Any]:
-        step = self.step
-        if self.garbage:
+    def _conclude(self, timed_out: bool) -> tuple[str, str, Any]:
+        step, death = self.step, self.death
+        if "garbage" in step:
             return "unknown", "the probe printed something that is not a finding", None
         if "failed" in step:
             return "unknown", f"the probe failed: {step['failed']}", None
         if step.get("verdict") in VERDICTS:
             return step["verdict"], str(step.get("detail", "")), step.get("value")
+        said = f" ({death.said[:120]})" if death and death.said else ""
         if timed_out:
             reason = f"no answer within {self.time_limit:g} s"
-        elif status is not None and status < 0:
-            reason = f"the driver crashed ({signal_name(-status)})"
-        elif status and "trying" in step:
-            reason = f"the driver ended the process with status {status}{self._last_words()}"
+        elif death and death.signal_name:
+            reason = f"the driver crashed ({death.signal_name})"
+        elif death and death.code and "trying" in step:
+            reason = f"the driver ended the process with status {death.code}{said}"
         else:
-            return "unknown", f"the probe ended without a verdict{self._last_words()}", None
+            return "unknown", f"the probe ended without a verdict{said}", None
         if "trying" not in step:
             return "broken", f"{reason} before the first kernel", None
         reached, attempt = step.get("value"), step["trying"]
@@ -135,20 +115,10 @@ class _Child:
         detail = f"up to {step.get('reached', reached)}; {attempt}: {reason}"
         return "limited" if reached else "broken", detail, reached
 
-    def _last_words(self) -> str:
-        lines = self._stderr.read_text(encoding="utf-8", errors="replace").split("\n")
-        written = [line.strip() for line in lines if line.strip()]
-        return f" ({written[-1][:120]})" if written else ""
-
 
 def _environment(private: Path) -> dict[str, str]:
-    """Return the environment of a child: the driver's own claims, and no kernel cached before."""
-    package_root = str(Path(__file__).resolve().parents[3])
-    search = [package_root, os.environ.get("PYTHONPATH", "")]
+    """Return what sets a child apart: the driver's own claims, and no kernel cached before."""
     return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(part for part in search if part),
-        "PYTHONSAFEPATH": "1",
         "OCLAB_CACHE_DIR": str(private),
         "PYOPENCL_NO_CACHE": "1",
         "POCL_CACHE_DIR": str(private / "pocl"),
@@ -189,10 +159,7 @@ def examine(
     if together is None:
         together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
     starts_ahead = device.kind != "cpu" and processors >= SPARE
-    with (
-        tempfile.TemporaryDirectory(prefix="oclab-doctor-", ignore_cleanup_errors=True) as folder,
-        selectors.DefaultSelector() as selector,
-    ):
+    with tempfile.TemporaryDirectory(prefix="oclab-doctor-", ignore_cleanup_errors=True) as folder:
         try:
             while waiting or running:
                 while waiting and _may_start(waiting[0], running, together):
@@ -203,17 +170,15 @@ def examine(
                     else:
                         child = _Child(probe, device, Path(folder), time_limit)
                     running.append(child)
-                    selector.register(child.pipe, selectors.EVENT_READ)
                     if starts_ahead and probe.alone and waiting and waiting[0].alone:
                         ahead.append(_Child(waiting[0], device, Path(folder), time_limit, True))
                 patience = min(child.deadline for child in running) - time.monotonic()
-                ready = {key.fileobj for key, _ in selector.select(max(patience, 0))}
+                ready = wait([child.connection for child in running], max(patience, 0))
                 for child in list(running):
-                    ended = child.pipe in ready and not child.read()
+                    ended = child.connection in ready and not child.read()
                     late = not ended and time.monotonic() >= child.deadline
                     if ended or late:
                         running.remove(child)
-                        selector.unregister(child.pipe)
                         yield child.finding(timed_out=late)
         finally:
             for child in (*running, *ahead):

@@ -7,8 +7,7 @@ each names the library of a driver. A driver opens the files of its devices belo
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,13 +16,15 @@ from pathlib import Path
 
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers import intel, wheel
-from opencl_lab.drivers.processes import signal_name
 from opencl_lab.drivers.wheel import DRIVER, VENDORS
 from opencl_lab.lab.doctor.toolchain import Tool
+from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 __all__ = ["installation"]
 
 TIME_LIMIT = 20.0
+LOAD = "opencl_lab.lab.doctor.driver:load"
 INSTALL_LOADER = "apt install ocl-icd-libopencl1, or pip install --force-reinstall pyopencl"
 INSTALL_POCL = 'pip install "pyopencl[pocl]"'
 INSTALL_INTEL = "pip install 'opencl_lab[intel]'"
@@ -236,22 +237,20 @@ def _try(driver: _Driver, loader: Path | None) -> Tool:
     library = driver.library
     if loader is not None and "/" not in library and (loader.parent / library).is_file():
         library = str(loader.parent / library)  # what the loader comes with it finds beside itself
-    script = str(Path(__file__).with_name("driver.py"))
+    worker = Worker(opening(LOAD, library))
+    works = False
     try:
-        done = subprocess.run(
-            [sys.executable, "-I", script, library],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIME_LIMIT,
-        )
-        said = (done.stdout.strip().splitlines() or [f"it ends with status {done.returncode}"])[-1]
-        if done.returncode < 0:
-            said = f"it crashes while it is loaded ({signal_name(-done.returncode)})"
-        works = done.returncode == 0
-    except subprocess.TimeoutExpired:
-        works, said = False, f"no answer within {TIME_LIMIT:g} s"
+        _, (works, said) = worker.receive(time.monotonic() + TIME_LIMIT)
+    except TimeoutError:
+        said = f"no answer within {TIME_LIMIT:g} s"
+    except Failed as error:
+        said = str(error)
+    except Died as death:
+        said = death.said or f"it ends with status {death.code}"
+        if death.signal_name:
+            said = f"it crashes while it is loaded ({death.signal_name})"
+    finally:
+        worker.kill()
     detail = f"{driver.origin}: {library}: {said.removeprefix(f'{library}: ')}"
     return Tool(driver.name, "ok" if works else "broken", detail, "" if works else _repair(driver))
 

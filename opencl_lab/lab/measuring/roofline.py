@@ -8,8 +8,7 @@ take at the peaks, the roofline; a result that is much faster is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.paths import read_json
 from opencl_lab.core.plan import Work
-from opencl_lab.drivers.discovery import probe_file
+from opencl_lab.core.records import Positive, sound_fields
+from opencl_lab.drivers.probed import probe_file, stored_report
 
 __all__ = [
     "Peaks",
@@ -60,17 +59,17 @@ class Peaks:
         Operations by matrix units, in float16, TF32 and float64.
     """
 
-    flops32: float | None = None
-    flops64: float | None = None
-    copy_bytes: float | None = None
-    cached_bytes: float | None = None
-    send_bytes: float | None = None
-    fetch_bytes: float | None = None
-    send_plain_bytes: float | None = None
-    fetch_plain_bytes: float | None = None
-    flops16_matrix: float | None = None
-    flops32_matrix: float | None = None
-    flops64_matrix: float | None = None
+    flops32: Positive | None = None
+    flops64: Positive | None = None
+    copy_bytes: Positive | None = None
+    cached_bytes: Positive | None = None
+    send_bytes: Positive | None = None
+    fetch_bytes: Positive | None = None
+    send_plain_bytes: Positive | None = None
+    fetch_plain_bytes: Positive | None = None
+    flops16_matrix: Positive | None = None
+    flops32_matrix: Positive | None = None
+    flops64_matrix: Positive | None = None
 
     def flops(self, dtype: Any, matrix_units: bool = False) -> float | None:
         """Return the peak of arithmetic in `dtype`, real or complex; None for other types.
@@ -86,21 +85,11 @@ class Peaks:
             }
         return None if dtype is None else rates.get(np.dtype(dtype).str[1:])
 
-    def as_dict(self) -> dict[str, float | None]:
-        """Return what a document has; `of` reads it."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
     @classmethod
     def of(cls, values: Any) -> Peaks | None:
-        """Return the peaks in a mapping that a file held; None if there are none."""
-        if not isinstance(values, Mapping):
-            return None
-        found = {
-            item.name: float(values[item.name])
-            for item in fields(cls)
-            if type(values.get(item.name)) in (int, float) and 0 < values[item.name] < math.inf
-        }
-        return cls(**found) if found else None
+        """Return the peaks in JSON values; None if there are none."""
+        found = cls(**sound_fields(cls, values))
+        return None if found == cls() else found
 
 
 def stored_peaks(device: Device) -> Peaks | None:
@@ -114,11 +103,9 @@ def stored_peaks(device: Device) -> Peaks | None:
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, key: str, *_state: int) -> Peaks | None:
-    report = read_json(path)
-    if not isinstance(report, dict) or report.get("key") != key:
-        return None
-    return Peaks.of(report.get("peaks"))
+def _read(_path: Path, key: str, *_state: int) -> Peaks | None:
+    report = stored_report(key)
+    return None if report is None else Peaks.of(report.peaks)
 
 
 def fraction_of_peak(

@@ -1,43 +1,21 @@
 """A reference in a process of its own, with environment variables of its own.
 
-For functions that need variables to be set before NumPy is imported. The child
-imports the function at once, while the parent goes on; then it answers requests
-until its stdin closes:
-
-    ("load", problem, inputs, threads) -> None
-    ("run", calls)                     -> seconds of calls in a row, by the child's clock
-    ("outputs",)                       -> arrays of the last call
-
-A request is a pickled tuple, an answer ``("ok", value)`` or ``("error", text)``.
+For functions that need variables to be set before NumPy is imported. The child imports the
+function at once, while the parent goes on.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
-from opencl_lab.drivers.processes import end
 from opencl_lab.lab.measuring.rows import in_a_row
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.reference.messages import receive, send
+from opencl_lab.lab.workers.child import Failed, find
+from opencl_lab.lab.workers.worker import Died, Worker, opening
 
-__all__ = ["ChildProcess"]
-
-# The path comes first: with "-m", modules in the current folder would hide those of the library.
-START = """
-import sys
-sys.path[:] = sys.argv[2:]
-from opencl_lab.lab.reference.child import main
-main(sys.argv[1])
-"""
+__all__ = ["Called", "ChildProcess"]
 
 
 class ChildProcess:
@@ -67,22 +45,11 @@ class ChildProcess:
     ):
         target = f"{function.__module__}:{function.__qualname__}"
         self.name = name or target
-        self._loaded = False
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the child)
-        search = map(os.path.abspath, sys.path)  # what imports here must import there
+        self._opened = self._loaded = self._closed = False
         try:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", START, target, *search],
-                env={**os.environ, **(environment or {})},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-            )
-        except OSError as error:
-            self._stderr.close()
-            raise ReferenceUnavailable(
-                f"{self.name}: cannot start {sys.executable or 'Python'}: {error}"
-            ) from error
+            self._worker = Worker(opening(f"{__name__}:Called", target), environment)
+        except LaunchError as error:
+            raise ReferenceUnavailable(f"{self.name}: {error}") from error
 
     def load(self, problem: Any, inputs: Arrays, threads: int) -> None:
         """Give the child its problem.
@@ -112,10 +79,8 @@ class ChildProcess:
 
     def close(self) -> None:
         """End the child, also in the middle of a run; it has nothing to save."""
-        end(self._process)
-        for stream in (self._process.stdin, self._process.stdout, self._stderr):
-            with suppress(OSError):  # unsent bytes, which nobody waits for any more
-                stream.close()  # type: ignore[union-attr]
+        self._closed = True
+        self._worker.kill()
 
     def __enter__(self) -> ChildProcess:
         return self
@@ -123,77 +88,45 @@ class ChildProcess:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, *request: Any) -> Any:
+    def _ask(self, method: str, *arguments: Any) -> Any:
         kind: type[OclabError] = LaunchError if self._loaded else ReferenceUnavailable
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        if stdin.closed:
+        if self._closed:
             raise kind(f"{self.name}: its process was closed")
         try:
-            send(stdin, request)
-            status, answer = receive(stdout)
-        except (OSError, EOFError) as error:
-            reason = self._last_words()
-            self.close()
-            raise kind(f"{self.name}: its process ended: {reason}") from error
-        except BaseException:
+            if not self._opened:
+                self._worker.answer()
+                self._opened = True
+            self._worker.send(method, *arguments)
+            return self._worker.answer()
+        except BaseException as error:
+            if self._opened and isinstance(error, Failed):
+                raise kind(f"{self.name}: {error}") from error
             self.close()  # half a message may be under way: no later answer could be trusted
+            if isinstance(error, (Failed, Died)):
+                reason = error.said or error.how if isinstance(error, Died) else error
+                raise kind(f"{self.name}: its process ended: {reason}") from error
             raise
-        if status == "error":
-            raise kind(f"{self.name}: {answer}")
-        return answer
-
-    def _last_words(self) -> str:
-        """Return the last line that the child printed, or how it ended."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=5)
-        self._stderr.seek(0)
-        lines = self._stderr.read().decode(errors="replace").split("\n")
-        code = self._process.returncode
-        how = f"exit status {code}"
-        if code is not None and code < 0:
-            how = f"signal {-code} ({signal.strsignal(-code)})"
-        return next((line.strip() for line in reversed(lines) if line.strip()), how)
 
 
-def _answer(
-    function: Callable[[Any, Arrays, int], Arrays], requests: IO[bytes], answers: IO[bytes]
-) -> None:
-    """Answer requests until there are no more."""
-    arguments: tuple[Any, ...] = ()
-    outputs: Arrays = {}
+class Called:
+    """The child's side: a function that is called with what was loaded last."""
 
-    def call() -> None:
-        nonlocal outputs
-        outputs = function(*arguments)
+    def __init__(self, target: str, say: Callable[[Any], None]):
+        self._function = find(target)
+        self._arguments: tuple[Any, ...] = ()
+        self._outputs: Arrays = {}
 
-    while True:
-        try:
-            try:
-                request, *rest = receive(requests)
-            except EOFError:
-                return
-            reply: Any = None
-            if request == "load":
-                arguments = tuple(rest)
-            elif request == "run":
-                _, reply = in_a_row(call, *rest)
-            else:
-                reply = outputs
-            send(answers, ("ok", reply))
-        except Exception as error:
-            send(answers, ("error", f"{type(error).__name__}: {error}"))
+    def load(self, problem: Any, inputs: Arrays, threads: int) -> None:
+        """Take the problem."""
+        self._arguments = problem, inputs, threads
 
+    def run(self, calls: int) -> float:
+        """Return the seconds of calls in a row, by this process' clock."""
+        return in_a_row(self._call, calls)[1]
 
-def main(target: str) -> None:
-    """Serve the function `target`."""
-    # Ctrl-C reaches every process of the terminal: the parent decides, and closes our stdin.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What the function prints must not mix with the answers: stdout becomes stderr.
-    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.dup2(2, 1)
-        module, _, function = target.partition(":")
-        with suppress(BrokenPipeError):  # the parent is gone
-            _answer(getattr(importlib.import_module(module), function), requests, answers)
+    def outputs(self) -> Arrays:
+        """Return those of the last call."""
+        return self._outputs
+
+    def _call(self) -> None:
+        self._outputs = self._function(*self._arguments)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from opencl_lab.lab.reference.threads import bind_openmp
 __all__ = ["Prepared", "prepare"]
 
 
-class Prepared(ABC):
+class Prepared(Protocol):
     """A reference that is ready to run on one problem.
 
     Attributes
@@ -44,7 +43,6 @@ class Prepared(ABC):
 
     workers: int
 
-    @abstractmethod
     def run(self, calls: int = 1) -> float:
         """Solve the problem so many times in a row; return the seconds that the calls alone took.
 
@@ -53,13 +51,15 @@ class Prepared(ABC):
         LaunchError
             If it fails.
         """
+        ...
 
-    @abstractmethod
     def outputs(self) -> Arrays:
         """Return the outputs of the last run."""
+        ...
 
-    def close(self) -> None:  # noqa: B027  (most have nothing to give back)
-        """End what was started."""
+    def close(self) -> None:
+        """End what was started; most have nothing to give back."""
+        return
 
 
 class _PreparedC(Prepared):
@@ -120,8 +120,7 @@ class _PreparedChild(Prepared):
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
-        with on_all_processors():
-            self._child = ChildProcess(reference.function, reference.environment, reference.name)
+        self._child = ChildProcess(reference.function, reference.environment, reference.name)
         self._executor = ThreadPoolExecutor(1)
         self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
 
@@ -135,24 +134,6 @@ class _PreparedChild(Prepared):
     def close(self) -> None:
         self._child.close()
         self._executor.shutdown()
-
-
-class _PreparedRanks(Prepared):
-    """The ranks of an MPI world, which have got their problem."""
-
-    def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, workers: int):
-        self.workers = workers
-        with on_all_processors():
-            self._ranks = Ranks(reference, problem, inputs, workers)
-
-    def run(self, calls: int = 1) -> float:
-        return self._ranks.run(calls)
-
-    def outputs(self) -> Arrays:
-        return self._ranks.outputs()
-
-    def close(self) -> None:
-        self._ranks.close()
 
 
 class _PreparedPeer(Prepared):
@@ -277,7 +258,8 @@ def prepare(
         return _PreparedPeer(reference, problem, inputs, outputs_like, device)
     if isinstance(reference, MpiReference):
         inputs = {name: np.ascontiguousarray(array) for name, array in inputs.items()}
-        return _PreparedRanks(reference, problem, inputs, workers)
+        with on_all_processors():
+            return Ranks(reference, problem, inputs, workers)
     if reference.environment:
         return _PreparedChild(reference, problem, inputs, workers)
     return _PreparedHost(reference, problem, inputs, workers)

@@ -7,27 +7,26 @@ sees at once when one dies, and none outlives it.
 from __future__ import annotations
 
 import os
-import selectors
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from importlib.util import find_spec
+from itertools import zip_longest
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
-from opencl_lab.drivers.processes import end
 from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, MpiReference
-from opencl_lab.lab.reference.messages import Stream, receive, send
 from opencl_lab.lab.reference.ranks import remove, shared_files
+from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
+from opencl_lab.lab.workers.worker import command, end, last_line, opening
 
 __all__ = ["INSTALL_MPI", "MPI_ENVIRONMENT", "Ranks", "find_mpiexec", "no_mpi"]
 
@@ -38,17 +37,10 @@ MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without t
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
-START = """
-import sys
-sys.path[:] = sys.argv[3:]
-from opencl_lab.lab.reference.ranks import main
-main(*sys.argv[1:3])
-"""
 START_SECONDS = 60.0  # until all ranks have come up, or have got their inputs
 CALL_SECONDS = 60.0  # that a run may take whatever it does
 LEAST_RATE = 1e8  # products per second; the C kernels reach 1e9 and more
 END_SECONDS = 5.0  # for mpiexec to end by itself, once its ranks have
-KILL_SECONDS = 2.0  # for a rank to end when its connection is closed
 LOOK = 0.1  # seconds between looks at whether mpiexec lives, while ranks come up
 
 
@@ -89,22 +81,20 @@ class Ranks:
 
     def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, ranks: int):
         self.name = f"{reference.name} x{ranks}"
-        self._count = ranks
+        self.workers = ranks
         self._seconds = reference.steps(problem) / LEAST_RATE if reference.steps else 0.0
         self._loaded = False
         task = reference.task(problem)
         load(reference.kernel, task)  # all ranks find it in the cache
-        target = f"{reference.function.__module__}:{reference.function.__qualname__}"
-        self._stack = ExitStack()
         self._pids: list[int] = []
         self._files: set[Path] = set()
-        self._sockets: list[socket.socket] = []
-        self._streams: list[Stream] = []
+        self._links: list[Link] = []
         self._process: subprocess.Popen[bytes] | None = None
-        self._printed = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the ranks)
         try:
-            self._start(target)
-            self._ask(START_SECONDS, ("load", task, {}), ("load", task, inputs))
+            self._start(f"{reference.function.__module__}:{reference.function.__qualname__}")
+            for_root = pack(("load", (task, inputs)))
+            self._ask(START_SECONDS, pack(("load", (task, {}))), for_root)
             self._loaded = True
         except BaseException:
             self.close()
@@ -118,11 +108,12 @@ class Ranks:
         LaunchError
             If a rank fails, dies, or gives no answer in a time that would be long.
         """
-        return float(max(self._ask(CALL_SECONDS + calls * self._seconds, ("run", calls))))
+        seconds = CALL_SECONDS + calls * self._seconds
+        return float(max(self._ask(seconds, pack(("run", (calls,))))))
 
     def outputs(self) -> Arrays:
         """Return the outputs of the last run."""
-        arrays: Arrays = self._ask(START_SECONDS, ("outputs",))[0]
+        arrays: Arrays = self._ask(START_SECONDS, pack(("outputs", ())))[0]
         return arrays
 
     def close(self) -> None:
@@ -131,18 +122,17 @@ class Ranks:
         started = bool(self._pids)
         try:
             if process is not None and self._loaded:
-                with suppress(OSError):
-                    for stream in self._streams:
-                        send(stream, ("end",))
+                with suppress(Ended):
+                    for link in self._links:
+                        link.put(None)
                 self._wait(process, END_SECONDS)
         finally:
             self._kill()
-            with suppress(OSError):  # unsent bytes, which nobody waits for any more
-                self._stack.close()  # ranks that are not known yet end by this
+            self._printed.close()
             if process is not None:
                 # It has processes of its own to end, where it has started any.
                 self._wait(process, END_SECONDS if started else LOOK)
-                end(process, group=True)
+                end(process)
             remove(self._files)
 
     def _start(self, target: str) -> None:
@@ -150,18 +140,17 @@ class Ranks:
         mpiexec = find_mpiexec()
         if mpiexec is None:
             raise ReferenceUnavailable(f"{self.name}: no mpiexec; {INSTALL_MPI}")
-        search = map(os.path.abspath, sys.path)  # what imports here must import there
+        deadline = time.monotonic() + START_SECONDS
         with (
             tempfile.TemporaryDirectory(prefix="oclab-mpi-") as folder,  # nobody else can enter
             socket.socket(socket.AF_UNIX) as listener,
         ):
             path = str(Path(folder, "s"))
-            command = [mpiexec, "-n", str(self._count), sys.executable, "-c", START, path, target]
             try:
                 listener.bind(path)
-                listener.listen(self._count)
+                listener.listen(self.workers)
                 self._process = subprocess.Popen(
-                    [*command, *search],
+                    [mpiexec, "-n", str(self.workers), *command(path)],
                     env={**os.environ, **MPI_ENVIRONMENT},
                     stdin=subprocess.DEVNULL,
                     stdout=self._printed,
@@ -172,52 +161,37 @@ class Ranks:
                 raise ReferenceUnavailable(
                     f"{self.name}: cannot start {mpiexec}: {error}"
                 ) from error
-            deadline = time.monotonic() + START_SECONDS
-            found = [self._welcome(listener, mpiexec, deadline) for _ in range(self._count)]
-        if {size for _, size, *_ in found} != {self._count}:
+            while len(self._links) < self.workers:
+                self._welcome(listener, mpiexec, deadline)
+        # Each joins the world only when all have been told to.
+        self._ask(START_SECONDS, opening("opencl_lab.lab.reference.ranks:Rank", target))
+        found = self._ask(START_SECONDS, pack(("who", ())))
+        if {size for _, size, _ in found} != {self.workers}:
             raise ReferenceUnavailable(
-                f"{self.name}: {mpiexec} started {self._count} processes that do not know of each "
+                f"{self.name}: {mpiexec} started {self.workers} processes that do not know of each "
                 f"other, so mpi4py is one of another MPI; {INSTALL_MPI}"
             )
-        for _, _, pid, connection, stream in sorted(found, key=lambda item: item[0]):
-            self._pids.append(pid)
-            self._sockets.append(connection)
-            self._streams.append(stream)
+        self._links = [self._links[found.index(item)] for item in sorted(found)]
+        self._pids = [pid for *_, pid in sorted(found)]
         self._files = shared_files(self._pids[0])
 
-    def _welcome(
-        self, listener: socket.socket, mpiexec: str, deadline: float
-    ) -> tuple[int, int, int, socket.socket, Stream]:
-        """Return the rank that comes up next: number, size of its world, process, connection."""
+    def _welcome(self, listener: socket.socket, mpiexec: str, deadline: float) -> None:
+        """Wait for the process that comes up next."""
         assert self._process is not None
         listener.settimeout(LOOK)
-        while True:
-            try:
-                connection, _ = listener.accept()
-                break
-            except TimeoutError:
-                why = ""
-                if self._process.poll() is not None:
-                    why = "ended"
-                elif time.monotonic() > deadline:
-                    why = f"did not bring up all ranks within {START_SECONDS:g} s"
-                if why:
-                    words = self._last_words()
-                    raise ReferenceUnavailable(f"{self.name}: {mpiexec} {why}: {words}") from None
-        self._stack.enter_context(connection)
-        stream: Stream = self._stack.enter_context(connection.makefile("rwb"))
-        connection.settimeout(max(LOOK, deadline - time.monotonic()))
         try:
-            rank, size, pid = receive(stream)
-        except (OSError, EOFError) as error:
-            raise ReferenceUnavailable(
-                f"{self.name}: a rank did not come up: {self._last_words()}"
-            ) from error
-        return rank, size, pid, connection, stream
+            self._links.append(Link(listener.accept()[0]))
+        except TimeoutError:
+            why = ""
+            if self._process.poll() is not None:
+                why = "ended"
+            elif time.monotonic() > deadline:
+                why = f"did not bring up all ranks within {START_SECONDS:g} s"
+            if why:
+                words = self._last_words()
+                raise ReferenceUnavailable(f"{self.name}: {mpiexec} {why}: {words}") from None
 
-    def _ask(
-        self, seconds: float, request: Sequence[Any], root_request: Sequence[Any] | None = None
-    ) -> list[Any]:
+    def _ask(self, seconds: float, request: Frames, for_root: Frames | None = None) -> list[Any]:
         """Send a request to all ranks; return their answers, the first that of rank 0."""
         kind: type[OclabError] = LaunchError if self._loaded else ReferenceUnavailable
         if self._process is None:
@@ -226,33 +200,33 @@ class Ranks:
         answers: dict[int, Any] = {}
         rank = 0
         try:
-            with selectors.DefaultSelector() as selector:
-                for rank, connection in enumerate(self._sockets):
-                    connection.settimeout(seconds)
-                    send(self._streams[rank], request if rank else root_request or request)
-                    selector.register(connection, selectors.EVENT_READ, rank)
-                while len(answers) < self._count:
-                    ready = selector.select(max(0.0, deadline - time.monotonic()))
-                    if not ready:
-                        raise TimeoutError
-                    for key, _ in ready:
-                        rank = key.data
-                        status, answers[rank] = receive(self._streams[rank])
-                        selector.unregister(key.fileobj)
-                        if status == "error":
-                            raise kind(f"{self.name}: rank {rank}: {answers[rank]}")
+            for rank, link in enumerate(self._links):
+                link.write(request if rank else for_root or request, deadline)
+            while len(answers) < self.workers:
+                waiting = {
+                    link.connection: rank
+                    for rank, link in enumerate(self._links)
+                    if rank not in answers
+                }
+                ready = wait(waiting, max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise TimeoutError
+                for rank in (waiting[found] for found in waiting if found in ready):
+                    status, answers[rank] = self._links[rank].get(deadline)
+                    if status == "failed":
+                        raise kind(f"{self.name}: rank {rank}: {answers[rank]}")
         except TimeoutError as error:
             self._give_up()
             waited = f"no answer within {seconds:.0f} s; all ranks were ended"
             raise kind(f"{self.name}: {waited}") from error
-        except (OSError, EOFError) as error:
+        except Ended as error:
             self._give_up()
             words = self._last_words()
-            raise kind(f"{self.name}: rank {rank} of {self._count} died: {words}") from error
+            raise kind(f"{self.name}: rank {rank} of {self.workers} died: {words}") from error
         except BaseException:
             self._give_up()  # others may wait for what never comes
             raise
-        return [answers[rank] for rank in range(self._count)]
+        return [answers[rank] for rank in range(self.workers)]
 
     def _give_up(self) -> None:
         """End all ranks in the middle of what they do; what mpiexec printed can still be read."""
@@ -262,25 +236,17 @@ class Ranks:
         self._loaded = False
 
     def _kill(self) -> None:
-        """End the ranks that still run: by closing the connection, else by a signal.
+        """End the ranks that still run.
 
-        A process whose connection is open is no other one.
+        A process whose connection is open is no other one. Ranks that are not known yet end as
+        theirs is closed.
         """
-        for connection in self._sockets:
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_WR)
-        deadline = time.monotonic() + KILL_SECONDS
-        for connection, pid in zip(self._sockets, self._pids, strict=True):
-            try:
-                connection.settimeout(max(0.001, deadline - time.monotonic()))
-                while connection.recv(1 << 16):  # what nobody waits for any more
-                    pass
-            except TimeoutError:
+        for link, pid in zip_longest(self._links, self._pids):
+            if pid is not None and not link.ended():
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass  # it has ended
-        self._sockets, self._pids = [], []
+            link.close()
+        self._links, self._pids = [], []
 
     @staticmethod
     def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -289,9 +255,6 @@ class Ranks:
 
     def _last_words(self) -> str:
         """Return the last error that was printed, or else what mpiexec ended with."""
-        self._printed.seek(0)
-        lines = [line.strip() for line in self._printed.read().decode(errors="replace").split("\n")]
-        errors = [line for line in lines if "error" in line.lower() or "signal" in line.lower()]
-        said = errors or [line for line in lines if line]
+        said = last_line(self._printed, "error", "signal")[:200]
         code = None if self._process is None else self._process.returncode
-        return said[-1][:200] if said else f"mpiexec says nothing, exit status {code}"
+        return said or f"mpiexec says nothing, exit status {code}"

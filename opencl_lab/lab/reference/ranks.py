@@ -2,46 +2,23 @@
 
 Each rank has a socket of its own to the parent. There it waits for requests, where it takes no
 processor time: ranks that wait in MPI spin, and would slow down whatever else is measured.
-
-    hello                 -> rank, size of the world, process id
-    ("load", task)        -> None; rank 0 gets the inputs, too
-    ("run", calls)        -> seconds between the barriers around so many calls in a row
-    ("outputs",)          -> arrays of the last call from rank 0, nothing from others
-    ("end",)              -> no answer: it leaves MPI
-
-If the other end of the socket closes, the process ends at once, whatever it does: so none is
-left behind, also where the parent was killed.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-import select
-import signal
-import socket
-import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.reference.messages import Stream, receive, send
+from opencl_lab.lab.workers.child import at_hangup, find
 
-__all__ = ["main", "remove", "shared_files"]
+__all__ = ["Rank", "remove", "shared_files"]
 
 SHARED = "/dev/shm/mpich_shm_"
-HANGUP = getattr(select, "POLLRDHUP", select.POLLHUP)
-
-
-def _end_with(connection: socket.socket) -> None:
-    """End this process when the parent has closed the connection."""
-    poll = select.poll()
-    poll.register(connection, HANGUP)
-    poll.poll()
-    remove(shared_files())
-    os._exit(1)
 
 
 def shared_files(process: int | str = "self") -> set[Path]:
@@ -60,45 +37,42 @@ def remove(files: Iterable[Path]) -> None:
             path.unlink()
 
 
-def _serve(world: Any, clock: Any, function: Any, stream: Stream) -> None:
-    """Answer requests until the last one."""
-    call: Any = None
-    outputs: Arrays = {}
-    while True:
-        request, *rest = receive(stream)
-        if request == "end":
-            return
-        reply: Any = None
-        try:
-            if request == "load":
-                call, outputs = function(world, *rest)
-            elif request == "run":
-                world.Barrier()
-                begin = clock()
-                for _ in range(*rest):
-                    call()
-                world.Barrier()
-                reply = clock() - begin
-            else:
-                reply = outputs
-        except Exception as error:  # the parent ends all ranks, which may wait for this one
-            send(stream, ("error", f"{type(error).__name__}: {error}"))
-        else:
-            send(stream, ("ok", reply))
+class Rank:
+    """What a rank answers, once it has joined the world.
 
+    Parameters
+    ----------
+    target : str
+        Of the function that makes a call and its outputs; see `MpiReference`.
+    say : callable
+        Not called.
+    """
 
-def main(path: str, target: str) -> None:
-    """Connect to the socket `path`, join the world, and serve the function `target`."""
-    # Ctrl-C reaches every process of the terminal: the parent decides, and closes the socket.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(path)
-    threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
-    # Importing it starts MPI, which ends with the interpreter.
-    mpi = importlib.import_module("mpi4py.MPI")
-    world = mpi.COMM_WORLD
-    module, _, name = target.partition(":")
-    function = getattr(importlib.import_module(module), name)
-    with connection.makefile("rwb") as stream:
-        send(stream, (world.Get_rank(), world.Get_size(), os.getpid()))
-        _serve(world, mpi.Wtime, function, stream)
+    def __init__(self, target: str, say: Callable[[Any], None]):
+        mpi = import_module("mpi4py.MPI")  # starts MPI, which ends with the interpreter
+        at_hangup(lambda: remove(shared_files()))
+        self._world, self._clock = mpi.COMM_WORLD, mpi.Wtime
+        self._function = find(target)
+        self._call: Any = None
+        self._outputs: Arrays = {}
+
+    def who(self) -> tuple[int, int, int]:
+        """Return the rank, the size of its world, and its process."""
+        return self._world.Get_rank(), self._world.Get_size(), os.getpid()
+
+    def load(self, task: Any, inputs: Arrays) -> None:
+        """Take the problem; rank 0 gets the inputs, too."""
+        self._call, self._outputs = self._function(self._world, task, inputs)
+
+    def run(self, calls: int) -> float:
+        """Return the seconds between the barriers around so many calls in a row."""
+        self._world.Barrier()
+        begin = self._clock()
+        for _ in range(calls):
+            self._call()
+        self._world.Barrier()
+        return float(self._clock() - begin)
+
+    def outputs(self) -> Arrays:
+        """Return those of the last call: all at rank 0, none at others."""
+        return self._outputs

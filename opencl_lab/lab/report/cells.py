@@ -8,8 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from opencl_lab.lab.comparison.table import number
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.documents import finite
 
 __all__ = ["Cell", "PageTable", "number_cell", "ratio_cell", "spread_cell", "table_without_empty"]

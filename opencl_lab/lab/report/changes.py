@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from opencl_lab.lab.comparison.plots import group_name
-from opencl_lab.lab.comparison.stored import Results, times_of
-from opencl_lab.lab.comparison.table import number
-from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.engine.stored import Results, times_of
+from opencl_lab.lab.presentation.plots import group_name
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import (
     Cell,
     PageTable,
@@ -82,7 +81,7 @@ def changes_table(results: Results) -> PageTable:
     heads += ["new min \u2013 max", "new / old", "kernels new / old", "verdict", "remarks"]
     cells = []
     for row in rows:
-        old, new = (_times(row, name) for name in ("old_ms", "new_ms"))
+        old, new = (times_of(row, name) for name in ("old_ms", "new_ms"))
         verdict = str(row["verdict"])
         style = STYLES.get(verdict, "")
         cells.append(
@@ -133,7 +132,7 @@ def changes_figures(results: Results, prefix: str) -> list[Figure]:
 
 
 def _drawn(row: Mapping[str, Any], varied: Sequence[str]) -> Ratio | None:
-    old, new, ratio = _times(row, "old_ms"), _times(row, "new_ms"), _ratio(row)
+    old, new, ratio = times_of(row, "old_ms"), times_of(row, "new_ms"), _ratio(row)
     if old is None or new is None or not ratio or not min(*old.interval, *new.interval) > 0:
         return None
     return Ratio(_name(row, varied), ratio, *new.over(old), str(row["verdict"]))
@@ -154,10 +153,3 @@ def _ratio(row: Mapping[str, Any]) -> float | None:
 def _positive(value: Any) -> float | None:
     found = finite(value)
     return found if found is not None and found > 0 else None
-
-
-def _times(row: Mapping[str, Any], name: str) -> Times | None:
-    try:
-        return times_of(row, name)
-    except ValueError:  # damaged: the rest of the row is still shown
-        return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.report.cells import PageTable
 from opencl_lab.lab.report.changes import (

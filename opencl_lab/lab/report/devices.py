@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from opencl_lab.lab.comparison.lines import Series
-from opencl_lab.lab.comparison.measure import Measurement, Side
-from opencl_lab.lab.comparison.plots import plot_times
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.engine.stored import Results
+from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.lab.report.environment import device_text
 from opencl_lab.lab.report.figures import tips_of

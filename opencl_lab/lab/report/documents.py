@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from opencl_lab.lab.comparison.stored import Results
+from msgspec import Meta
+
+from opencl_lab.core.records import typed
+from opencl_lab.lab.engine.stored import Results
 
 __all__ = ["command_of", "finite", "is_comparison", "is_search", "objects", "source_of", "texts"]
 
-LARGEST = 1e300  # JSON has whole numbers that no float holds
+LARGEST = 1e300  # beyond which axes and ratios overflow
+Drawn = Annotated[float, Meta(gt=-LARGEST, lt=LARGEST)]
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -35,9 +39,11 @@ def is_search(results: Results) -> bool:
 
 def finite(value: Any) -> float | None:
     """Return a number that can be drawn and shown; None for all else, such as NaN."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    try:
+        found: float = typed(Drawn, value)
+    except ValueError:
         return None
-    return float(value) if -LARGEST < value < LARGEST else None
+    return found
 
 
 def source_of(results: Results, folder: Path) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from opencl_lab.lab.comparison.baseline import with_base
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.plots import (
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.measuring.roofline import Peaks, share_text
+from opencl_lab.lab.presentation.plots import (
     Series,
     group_name,
     plot_comparison,
@@ -16,11 +17,9 @@ from opencl_lab.lab.comparison.plots import (
     plot_throughput,
     plot_times,
 )
-from opencl_lab.lab.comparison.roofline_plot import no_roofline, plot_roofline
-from opencl_lab.lab.comparison.sweep import crossovers
-from opencl_lab.lab.comparison.table import number
-from opencl_lab.lab.comparison.workers import ONE_WORKER, by_workers
-from opencl_lab.lab.measuring.roofline import Peaks, share_text
+from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
+from opencl_lab.lab.presentation.speedups import ONE_WORKER, by_workers, with_base
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.plots import plot_efficiency_by_workers
 from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep

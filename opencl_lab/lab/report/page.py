@@ -15,7 +15,7 @@ from markupsafe import Markup
 from opencl_lab._version import __version__
 from opencl_lab.core.template import render
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.report.chapters import Chapter, chapter_across, chapter_of
 from opencl_lab.lab.report.devices import across_devices
 from opencl_lab.lab.report.documents import command_of, is_comparison, is_search, source_of

@@ -8,14 +8,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opencl_lab.lab.comparison.drawing import (
+from opencl_lab.lab.presentation.drawing import (
     legend_below,
     pale_grid,
     plain_scale,
     saved_figure,
     size_scale,
 )
-from opencl_lab.lab.comparison.plots import OPENCL, OTHER, group_name
+from opencl_lab.lab.presentation.plots import OPENCL, OTHER, group_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

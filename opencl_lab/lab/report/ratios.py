@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from opencl_lab.lab.comparison.lines import Series
-from opencl_lab.lab.comparison.measure import Measurement, Side
-from opencl_lab.lab.comparison.sweep import verdict
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.crossings import verdict
+from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.presentation.lines import Series
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.lab.report.summary import SIDES, milliseconds, ranked, times_text
 

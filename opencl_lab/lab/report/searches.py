@@ -10,10 +10,9 @@ from statistics import median
 from typing import Any
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.comparison.plots import group_name
-from opencl_lab.lab.comparison.stored import Results, times_of
-from opencl_lab.lab.comparison.table import number
-from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.engine.stored import Results, times_of
+from opencl_lab.lab.presentation.plots import group_name
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import (
     Cell,
     PageTable,
@@ -104,7 +103,7 @@ def search_table(results: Results) -> PageTable:
             [
                 Cell(str(place), place),
                 number_cell(row.get("kernel_ms")),
-                spread_cell(_times(row)),
+                spread_cell(times_of(row, "kernel_times") or times_of(row, "kernel_spread_ms")),
                 number_cell(row.get("gflops")),
                 *(number_cell(config.get(name)) for name in names),
                 Cell("built in" if config == built_in else ""),
@@ -159,14 +158,3 @@ def _trial(item: Mapping[str, Any]) -> Trial:
 
 def _config(config: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in config.items())
-
-
-def _times(row: Mapping[str, Any]) -> Times | None:
-    for name in ("kernel_times", "kernel_spread_ms"):
-        try:
-            found = times_of(row, name)
-        except ValueError:  # damaged: the rest of the row is still shown
-            continue
-        if found is not None:
-            return found
-    return None

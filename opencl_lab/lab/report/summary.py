@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.comparison.measure import Measurement, Side
-from opencl_lab.lab.comparison.sweep import Verdict, verdict
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.crossings import Verdict, verdict
+from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.sweeps import Sweep
 
 __all__ = [

@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from opencl_lab.lab.comparison.drawing import ASIDE, drawn_for_page
-from opencl_lab.lab.comparison.plots import group_name
+from opencl_lab.lab.presentation.drawing import ASIDE, drawn_for_page
+from opencl_lab.lab.presentation.plots import group_name
 
 __all__ = ["Figure", "figure_of"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import Result, Results, parts_of, read_results
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import Result, Results, parts_of, read_results
 from opencl_lab.lab.report.documents import is_search
 
 __all__ = ["Sweep", "find_results", "sweeps_of"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.report.cells import (
     Cell,

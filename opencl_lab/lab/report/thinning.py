@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.plots import Series
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.presentation.plots import Series
 
 __all__ = ["MOST_BARS", "MOST_LINES", "MOST_SIZES", "fastest_rows", "thinned"]
 

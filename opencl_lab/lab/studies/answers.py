@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from opencl_lab.core.wording import counted, plain
-from opencl_lab.lab.comparison.implementations import TOO_SLOW
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.sweep import Crossover, crossovers, sizes_text
+from opencl_lab.lab.engine.crossings import Crossover, crossovers, sizes_text
+from opencl_lab.lab.engine.implementations import TOO_SLOW
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.descriptor import Machine, PartResult, Point
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from opencl_lab.lab.comparison.request import AlgorithmRun
+from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers, scaling
 from opencl_lab.lab.studies.descriptor import Part, Question, Study
 from opencl_lab.lab.studies.peers import PEERS

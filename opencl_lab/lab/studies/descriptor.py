@@ -8,9 +8,11 @@ from math import prod
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from opencl_lab.core.device import Device
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.request import AlgorithmRun
+from opencl_lab.lab.engine.request import AlgorithmRun
+from opencl_lab.lab.engine.row import Measurement
 
 __all__ = [
     "SCALES",
@@ -90,15 +92,11 @@ class Part:
 
 @dataclass
 class PartResult:
-    """The measured rows of a part, by points; `notes` says what was left out.
-
-    `status` is the exit status of the first comparison that was not all right.
-    """
+    """The measured rows of a part, by points; `notes` says what was left out."""
 
     part: Part
     rows: list[tuple[Point, Sequence[Measurement]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    status: int = 0
 
     @property
     def series(self) -> list[tuple[int, Sequence[Measurement]]]:
@@ -106,8 +104,7 @@ class PartResult:
         return sorted(((point.size, rows) for point, rows in self.rows), key=lambda item: item[0])
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """What answers need to know beside the rows, kept with them to draw answers again.
 
     Parameters

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.records import as_json
 from opencl_lab.core.wording import duration
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.sweep import crossovers
-from opencl_lab.lab.comparison.table import comparison_table
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.engine.row import Measurement, first_failure
+from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
 from opencl_lab.lab.studies.plots import Draw, plots_of
 from opencl_lab.lab.studies.printed import Beside, beside_printed, printed_table
@@ -102,7 +103,7 @@ class Outcome:
     @property
     def status(self) -> int:
         """The exit status."""
-        return next((result.status for result in self.parts if result.status), 0)
+        return first_failure(rows for result in self.parts for _, rows in result.rows)
 
     def _title(self, part: Part) -> str:
         """Return the name of a part of the study, which may be all of it."""
@@ -119,7 +120,7 @@ class Outcome:
             "stopped": self.stopped if missing else "",
             "missing": [{"part": part.name, **point.options} for part, point in missing],
             "seconds": round(self.seconds, 3),
-            "machine": asdict(self.machine),
+            "machine": as_json(self.machine),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
             "printed": [item.as_dict() for item in self.printed],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opencl_lab.lab.comparison.request import AlgorithmRun
+from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers
 from opencl_lab.lab.studies.descriptor import Part, Question, Study
 

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.comparison.baseline import with_base
-from opencl_lab.lab.comparison.plots import plot_speedup, plot_throughput, plot_times
-from opencl_lab.lab.comparison.sweep import crossovers
-from opencl_lab.lab.comparison.workers import ONE_WORKER, by_workers
+from opencl_lab.lab.engine.crossings import crossovers
+from opencl_lab.lab.presentation.plots import plot_speedup, plot_throughput, plot_times
+from opencl_lab.lab.presentation.speedups import ONE_WORKER, by_workers, with_base
 from opencl_lab.lab.studies.descriptor import PartResult, Study
 
 __all__ = ["plots_of", "remove_plots"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +11,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from opencl_lab.core.records import parsed, typed
 from opencl_lab.core.wording import plain
-from opencl_lab.lab.comparison.measure import Measurement
-from opencl_lab.lab.comparison.table import number
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.studies.descriptor import Point
 
 __all__ = ["Beside", "Printed", "beside_printed", "printed_figures", "printed_table"]
@@ -36,7 +36,7 @@ class Printed:
 def printed_figures() -> tuple[Printed, ...]:
     """Return the figures that the reports printed, as far as they are known."""
     text = files("opencl_lab.lab.studies").joinpath("data/printed.json").read_text(encoding="utf-8")
-    return tuple(Printed(**figure) for figure in json.loads(text)["figures"])
+    return tuple(typed(list[Printed], parsed(text)["figures"]))
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,20 @@
-"""Running a study: the comparison of every point, by the one runner there is."""
+"""Running a study: the points of its parts, by the one engine there is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from time import monotonic
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.comparison.baseline import over_baseline
-from opencl_lab.lab.comparison.request import AlgorithmRun, Request, check_comparison
-from opencl_lab.lab.comparison.runner import Comparison, StepReport, run_comparison
-from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.engine.explore import Exploration, Limits, Stopped, grid
+from opencl_lab.lab.engine.request import AlgorithmRun, Point, Request, check_point, point_of
+from opencl_lab.lab.engine.row import Measurement, over_baseline
+from opencl_lab.lab.engine.runner import StepReport, one_of, run_point
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.studies.descriptor import Part, PartResult, Point, Study
-from opencl_lab.ops.solver import Problem
+from opencl_lab.lab.studies.descriptor import PartResult, Study
 
 __all__ = ["run_study", "workers_of_scale"]
 
@@ -27,10 +23,6 @@ POINT_SECONDS = 20.0
 """For the timed rows of a point: where five of each would take longer, there are fewer."""
 LEAST_SECONDS = 1e-3
 """Of a budget: a point that has no more than this left is given up at its next step."""
-
-
-class _TimeIsUp(Exception):
-    """Ends the comparison of a point between two of its steps."""
 
 
 def workers_of_scale(workers: tuple[int, ...], scale: str) -> tuple[int, ...] | None:
@@ -52,9 +44,9 @@ def run_study(
     repeats: int | None = None,
     time_limit: float | None = None,
     baseline: str | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, label: None,
-) -> Iterator[PartResult]:
-    """Run a study; after each point, yield the result of its part so far.
+    progress: StepReport = lambda done, total, label: None,
+) -> tuple[list[PartResult], Stopped]:
+    """Run a study; return the parts of which points were measured, and what ended it.
 
     Parameters
     ----------
@@ -78,65 +70,73 @@ def run_study(
     OclabError
         If the device cannot be used at all; what a single row cannot do is in its status.
     """
-    run = _Run(scale, device, seed, repeats)
     parts = study.parts_on(device)
-    points = sum(len(part.points[scale]) for part in parts)
-    end = None if time_limit is None else monotonic() + time_limit
-    done = 0
+    counts = [len(part.points[scale]) for part in parts]
+    whole = Limits(time_limit=time_limit)
+    found: list[PartResult] = []
+    ended: Stopped = "complete"
     for index, part in enumerate(parts):
-        result = PartResult(part)
-        until = None if end is None else monotonic() + (end - monotonic()) / (len(parts) - index)
-        for number, point in enumerate(part.points_at(scale)):
-            step = _step(progress, done + number, points, f"{part.name}, {point}")
-            left = math.inf if until is None else until - monotonic()
-            try:
-                comparison = run.compare(result, point, left, _until(until, step))
-            except _TimeIsUp:
-                break
-            rows = comparison.measurements
-            if any(row.implementation == baseline and row.ok for row in rows):
-                rows = over_baseline(rows, baseline)
-            result.rows.append((point, rows))
-            result.status = result.status or comparison.exit_status
-            yield result
-        done += len(part.points[scale])
+        share = None if time_limit is None else whole.left / (len(parts) - index)
+        run = _PartRun(
+            PartResult(part), scale, device, seed, repeats, baseline, Limits(None, share)
+        )
+        stopped = run.explore(progress, sum(counts[:index]), sum(counts))
+        found += [run.result] * bool(run.result.rows)
+        if stopped != "complete":
+            ended = stopped
+        if stopped == "interrupted":
+            break
+    return found, ended
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What all points of a study have in common."""
+class _PartRun:
+    """A part of a study, and what it may take."""
 
+    result: PartResult
     scale: str
     device: Device
     seed: int
     repeats: int | None
+    baseline: str | None
+    limits: Limits
 
-    def compare(
-        self, result: PartResult, point: Point, left: float, progress: StepReport
-    ) -> Comparison:
-        """Compare all that a part names at one point, in the seconds that are left.
+    def explore(self, progress: StepReport, before: int, points: int) -> Stopped:
+        """Measure the points of the part, of which others come before; fill its result."""
+        part, rows = self.result.part, self.result.rows
+        places = part.points_at(self.scale)
 
-        What was left out is noted in the result of the part.
-        """
-        part = result.part
-        chosen = get_operation(part.operation)
-        complete = chosen.with_defaults({**part.options, **point.options})
-        problem = chosen.problem(**complete)
-        request = self._request(part, left)
-        able, notes = _able(chosen, problem, request, part.runs, self.device)
-        result.notes += [f"{point}: {note}" for note in notes]
-        return run_comparison(
-            chosen,
-            problem,
-            partial(chosen.generate, problem, self.seed, **complete),
-            replace(request, runs=able),
-            device=self.device,
-            progress=progress,
-        )
+        def measure(number: int) -> Sequence[Measurement]:
+            label = f"{part.name}, {places[number]}"
+            report = one_of(progress, before + number, points, label)
 
-    def _request(self, part: Part, left: float) -> Request:
-        """Return what is asked for; rows that somebody wants are limited by `left` only."""
-        budget = max(LEAST_SECONDS, min(left, POINT_SECONDS if self.repeats is None else math.inf))
+            def step(done: int, total: int, label: str) -> None:
+                self.limits.check_time()
+                report(done, total, label)
+
+            point, notes = self._point(places[number].options)
+            self.result.notes.extend(f"{places[number]}: {note}" for note in notes)
+            return run_point(point, device=self.device, progress=step).measurements
+
+        def told(number: int, found: Sequence[Measurement]) -> None:
+            if any(row.implementation == self.baseline and row.ok for row in found):
+                found = over_baseline(found, self.baseline)
+            rows.append((places[number], found))
+
+        return Exploration(measure, told=told, limits=self.limits).run(grid(range(len(places))))
+
+    def _point(self, options: Mapping[str, int]) -> tuple[Point, list[str]]:
+        """Return what is run at a point, and what is left out there."""
+        part = self.result.part
+        every = {**part.options, **options}
+        point = point_of(get_operation(part.operation), every, self.seed, self._request())
+        able, notes = _able(point, part.runs, self.device)
+        return point.asking(runs=able), notes
+
+    def _request(self) -> Request:
+        """Return what is asked for; rows that somebody wants are limited by what is left only."""
+        part, most = self.result.part, POINT_SECONDS if self.repeats is None else math.inf
+        budget = max(LEAST_SECONDS, min(self.limits.left, most))
         return Request(
             against=part.against,
             threads=workers_of_scale(part.workers, self.scale),
@@ -148,36 +148,15 @@ class _Run:
 
 
 def _able(
-    chosen: Operation[Any],
-    problem: Problem,
-    request: Request,
-    runs: Sequence[AlgorithmRun],
-    device: Device,
+    point: Point, runs: Sequence[AlgorithmRun], device: Device
 ) -> tuple[list[AlgorithmRun], list[str]]:
     """Return the runs that the device can make, and a note on each of the others."""
     able, notes = [], []
     for run in runs:
         try:
-            check_comparison(chosen, problem, replace(request, runs=[run]), device)
+            check_point(point.asking(runs=[run]), device)
         except (InvalidConfig, InvalidProblem) as error:
             notes.append(f"{run[0]} is left out: {error.sentence}")
         else:
             able.append(run)
     return able, notes
-
-
-def _step(report: StepReport, done: int, points: int, label: str) -> StepReport:
-    return lambda step, steps, name: report(
-        done * 100 + step * 100 // max(steps, 1), points * 100, f"{label}, {name}"
-    )
-
-
-def _until(end: float | None, report: StepReport) -> StepReport:
-    """Return a report that raises `_TimeIsUp` at a step that would begin after the end."""
-
-    def step(done: int, total: int, label: str) -> None:
-        if end is not None and monotonic() >= end:
-            raise _TimeIsUp
-        report(done, total, label)
-
-    return step

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import counted, plain, size_text
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.answers import each_point, level

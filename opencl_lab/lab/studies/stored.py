@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec import Struct
+
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.lab.comparison.stored import Results
+from opencl_lab.core.records import Finite, typed
+from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Machine, Part, PartResult
 from opencl_lab.lab.studies.outcome import Outcome
 
 __all__ = ["stored_outcome"]
+
+
+class _Device(Struct):
+    name: str
+    kind: str
+    platform: str
+    driver: str
+
+
+class _Head(Struct):
+    """What a document of a study says beside its rows; older ones say less."""
+
+    scale: str
+    device: _Device
+    machine: Machine = Machine()
+    seed: int | None = None
+    seconds: Finite | None = None
+    notes: list[Any] | None = None
+    stopped: str | None = None
 
 
 def stored_outcome(results: Results) -> Outcome:
@@ -22,27 +46,23 @@ def stored_outcome(results: Results) -> Outcome:
     InvalidProblem
         If it is no document of a study that there is, or damaged.
     """
-    content, known = results.content, results.device
-    study = STUDIES.get(str(content.get("study")))
-    if results.command != "study" or study is None or content.get("scale") not in SCALES:
+    study = STUDIES.get(str(results.content.get("study")))
+    if results.command != "study" or study is None or results.content.get("scale") not in SCALES:
         raise InvalidProblem(f"{results.path} is no document of a study")
     try:
-        name, kind, platform, driver = (
-            str(known[key]) for key in ("name", "kind", "platform", "driver")
-        )
-        device = Device(name, kind, platform=platform, driver=driver)
-        machine = Machine(**results.mapping("machine"))
-        seconds = float(content.get("seconds") or 0.0)
-    except (KeyError, TypeError, ValueError) as error:
+        head = typed(_Head, results.content)
+    except ValueError as error:
         raise InvalidProblem(f"{results.path} is damaged: {error}") from error
-    scale = str(content["scale"])
-    parts = [_part_result(results, part, scale) for part in study.parts_on(device)]
+    known = head.device
+    device = Device(known.name, known.kind, platform=known.platform, driver=known.driver)
+    parts = [_part_result(results, part, head.scale) for part in study.parts_on(device)]
     measured = [result for result in parts if result.rows]
     for result in measured[:1]:
-        result.notes += [str(note) for note in content.get("notes") or ()]
-    stopped = str(content.get("stopped") or "")
-    seed = int(content.get("seed") or 0)
-    return Outcome(study, scale, seed, device, measured, seconds, stopped, machine)
+        result.notes += map(str, head.notes or ())
+    seconds, stopped = head.seconds or 0.0, head.stopped or ""
+    return Outcome(
+        study, head.scale, head.seed or 0, device, measured, seconds, stopped, head.machine
+    )
 
 
 def _part_result(results: Results, part: Part, scale: str) -> PartResult:

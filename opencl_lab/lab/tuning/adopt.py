@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from random import Random
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.core.plan import check_plan
-from opencl_lab.core.space import Config
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import number_of
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.clblast import from_clblast
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.interchange import Recording
-from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.interchange import Recording, from_kernel_tuner, from_t4
 from opencl_lab.lab.tuning.result import TuningProgress
+from opencl_lab.lab.tuning.strategies import in_order
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.tuner import run_tuning
+from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 from opencl_lab.ops.solver import Problem
-from opencl_lab.tuned.renamed import renamed_config
 
-__all__ = ["Adoption", "adopt", "problem_with", "task_of"]
+__all__ = ["Adoption", "adopt", "problem_with", "read_recording", "task_of"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,26 @@ class Adoption:
     best: Evaluation | None
     refused: int
     stored: bool
+
+
+def read_recording(text: str) -> Recording:
+    """Return the run in a file of any format that is known here.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is none of them.
+    """
+    if '"tune_params_keys"' in text:
+        return from_kernel_tuner(text)
+    if '"kernel_family"' in text:
+        return from_clblast(text)
+    if '"schema_version"' in text and '"results"' in text:
+        return from_t4(text)
+    raise InvalidProblem(
+        "this is none of: tuned entries of opencl_lab, a cache file of Kernel Tuner, T4 results, "
+        "JSON of CLBlast's tuners"
+    )
 
 
 def task_of(
@@ -166,7 +183,7 @@ def adopt(
     present = task.algorithm.configure(task.problem, task.device)
     correct = [item for item in recording.evaluations if item.status == "correct"]
     correct.sort(key=lambda item: item.time_ms)
-    allowed = [config for item in correct if (config := _allowed(task, item.config)) is not None]
+    allowed = [c for item in correct if (c := task.allowed(item.config)) is not None]
     if not allowed:
         raise InvalidProblem(
             f"none of its correct configurations ({len(correct)}) can run as {task.operation.name} "
@@ -174,32 +191,12 @@ def adopt(
         )
     chosen = list(dict.fromkeys(config for config in allowed if config != present))[:limit]
 
-    def strategy(points: Points, rng: Random) -> Generator[Config, Evaluation, None]:
-        for config in chosen:  # noqa: UP028  (answers cannot be sent through to an iterator)
-            yield config
-
-    result = run_tuning(
-        task,
-        strategy=strategy,
-        time_limit=math.inf,
-        timeout=timeout,
-        progress=progress,
+    options = SearchOptions(
+        lambda points, rng: in_order(chosen), time_limit=math.inf, timeout=timeout
     )
+    result = run_tuning(task, options, progress)
     evaluated = {item.config: item for item in (*result.evaluations, *result.finalists)}
     tried = [evaluated[config] for config in (present, *chosen) if config in evaluated]
     best = result.best
     new = best is not None and best.config != present
     return Adoption(task, tuple(tried), best, len(correct) - len(allowed), result.stored and new)
-
-
-def _allowed(task: TuningTask, config: Config) -> Config | None:
-    """Return a configuration completed by the default one, None where something forbids it."""
-    algorithm, problem, device = task.algorithm, task.problem, task.device
-    default = algorithm.default_config(problem, device)
-    today = renamed_config(task.operation.name, task.algorithm_name, config)
-    try:
-        complete = algorithm.space.check(today, default)
-        check_plan(algorithm.plan(problem, complete, device), device)
-    except (InvalidConfig, InvalidProblem):
-        return None
-    return complete

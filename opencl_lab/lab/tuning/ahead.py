@@ -13,7 +13,6 @@ built side by side, and then measured.
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -25,17 +24,12 @@ from typing import TypeAlias
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.space import Config
-from opencl_lab.drivers.processes import default_threads, host_memory, on_all_processors
+from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
-from opencl_lab.lab.tuning.process import (
-    BUILD_FACTOR,
-    GENEROUS,
-    HOST_SECONDS,
-    LEAST_BUILD,
-    LONGEST_ALARM,
-    Process,
-    failure,
-)
+from opencl_lab.lab.tuning.limits import BUILD_FACTOR, GENEROUS, HOST_SECONDS, LEAST_BUILD
+from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.link import Frames
+from opencl_lab.lab.workers.worker import Died, Worker
 
 __all__ = ["Ahead", "builders_for"]
 
@@ -43,6 +37,7 @@ ROOM = 512 << 20
 """Bytes that a builder may take, of the host's memory and of a device's own."""
 SHARE = 0.25
 """Of either memory, for all builders."""
+NICENESS = 5  # the measuring process goes first
 LEAST_BATCH = 4
 FEW = 5
 """Configurations that show whether what was built ahead need not be built again,"""
@@ -71,8 +66,8 @@ class Ahead:
 
     Parameters
     ----------
-    message : bytes
-        What each process reads first: of `process.opening`.
+    opening : Frames
+        What each process reads first.
     count : int
         Processes at most; they start when the first configurations are named.
     alternate : bool
@@ -85,14 +80,14 @@ class Ahead:
 
     def __init__(
         self,
-        message: bytes,
+        opening: Frames,
         count: int,
         *,
         alternate: bool,
         timeout: float | None = None,
         longest: float = math.inf,
     ):
-        self._message, self._count = message, count
+        self._opening, self._count = opening, count
         self._alternate, self._timeout, self._longest = alternate, timeout, longest
         # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
         self._lock = threading.RLock()
@@ -106,7 +101,7 @@ class Ahead:
         self._building: set[Wanted] = set()
         self._answers: dict[Wanted, Built] = {}
         self._ratios: list[float] = []
-        self._processes: set[Process] = set()
+        self._processes: set[Worker] = set()
         self.trouble = ""
 
     @property
@@ -235,7 +230,7 @@ class Ahead:
 
     def _work(self) -> None:
         """Keep one process busy, and replace it when it dies."""
-        process: Process | None = None
+        process: Worker | None = None
         try:
             while True:
                 if process is None:
@@ -276,55 +271,52 @@ class Ahead:
                 self._change.wait()
         return None
 
-    def _new_process(self) -> Process | None:
+    def _new_process(self) -> Worker | None:
         """Return a process that waits for requests; None if there is none to be had."""
         try:
             with self._lock:
                 if self._closed:
                     return None
-                with on_all_processors():
-                    process = Process("builder", self._message)
+                process = Worker(self._opening, nice=NICENESS)
                 self._processes.add(process)
-            message = process.receive(time.monotonic() + HOST_SECONDS)
-            if message is not None and "failed" not in message:
-                return process
-            reason = failure(message).sentence
         except LaunchError as error:  # there can be no more processes
             self.trouble = str(error)
             return None
-        except (EOFError, OSError, ValueError):
-            reason = process.last_words()
+        try:
+            process.answer(time.monotonic() + HOST_SECONDS)
+            return process
+        except TimeoutError:
+            reason = f"no answer within {HOST_SECONDS:g} s"
+        except Failed as error:
+            reason = error.error.sentence if error.error else str(error)
+        except Died as death:
+            reason = str(death)
         self._end(process)
         if not self._closed:
             self.trouble = f"a builder of programs could not start: {reason}"
         return None
 
-    def _end(self, process: Process) -> None:
+    def _end(self, process: Worker) -> None:
         with self._lock:
             self._processes.discard(process)
         process.kill()
 
-    def _build(self, process: Process, config: Config, whole: bool) -> Built:
+    def _build(self, process: Worker, config: Config, whole: bool) -> Built:
         """Return what a builder says, or that it died or takes too long."""
         limit = self._limit()
-        request = {
-            "do": "build",
-            "config": dict(config),
-            "whole": whole,
-            "alarm": min(3 * limit, LONGEST_ALARM),
-        }
-        process.send(json.dumps(request).encode() + b"\n")
+        process.send("build", config, whole)
         begin, phase = time.monotonic(), "starting"
         try:
             while True:
-                message = process.receive(begin + limit)
-                if message is None:
-                    spent = (time.monotonic() - begin) * 1e3
-                    return Built(spent, "timeout", f"no end within {limit:.3g} s, while {phase}")
-                if "done" in message:
-                    return Built(**message["done"])
-                phase = message["phase"]
-        except (EOFError, OSError, ValueError):
+                kind, value = process.receive(begin + limit)
+                if kind == "done":
+                    built: Built = value
+                    return built
+                phase = value
+        except TimeoutError:
+            spent = (time.monotonic() - begin) * 1e3
+            return Built(spent, "timeout", f"no end within {limit:.3g} s, while {phase}")
+        except (Died, Failed):
             return CRASHED
 
     def _limit(self) -> float:

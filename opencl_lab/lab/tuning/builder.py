@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from opencl_lab.core.errors import BuildError, InvalidConfig
-from opencl_lab.core.plan import Launch, Plan, check_plan
+from opencl_lab.core.plan import Launch
 from opencl_lab.core.space import Config
-from opencl_lab.lab.tuning.evaluation import Built, Status
-from opencl_lab.lab.tuning.stage import Stage
+from opencl_lab.lab.engine.row import Status
+from opencl_lab.lab.tuning.evaluation import Built
+from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.session import default_queue, session_of
@@ -63,30 +63,23 @@ class Builder:
                 self._launch(config, cases)
             else:
                 self._build(config, cases)
-        except BuildError as error:
-            refusal, reason = "compile", f"{error.sentence}{error.first_error}"
-        except InvalidConfig as error:
-            refusal, reason = "constraints", str(error)
-        except Exception as error:  # whoever measures will see whether it comes again
-            reason = str(error) or repr(error)
+        except Exception as error:
+            status, reason = verdict(error)
+            if status != "runtime":  # whoever measures will see whether that comes again
+                refusal = status
         return Built((time.perf_counter() - begin) * 1e3, refusal, reason)
-
-    def _plan(self, problem: Problem, config: Config) -> Plan:
-        plan = self._task.algorithm.plan(problem, config, self._task.device)
-        check_plan(plan, self._task.device)
-        return plan
 
     def _build(self, config: Config, cases: Sequence[Problem]) -> None:
         session = session_of(self._queue)
         for problem in (*cases, self._task.problem):
-            launches = self._plan(problem, config).launches
+            launches = self._task.plan(config, problem).launches
             for program, launch in zip(session.programs(launches), launches, strict=True):
                 session.kernel(program, launch)
 
     def _launch(self, config: Config, cases: Sequence[Problem]) -> None:
         known: list[tuple[object, ...]] = []
         for problem in (*cases, self._task.problem):  # the largest last: it is seldom needed
-            launches = self._plan(problem, config).launches
+            launches = self._task.plan(config, problem).launches
             if all(_compiled(launch) in known for launch in launches):
                 continue
             self._say("building")
@@ -97,10 +90,8 @@ class Builder:
             known += [_compiled(launch) for launch in launches]
 
     def _stage(self, problem: Problem) -> Stage:
-        task = self._task
         if problem not in self._stages:
-            config = task.algorithm.default_config(task.problem, task.device)
-            self._stages[problem] = Stage(task, problem, config, self._queue)
+            self._stages[problem] = Stage(self._task, problem, self._task.built_in, self._queue)
         return self._stages[problem]
 
 

@@ -23,16 +23,18 @@ which configurations deserve a try, not how fast they are here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from msgspec import Struct
+
+from opencl_lab.core.records import parsed, typed
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.interchange import Recording, parse_json, values_of
+from opencl_lab.lab.tuning.interchange import Recording, reading, values_of
 
 __all__ = ["from_clblast"]
 
-DTYPES = {"32": "float32", "64": "float64"}
+DTYPES = {32: "float32", 64: "float64"}
 UNUSED = (
     "KREG", "KWI", "KWID", "MDIMA", "MDIMAD", "NDIMB", "NDIMBD", "SA", "SB", "STRM", "STRN", "VWM",
     "VWMD", "VWN", "VWND",
@@ -49,20 +51,36 @@ def from_clblast(text: str) -> Recording:
     InvalidProblem
         If it is of another kernel or precision, or no such file.
     """
-    return parse_json("result of CLBlast's GEMM tuners", _recording, text)
+    return reading("result of CLBlast's GEMM tuners", _recording, text)
 
 
-def _recording(content: Mapping[str, Any]) -> Recording:
-    family, precision = str(content["kernel_family"]), str(content["precision"])
+class _Result(Struct):
+    parameters: dict[str, int]
+    time: float
+
+
+class _Results(Struct):
+    kernel_family: str
+    precision: int
+    results: list[_Result]
+    arg_m: int | None = None
+    arg_n: int | None = None
+    arg_k: int | None = None
+    device: str = ""
+    clblast_device_name: str = ""
+
+
+def _recording(text: str) -> Recording:
+    content = typed(_Results, parsed(text), strict=False)  # most numbers are texts there
+    family, precision = content.kernel_family, content.precision
     if not family.startswith("xgemm"):
         raise ValueError(f"kernel {family!r} corresponds to nothing here, only xgemm's do")
     if precision not in DTYPES:
-        raise ValueError(f"precision {precision}; gemm has {' and '.join(DTYPES)} bits")
+        raise ValueError(f"precision {precision}; gemm has {' and '.join(map(str, DTYPES))} bits")
     best: dict[Config, Evaluation] = {}
     without, unused = 0, set()
-    for result in content["results"]:
-        parameters = {name: int(value) for name, value in result["parameters"].items()}
-        time_ms = float(result["time"])
+    for result in content.results:
+        parameters, time_ms = result.parameters, result.time
         unused |= {name for name in UNUSED if name in parameters}
         config = _config(parameters)
         if config is None or not time_ms > 0:
@@ -78,13 +96,10 @@ def _recording(content: Mapping[str, Any]) -> Recording:
             f"left out: {counted(without, 'result')} without local tiles or without a time"
         )
     evaluations = sorted(best.values(), key=lambda evaluation: evaluation.time_ms)
-    sizes = {
-        ours: int(content[f"arg_{theirs}"])
-        for ours, theirs in (("m", "n"), ("n", "m"), ("k", "k"))
-        if f"arg_{theirs}" in content
-    }
+    swapped = {"m": content.arg_n, "n": content.arg_m, "k": content.arg_k}
+    sizes = {name: size for name, size in swapped.items() if size is not None}
     return Recording(
-        str(content.get("device") or content.get("clblast_device_name", "")),
+        content.device or content.clblast_device_name,
         family,
         tuple(sizes.values()),
         values_of(evaluations),

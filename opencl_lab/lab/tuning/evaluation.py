@@ -6,15 +6,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
+from opencl_lab.core.records import Positive, typed
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 
-__all__ = ["Built", "Evaluation", "Status"]
-
-Status: TypeAlias = Literal[
-    "timeout", "compile", "runtime", "correctness", "constraints", "correct"
-]
+__all__ = ["Built", "Evaluation"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Evaluation:
     config: Config
     status: Status
     reason: str = ""
-    times_ms: tuple[float, ...] = ()
+    times_ms: tuple[Positive, ...] = ()
     build_ms: float = 0.0
     check_ms: float = 0.0
     timestamp: str = ""
@@ -55,17 +53,10 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Evaluation:
-        """Return what `as_dict` described; KeyError, TypeError or ValueError if that is none."""
-        values = dict(record)
-        values["config"] = Config(values["config"])
-        values["times_ms"] = tuple(map(float, values["times_ms"]))
-        made = cls(**values)
-        if made.status not in get_args(Status):
-            raise ValueError(f"there is no status {made.status!r}")
+        """Return what `as_dict` described; ValueError if that is none."""
+        made = typed(cls, record)
         if (made.status == "correct") != bool(made.times_ms):
             raise ValueError("what is correct has times, and nothing else")
-        if not all(0 < time < math.inf for time in made.times_ms):
-            raise ValueError("a time is no positive number")
         return made
 
 
@@ -87,7 +78,3 @@ class Built:
     build_ms: float
     refusal: Status | None = None
     reason: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return JSON-able values."""
-        return dict(vars(self))

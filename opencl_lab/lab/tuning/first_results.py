@@ -11,11 +11,12 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError, LaunchError, OclabError
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.measuring.guarded import Guarded
 from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.custom import KernelOperation, place_text
 from opencl_lab.lab.tuning.kernel_arguments import BoundArguments
+from opencl_lab.lab.tuning.stage import Stage, Wrong
+from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.session import default_queue
 
 __all__ = ["first_results"]
@@ -48,33 +49,26 @@ def first_results(
     BuildError, LaunchError
         If it does not run, writes elsewhere or not everywhere, or gives another result each time.
     """
-    queue = default_queue(device, profiling=True)
-    problem = operation.problem()
-    placed = {b.name: Guarded(queue, b.shape, b.dtype) for b in bound.buffers}
-    out = {name: placed[name].array for name in bound.written}
-    inputs = {name: item.array for name, item in placed.items() if name not in out}
+    task = TuningTask(operation, operation.algorithms[0].name, operation.problem(), device)
+    stage = Stage(task, task.problem, config, default_queue(device, profiling=True))
     what = f"the first configuration {config}, with which all others are compared,"
 
     def results(pattern: int) -> Arrays:
-        for name, guarded in placed.items():
-            guarded.poison(pattern)
-            if name in bound.data:
-                guarded.set(bound.data[name])
+        stage.poison(pattern)
         say("launching")
         try:
-            operation.run(problem, inputs, config=config, queue=queue, out=out)
-            queue.finish()
+            stage.run(stage.build(config))
         except BuildError as error:
             reason = f"{operation.name}: {what} did not build{error.first_error}"
             raise BuildError(reason, **vars(error)) from error
         except OclabError as error:
             raise type(error)(f"{what} does not run: {error.sentence}") from error
         say("checking")
-        for name, guarded in placed.items():
-            damage = guarded.damage()
-            if damage is not None:
-                raise LaunchError(f"{what} writes outside the array {name!r}: {damage}")
-        return {name: placed[name].get() for name in out}
+        try:
+            stage.check(compared=False)
+        except Wrong as error:
+            raise LaunchError(f"{what} {str(error).removeprefix('it ')}") from error
+        return stage.results()
 
     # An element that keeps both patterns is not written; one that merely differs depends
     # on what was there.
@@ -91,7 +85,7 @@ def first_results(
                 f"of them {place}; if the array is only read, declare it const or give its "
                 f"data; {_in_place(name)}"
             )
-    difference = operation.compare(problem, bound.data, first, second)
+    difference = operation.compare(task.problem, bound.data, first, second)
     if not difference.ok:
         unknown = [name for name in first if name not in bound.inout]
         advice = _in_place(*unknown) if unknown else "a larger tolerance may allow that"

@@ -2,26 +2,29 @@
 
 Both are read as well as written. What they have no field for goes into fields
 of their own that other programs skip, so that a run of ours comes back whole.
-`opencl_lab.lab.tuning.formats` tells formats apart.
+`opencl_lab.lab.tuning.adopt` tells formats apart.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from typing import Any
+
+from msgspec import Struct
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.records import Finite, parsed, typed
 from opencl_lab.core.space import Config, SearchSpace, Value
-from opencl_lab.lab.tuning.evaluation import Evaluation, Status
+from opencl_lab.lab.engine.row import Status
+from opencl_lab.lab.tuning.evaluation import Evaluation
 
 __all__ = [
     "Recording",
     "from_kernel_tuner",
     "from_t4",
-    "parse_json",
+    "reading",
     "to_kernel_tuner",
     "to_t4",
     "values_of",
@@ -131,6 +134,18 @@ def _kernel_tuner_entry(names: list[str], evaluation: Evaluation) -> dict[str, A
     return entry
 
 
+class _Cache(Struct):
+    """A cache file of Kernel Tuner; an entry has parameters and times side by side."""
+
+    device_name: str
+    kernel_name: str
+    tune_params_keys: list[str]
+    tune_params: dict[str, list[Any]]
+    cache: dict[str, dict[str, Any]]
+    problem_size: float | str | list[float] = ""
+    opencl_lab: dict[str, Any] = {}
+
+
 def from_kernel_tuner(text: str) -> Recording:
     """Return the run in a cache file of Kernel Tuner, also of one that was cut off.
 
@@ -139,33 +154,34 @@ def from_kernel_tuner(text: str) -> Recording:
     InvalidProblem
         If it is no such file.
     """
-    return _reading("cache file of Kernel Tuner", _kernel_tuner_recording, text)
+    return reading("cache file of Kernel Tuner", _kernel_tuner_recording, text)
 
 
 def _kernel_tuner_recording(text: str) -> Recording:
-    content = _closed(text)
-    names = list(content["tune_params_keys"])
-    evaluations = []
-    for entry in content["cache"].values():
-        found = [value for value in entry.values() if value in list(STATUS_OF_ERROR)]
-        status: Status = STATUS_OF_ERROR[found[0]] if found else "correct"
-        status = _status(entry.get("oclab_status", status))
-        times = entry.get("times") or [entry.get("time")]
-        config = Config({name: _value(entry[name]) for name in names})
-        record = _evaluation(config, status, entry.get("oclab_reason"), times)
-        evaluations.append(_timed(record, entry, "compile_time", "verification_time"))
-    size = content.get("problem_size", ())
-    size = [size] if isinstance(size, (int, float)) else size
+    content = typed(_Cache, _closed(text))
+    names, size = content.tune_params_keys, content.problem_size
+    sizes = [] if isinstance(size, str) else size if isinstance(size, list) else [size]
     return Recording(
-        str(content["device_name"]),
-        str(content["kernel_name"]),
-        tuple(int(part) for part in size) if not isinstance(size, str) else (),
-        {
-            name: tuple(_value(value) for value in content["tune_params"].get(name, ()))
-            for name in names
-        },
-        evaluations,
-        _about(content.get("opencl_lab")),
+        content.device_name,
+        content.kernel_name,
+        tuple(map(int, sizes)),
+        {name: tuple(map(_value, content.tune_params.get(name, ()))) for name in names},
+        [_kernel_tuner_evaluation(names, entry) for entry in content.cache.values()],
+        content.opencl_lab,
+    )
+
+
+def _kernel_tuner_evaluation(names: list[str], entry: dict[str, Any]) -> Evaluation:
+    errors = [value for value in entry.values() if value in list(STATUS_OF_ERROR)]
+    status = entry.get("oclab_status", STATUS_OF_ERROR[errors[0]] if errors else "correct")
+    return _evaluation(
+        Config({name: _value(entry[name]) for name in names}),
+        typed(Status, status),
+        str(entry.get("oclab_reason") or ""),
+        entry.get("times") or [entry.get("time")],
+        entry.get("compile_time"),
+        entry.get("verification_time"),
+        str(entry.get("timestamp", "")),
     )
 
 
@@ -176,10 +192,10 @@ def _closed(text: str) -> Any:
     endings = (body, body.rstrip(",") + "}\n}", whole_lines.rstrip(",") + "}\n}")
     for ending in endings[:-1]:
         try:
-            return json.loads(ending)
+            return parsed(ending)
         except ValueError:
             continue
-    return json.loads(endings[-1])
+    return parsed(endings[-1])
 
 
 # ----------------------------------------------------------------------- T4
@@ -222,6 +238,50 @@ def to_t4(recording: Recording) -> str:
     return json.dumps(content, indent=1, allow_nan=False)
 
 
+class _Times(Struct):
+    runtimes: list[float] | None = None
+    compilation_time: Any = None
+    compilation: Any = None
+    validation: Any = None
+
+
+class _Measured(Struct):
+    name: str
+    value: Any
+    unit: str | None = None
+
+
+class _Result(Struct):
+    configuration: dict[str, Any]
+    times: _Times
+    invalidity: Status
+    measurements: list[_Measured] | None = None
+    oclab_reason: str | None = None
+    timestamp: str | None = None
+
+
+class _Metadata(Struct):
+    timeunit: str = "milliseconds"
+    opencl_lab: dict[str, Any] = {}
+
+
+class _T4(Struct):
+    """T4 results 1.0.0."""
+
+    schema_version: Any
+    results: list[_Result]
+    metadata: _Metadata | None = None
+
+
+class _Ours(Struct):
+    """What T4 has no field for, beside what a run is about."""
+
+    device_name: str = ""
+    kernel_name: str = ""
+    problem_size: list[int] = []
+    tune_params: dict[str, list[Any]] = {}
+
+
 def from_t4(text: str) -> Recording:
     """Return the run in T4 results; both spellings of the time of compilation are read.
 
@@ -230,118 +290,93 @@ def from_t4(text: str) -> Recording:
     InvalidProblem
         If they are no such results, or of another major version.
     """
-    return _reading("file of T4 results", _t4_recording, text)
+    return reading("file of T4 results", _t4_recording, text)
 
 
 def _t4_recording(text: str) -> Recording:
-    content = json.loads(text)
-    version = content["schema_version"]
-    if str(version).split(".")[0] != T4_VERSION.split(".")[0]:
-        raise ValueError(f"version {version}, not {T4_VERSION}")
-    metadata = content.get("metadata") or {}
-    scale = MILLISECONDS[metadata.get("timeunit", "milliseconds")]
-    evaluations = []
-    for result in content["results"]:
-        times = result["times"]
-        config = Config({name: _value(value) for name, value in result["configuration"].items()})
-        runtimes = [time * scale for time in times.get("runtimes") or ()]
-        record = _evaluation(
-            config,
-            _status(result["invalidity"]),
-            result.get("oclab_reason"),
-            runtimes or [_measured(result.get("measurements") or ())],
-        )
-        record["timestamp"] = result.get("timestamp", "")
-        if "compilation_time" not in times and "compilation" in times:
-            times = {**times, "compilation_time": times["compilation"]}
-        evaluations.append(_timed(record, times, "compilation_time", "validation", scale))
-    about = dict(_about(metadata.get("opencl_lab")))
-    parameters = {
-        name: tuple(_value(value) for value in values)
-        for name, values in about.pop("tune_params", {}).items()
-    }
+    content = typed(_T4, parsed(text))
+    if str(content.schema_version).split(".")[0] != T4_VERSION.split(".")[0]:
+        raise ValueError(f"version {content.schema_version}, not {T4_VERSION}")
+    metadata = content.metadata or _Metadata()
+    scale = _milliseconds(metadata.timeunit)
+    evaluations = [_t4_evaluation(result, scale) for result in content.results]
+    ours, about = typed(_Ours, metadata.opencl_lab), metadata.opencl_lab
+    parameters = {name: tuple(map(_value, values)) for name, values in ours.tune_params.items()}
     return Recording(
-        about.pop("device_name", ""),
-        about.pop("kernel_name", ""),
-        tuple(about.pop("problem_size", ())),
+        ours.device_name,
+        ours.kernel_name,
+        tuple(ours.problem_size),
         parameters or values_of(evaluations),
         evaluations,
-        about,
+        {name: value for name, value in about.items() if name not in _Ours.__struct_fields__},
     )
 
 
-def _measured(measurements: Any) -> float | None:
-    """Return the measurement called time in milliseconds."""
-    for measurement in measurements:
-        if measurement["name"] == "time" and isinstance(measurement["value"], (int, float)):
-            value: float = measurement["value"]
-            return value * MILLISECONDS[measurement.get("unit") or "ms"]
-    return None
+def _t4_evaluation(result: _Result, scale: float) -> Evaluation:
+    times = result.times
+    measured = [
+        _number(item.value, _milliseconds(item.unit or "ms"))
+        for item in result.measurements or ()
+        if item.name == "time"
+    ]
+    build = times.compilation if times.compilation_time is None else times.compilation_time
+    return _evaluation(
+        Config({name: _value(value) for name, value in result.configuration.items()}),
+        result.invalidity,
+        result.oclab_reason or "",
+        [time * scale for time in times.runtimes or ()] or measured[:1],
+        _number(build, scale),
+        _number(times.validation, scale),
+        result.timestamp or "",
+    )
 
 
 # ------------------------------------------------------------------ reading
 
 
-def parse_json(kind: str, parse: Callable[[Any], Recording], text: str) -> Recording:
-    """Return what `parse` makes of a JSON document; InvalidProblem if it is no such thing."""
-    return _reading(kind, lambda body: parse(json.loads(body)), text)
-
-
-def _reading(kind: str, parse: Callable[[str], Recording], text: str) -> Recording:
+def reading(kind: str, parse: Callable[[str], Recording], text: str) -> Recording:
+    """Return what `parse` makes of a text; InvalidProblem if it is no such thing."""
     try:
         return parse(text)
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise InvalidProblem(
-            f"this is no {kind} that can be read: {type(error).__name__}: {error}"
-        ) from error
+    except (ArithmeticError, LookupError, ValueError) as error:
+        why = str(error) if isinstance(error, ValueError) else repr(error)
+        raise InvalidProblem(f"this is no {kind} that can be read: {why}") from error
 
 
 def _value(value: Any) -> Value:
     """Return the value of a parameter; some tuners write whole numbers as floats."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, (bool, int, str)):
-        return value
-    raise ValueError(f"a parameter cannot be {value!r}")
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value
+    found: Value = typed(Value, whole)
+    return found
 
 
-def _status(value: Any) -> Status:
-    if value not in get_args(Status):
-        raise ValueError(f"unknown status {value!r}")
-    return cast(Status, value)
+def _number(value: Any, scale: float = 1.0) -> float:
+    """Return a finite number, scaled; 0 for anything else."""
+    try:
+        return typed(Finite, value) * scale
+    except ValueError:
+        return 0.0
 
 
-def _about(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def _milliseconds(unit: str) -> float:
+    if unit not in MILLISECONDS:
+        raise ValueError(f"unknown unit of time {unit!r}")
+    return MILLISECONDS[unit]
 
 
 def _evaluation(
-    config: Config, status: Status, reason: str | None, times: list[Any]
-) -> dict[str, Any]:
-    """Return the first fields of an evaluation; a success without a time is a failure."""
-    usable = tuple(
-        float(time) for time in times if isinstance(time, (int, float)) and 0 < time < math.inf
-    )
+    config: Config,
+    status: Status,
+    reason: str,
+    times: list[Any],
+    build: Any,
+    check: Any,
+    timestamp: str,
+) -> Evaluation:
+    """Return an evaluation; a success without a time is a failure."""
+    usable = tuple(time for time in map(_number, times) if time > 0)
     if status == "correct" and not usable:
         status, reason = "runtime", "the file has no time for it"
     if status != "correct":
         usable = ()
-    return {"config": config, "status": status, "reason": reason or "", "times_ms": usable}
-
-
-def _timed(
-    record: dict[str, Any], source: Mapping[str, Any], build: str, check: str, scale: float = 1.0
-) -> Evaluation:
-    def number(name: str) -> float:
-        value = source.get(name)
-        return float(value) * scale if isinstance(value, (int, float)) else 0.0
-
-    record.setdefault("timestamp", str(source.get("timestamp", "")))
-    return Evaluation(build_ms=number(build), check_ms=number(check), **record)
+    return Evaluation(config, status, reason, usable, _number(build), _number(check), timestamp)

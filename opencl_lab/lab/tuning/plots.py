@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.core.space import Value
-from opencl_lab.lab.comparison.drawing import (
+from opencl_lab.lab.presentation.drawing import (
     check_plot,
     legend_below,
     pale_grid,
@@ -17,8 +16,7 @@ from opencl_lab.lab.comparison.drawing import (
     set_title,
     written_figure,
 )
-from opencl_lab.lab.comparison.plots import OPENCL, OTHER
-from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.presentation.plots import OPENCL, OTHER
 from opencl_lab.lab.tuning.result import TuneResult
 
 if TYPE_CHECKING:
@@ -145,7 +143,8 @@ def _draw_parameter(axes: Axes, result: TuneResult, name: str) -> None:
     values = _values(result, name)
     best = []
     for place, value in enumerate(values):
-        times = [item.time_ms for item in _with(result.evaluations, name, value)]
+        with_value = (item for item in result.evaluations if item.config[name] == value)
+        times = [item.time_ms for item in with_value if item.times_ms]
         # Spread side by side in the order of the search, so that points do not hide each other.
         step = min(STEP, 2 * JITTER / len(times))
         places = [place + step * (index - (len(times) - 1) / 2) for index in range(len(times))]
@@ -158,10 +157,6 @@ def _draw_parameter(axes: Axes, result: TuneResult, name: str) -> None:
     axes.set_xlim(-0.5, len(values) - 0.5)
     axes.set_title(name, fontsize=9, loc="left")
     _style(axes)
-
-
-def _with(evaluations: Sequence[Evaluation], name: str, value: Value) -> list[Evaluation]:
-    return [item for item in evaluations if item.times_ms and item.config[name] == value]
 
 
 def _style(axes: Axes) -> None:

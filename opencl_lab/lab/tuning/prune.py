@@ -17,10 +17,9 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import Plan, check_plan
 from opencl_lab.core.space import Config, Constraint, SearchSpace, Value
-from opencl_lab.lab.tuning.traits import traits_of
 from opencl_lab.ops.solver import Algorithm, Problem
 
-__all__ = ["Points", "Pruning", "points_of"]
+__all__ = ["Points", "Pruning", "points_of", "traits_of"]
 
 EXACT = 100_000
 """Spaces of more combinations are not walked to the end just to be counted."""
@@ -295,3 +294,27 @@ def points_of(
 
     space = algorithm.search_space(problem, device)
     return Points(space, starts, refusal, effect, traits)
+
+
+def traits_of(plan: Plan) -> tuple[float, ...]:
+    """Return what a plan looks like from outside, as numbers that tell configurations apart.
+
+    Two parameters often matter by their product. Of the largest launch these are the binary
+    logarithms of items of a group, items of the launch and bytes of local memory; then how many
+    launches there are, and the logarithm of bytes of scratch memory.
+    """
+    if not plan.launches:
+        return (0.0,) * 5
+    largest = max(plan.launches, key=lambda launch: math.prod(launch.global_size))
+    scratch = sum(
+        math.prod(buffer.shape) * buffer.dtype.itemsize
+        for buffer in plan.buffers
+        if buffer.role in ("scratch", "zeros")
+    )
+    return (
+        math.log2(max(1, math.prod(largest.local_size))),
+        math.log2(max(1, math.prod(largest.global_size))),
+        math.log2(1 + largest.local_bytes),
+        float(len(plan.launches)),
+        math.log2(1 + scratch),
+    )

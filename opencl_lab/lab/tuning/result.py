@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from opencl_lab.lab.comparison.measure import Measurement
+from opencl_lab.lab.engine.explore import Stopped
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.tuning.evaluation import Evaluation
@@ -17,12 +18,10 @@ from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.timeline import Slice
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["Stopped", "TuneResult", "TuningProgress", "failures", "share_of_peak", "share_of_space"]
-
-Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
+__all__ = ["TuneResult", "TuningProgress", "failures", "share_of_peak", "share_of_space"]
 
 
-def failures(evaluations: Sequence[Evaluation]) -> dict[str, int]:
+def failures(evaluations: Iterable[Evaluation]) -> dict[str, int]:
     """Return how many evaluations failed, by their status."""
     return dict(Counter(item.status for item in evaluations if item.status != "correct"))
 

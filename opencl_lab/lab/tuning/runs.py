@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import data_dir
 from opencl_lab.drivers.discovery import devices
+from opencl_lab.lab.engine.journal import read_journal
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import Recording, values_of
-from opencl_lab.lab.tuning.journal import read_journal
-from opencl_lab.tuned.renamed import with_all_sizes
+from opencl_lab.lab.tuning.journal import evaluations_of
 
 __all__ = ["Run", "read_run", "runs"]
 
@@ -46,7 +45,7 @@ class Run:
         return Recording(
             names.get(self.device, self.device),
             f"{self.operation}_{self.algorithm}",
-            tuple(with_all_sizes(self.operation, self.problem)[name] for name in sizes),
+            tuple(self.problem[name] for name in sizes if name in self.problem),
             self.parameters or values_of(self.evaluations),
             self.evaluations,
             {
@@ -66,15 +65,15 @@ def read_run(path: Path) -> Run:
     InvalidProblem
         If the file is no journal.
     """
+    head, records = read_journal(path)
     try:
-        with path.open(encoding="utf-8") as file:
-            header = json.loads(next(line for line in file if line.strip()))
-        header["journal"]
-        space = {name: tuple(values) for name, values in header["space"].items()}
-        about = (header["operation"], header["algorithm"], header["problem"], header["device"])
-    except (OSError, StopIteration, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidProblem(f"{path} is no journal of the tuner: {error!r}") from error
-    evaluations = list(read_journal(path).values())
+        head["journal"]
+        space = {name: tuple(values) for name, values in head["space"].items()}
+        about = (head["operation"], head["algorithm"], head["problem"], head["device"])
+    except (KeyError, TypeError, AttributeError) as error:
+        why = repr(error) if path.exists() else "there is no such file"
+        raise InvalidProblem(f"{path} is no journal of the tuner: {why}") from error
+    evaluations = list(evaluations_of(records).values())
     # Values between the listed ones may have been tried.
     for name, values in values_of(evaluations).items():
         before = space.get(name, ())

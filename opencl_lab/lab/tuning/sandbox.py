@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import pickle
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,29 +12,47 @@ from datetime import datetime, timezone
 from statistics import median
 from typing import Any
 
-from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.errors import InvalidProblem, LaunchError
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.tuning.ahead import Ahead, builders_for
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.process import (
+from opencl_lab.lab.tuning.limits import (
     BUILD_FACTOR,
     GENEROUS,
     GRACE,
     HOST_SECONDS,
     LEAST_BUILD,
-    LONGEST_ALARM,
-    Died,
-    Process,
-    failure,
     longest_phase,
     no_reference,
-    opening,
 )
 from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.link import Frames
+from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 __all__ = ["Sandbox"]
 
 LEAST_RUN, RUN_FACTOR = 2.0, 10.0
+
+
+class _Lost(Exception):
+    """The worker ended, or takes too long."""
+
+    def __init__(self, status: Status, reason: str):
+        super().__init__(reason)
+        self.status: Status = status
+
+
+def _opening(role: str, task: TuningTask) -> Frames:
+    """Return what a worker of some role reads first."""
+    try:
+        return opening(role, task)
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise InvalidProblem(
+            f"{task.operation.name} cannot be tuned in a process of its own: {error}; everything "
+            "it is made of must be importable from a module"
+        ) from error
 
 
 class Sandbox:
@@ -76,18 +94,22 @@ class Sandbox:
     ):
         self._longest = longest_phase(timeout, time_limit)
         self._timeout = None if timeout is None else self._longest
-        self._message = opening(task)
+        self._opening = _opening("opencl_lab.lab.tuning.trial:Trial", task)
         self._first: Config | None = None
         if task.operation.reference_is_first:  # the worker runs it before anything is asked
-            self._first = task.algorithm.default_config(task.problem, task.device)
-        self._worker: Process | None = None
+            self._first = task.built_in
+        self._worker: Worker | None = None
         self._builds: list[float] = []
         self.restarts = 0
         self.seconds: defaultdict[str, float] = defaultdict(float)
         count = builders_for(task.device) if builders is None else builders
         on_cpu = task.device.kind == "cpu"
         self.ahead = Ahead(
-            self._message, count, alternate=on_cpu, timeout=self._timeout, longest=self._longest
+            _opening("opencl_lab.lab.tuning.builder:Builder", task),
+            count,
+            alternate=on_cpu,
+            timeout=self._timeout,
+            longest=self._longest,
         )
 
     def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
@@ -121,18 +143,18 @@ class Sandbox:
         refused = self.ahead.verdict(config)
         if refused is not None:
             return refused
-        evaluation = self._ask("evaluate", config, best_ms, seconds)
+        evaluation = self._ask("evaluate", config, seconds, best_ms)
         if evaluation is not None:
             self.ahead.learn(evaluation)
         return evaluation
 
     def prove(self, config: Config, seconds: float) -> Evaluation | None:
         """Evaluate a configuration with all check cases."""
-        return self._ask("prove", config, math.inf, seconds)
+        return self._ask("prove", config, seconds)
 
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Time a configuration a few times more, and check it if this worker has not yet."""
-        return self._ask("again", config, math.inf, seconds)
+        return self._ask("again", config, seconds)
 
     def refused(self) -> list[Evaluation]:
         """Return what builders have refused, or waited for in vain."""
@@ -157,53 +179,49 @@ class Sandbox:
         finally:
             self.seconds[what] += time.monotonic() - begin
 
-    def _ask(self, do: str, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
+    def _ask(
+        self, do: str, config: Config, seconds: float, best_ms: float = math.inf
+    ) -> Evaluation | None:
         begin = time.monotonic()
         try:
             worker = self._ready()
-        except Died as death:
+        except _Lost as loss:
             if self._first is None:
-                raise LaunchError(f"the tuner's worker could not start: {death}") from None
-            if death.status != "timeout":
-                raise no_reference(self._first, str(death)) from None
-            return self._failed(self._first, death, begin)
+                raise LaunchError(f"the tuner's worker could not start: {loss}") from None
+            if loss.status != "timeout":
+                raise no_reference(self._first, str(loss)) from None
+            return self._failed(self._first, loss, begin)
         begin = time.monotonic()
-        request = {
-            "do": do,
-            "config": dict(config),
-            "best_ms": best_ms if math.isfinite(best_ms) else None,
-            "alarm": min(3 * (self._limit("building", best_ms) + HOST_SECONDS), LONGEST_ALARM),
-        }
-        worker.send(json.dumps(request).encode() + b"\n")
+        worker.send(do, config, *([best_ms] if do == "evaluate" else []))
         try:
-            message = self._follow(worker, "starting", best_ms, begin + seconds)
-        except Died as death:
-            return self._failed(config, death, begin)
+            evaluation: Evaluation = self._follow(worker, "starting", best_ms, begin + seconds)
+        except _Lost as loss:
+            return self._failed(config, loss, begin)
+        except Failed as error:
+            return self._failed(config, _Lost("runtime", str(error)), begin)
         except BaseException:
             self._end_worker()  # an answer is under way that nobody will wait for
             raise
-        if message is None:
+        if evaluation is None:
             self._end_worker()
             return None
-        evaluation = Evaluation.from_dict(message["done"])
         if evaluation.status == "correct" and evaluation.build_ms:
             self._builds.append(evaluation.build_ms / 1e3)
         elif evaluation.status == "correctness" and "outside" in evaluation.reason:
             self._end_worker()  # nobody knows what else it has overwritten
         return evaluation
 
-    def _failed(self, config: Config, death: Died, begin: float) -> Evaluation:
+    def _failed(self, config: Config, loss: _Lost, begin: float) -> Evaluation:
         """End the worker, and return what became of the configuration that it died of."""
         self._end_worker()
         spent = (time.monotonic() - begin) * 1e3
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        status: Any = death.status
-        return Evaluation(config, status, str(death), build_ms=spent, timestamp=now)
+        return Evaluation(config, loss.status, str(loss), build_ms=spent, timestamp=now)
 
     def _follow(
-        self, worker: Process, phase: str, best_ms: float = math.inf, end: float = math.inf
-    ) -> dict[str, Any] | None:
-        """Follow a worker through its phases, each with its time limit; return what it has to say.
+        self, worker: Worker, phase: str, best_ms: float = math.inf, end: float = math.inf
+    ) -> Any:
+        """Follow a worker through its phases, each with its time limit; return what it answers.
 
         None where the tuner's own time ends first.
         """
@@ -212,17 +230,16 @@ class Sandbox:
             deadline = time.monotonic() + limit
             try:
                 with self._counted(phase):
-                    message = worker.receive(min(deadline, end + GRACE))
-            except EOFError:
-                reason = f"the process died: {worker.last_words()}, while {phase}"
-                raise Died("runtime", reason) from None
-            if message is None:
+                    kind, value = worker.receive(min(deadline, end + GRACE))
+            except TimeoutError:
                 if time.monotonic() < deadline:
                     return None
-                raise Died("timeout", f"no end within {limit:.3g} s, while {phase}")
-            phase = message.get("phase", "ready")
-            if phase == "ready":
-                return message
+                raise _Lost("timeout", f"no end within {limit:.3g} s, while {phase}") from None
+            except Died as death:
+                raise _Lost("runtime", f"the process died: {death}, while {phase}") from None
+            if kind == "done":
+                return value
+            phase = value
 
     def _limit(self, phase: str, best_ms: float) -> float:
         """Return how many seconds a phase may take."""
@@ -240,12 +257,12 @@ class Sandbox:
                 usual = run + max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
         return min(usual, self._longest)
 
-    def _ready(self) -> Process:
+    def _ready(self) -> Worker:
         """Return a worker that waits for requests.
 
         Raises
         ------
-        Died
+        _Lost
             If it ends, or hangs, before it does.
         OclabError
             That it has reported.
@@ -253,14 +270,14 @@ class Sandbox:
         if self._worker is not None and self._worker.process.poll() is None:
             return self._worker
         self._end_worker()  # if it has died since its last answer, no configuration is to blame
-        self._worker = worker = Process("trial", self._message)
+        self._worker = worker = Worker(self._opening)
         self.restarts += 1
         try:
-            message = self._follow(worker, "preparing")
-        except BaseException:
+            self._follow(worker, "preparing")
+        except BaseException as error:
             self._end_worker()
+            if isinstance(error, Failed):  # what is wrong with the task, not with the worker
+                ours = LaunchError(f"the tuner's worker could not start: {error}")
+                raise error.error or ours from None
             raise
-        if message is None or "failed" in message:
-            self._end_worker()
-            raise failure(message)
         return worker

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.plan import check_plan
+from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.measuring.fingerprint import Fingerprints
 from opencl_lab.lab.measuring.guarded import Guarded
+from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
@@ -18,11 +20,22 @@ from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Stage", "Wrong"]
+__all__ = ["Stage", "Wrong", "verdict"]
 
 
 class Wrong(Exception):
     """A result that is not right."""
+
+
+def verdict(error: Exception) -> tuple[Status, str]:
+    """Return what an error makes of a configuration, and why."""
+    if isinstance(error, BuildError):
+        return "compile", f"{error.sentence}{error.first_error}"
+    if isinstance(error, InvalidConfig):
+        return "constraints", str(error)
+    if isinstance(error, MemoryError):
+        return "runtime", "the host ran out of memory"
+    return "correctness" if isinstance(error, Wrong) else "runtime", str(error) or repr(error)
 
 
 class Stage:
@@ -66,14 +79,9 @@ class Stage:
 
     def build(self, config: Config) -> Executable:
         """Plan, check the limits and build, or return what was built before."""
-        task, session = self.task, session_of(self.queue)
-
-        def plan() -> Any:
-            planned = task.algorithm.plan(self.problem, config, task.device)
-            check_plan(planned, task.device)
-            return planned
-
-        return session.executable(("tuning", task.algorithm_name, self.problem, config), plan)
+        task = self.task
+        key = ("tuning", task.algorithm_name, self.problem, config)
+        return session_of(self.queue).executable(key, lambda: task.plan(config, self.problem))
 
     def run(self, executable: Executable) -> Execution:
         """Run once and wait."""
@@ -83,11 +91,11 @@ class Stage:
         self.queue.finish()
         return execution
 
-    def poison(self) -> None:
+    def poison(self, pattern: int = POISON) -> None:
         """Overwrite the outputs, so that results of an earlier run cannot pass; restore others."""
         self._loaded = self._loaded or self._prints(self._in)
         for guarded in self._out.values():
-            guarded.poison()
+            guarded.poison(pattern)
         self.restore()
         self.queue.finish()
 
@@ -95,6 +103,10 @@ class Stage:
         """Put back what those outputs held that a run reads as well."""
         for name, array in self._held.items():
             self._out[name].set(array)
+
+    def results(self) -> Arrays:
+        """Return the outputs of the last run."""
+        return {name: guarded.get() for name, guarded in self._out.items()}
 
     def check(self, compared: bool = True) -> None:
         """Compare the outputs of the last run; raise `Wrong` if anything is not as it should.
@@ -139,8 +151,8 @@ class Stage:
         self._loaded = self._prints(self._in)
 
     def _compare(self, where: str) -> None:
-        actual = {name: guarded.get() for name, guarded in self._out.items()}
-        difference = self.task.operation.compare(self.problem, self.inputs, self.expected, actual)
+        compare = self.task.operation.compare
+        difference = compare(self.problem, self.inputs, self.expected, self.results())
         if not difference.ok:
             raise Wrong(f"wrong result {where}: {difference}")
 

@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
+from opencl_lab.core.plan import Plan, check_plan
+from opencl_lab.core.space import Config
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Algorithm, Problem
@@ -43,6 +45,32 @@ class TuningTask:
     def algorithm(self) -> Algorithm[Any]:
         """The algorithm itself."""
         return self.operation.algorithm(self.algorithm_name)
+
+    @cached_property
+    def built_in(self) -> Config:
+        """The configuration without tuning, which is measured first."""
+        return self.algorithm.default_config(self.problem, self.device)
+
+    def plan(self, config: Config, problem: Problem | None = None) -> Plan:
+        """Return what a configuration launches for the timed problem, or for another one.
+
+        Raises
+        ------
+        InvalidConfig, InvalidProblem
+            If the device cannot run it.
+        """
+        plan = self.algorithm.plan(problem or self.problem, config, self.device)
+        check_plan(plan, self.device)
+        return plan
+
+    def allowed(self, values: Mapping[str, Any]) -> Config | None:
+        """Return the built-in configuration with these values, None where something forbids it."""
+        try:
+            config = self.algorithm.space.check(values, self.built_in)
+            self.plan(config)
+        except (InvalidConfig, InvalidProblem):
+            return None
+        return config
 
     @cached_property
     def check_problems(self) -> tuple[Problem, ...]:

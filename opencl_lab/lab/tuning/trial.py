@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from statistics import median
 
-from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.measuring.doubt import doubt, unseen
-from opencl_lab.lab.tuning.evaluation import Evaluation, Status
-from opencl_lab.lab.tuning.stage import Stage, Wrong
+from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.session import default_queue
@@ -44,7 +45,7 @@ class Trial:
         device = task.device
         self._say = say
         queue = default_queue(device, profiling=True)
-        config = task.algorithm.default_config(task.problem, device)
+        config = task.built_in
         task.operation.make_reference(say)
         say("preparing")
         self._check_case, *self._others = (
@@ -68,58 +69,59 @@ class Trial:
         checked again after it was timed; and with `whole` with the other check cases, too.
         """
         begin = time.perf_counter()
-        build_ms = check_ms = 0.0
-        times: tuple[float, ...] = ()
+        spent = {"build_ms": 0.0, "check_ms": 0.0}
 
-        def failed(status: Status, error: object) -> Evaluation:
-            return Evaluation(config, status, str(error), (), build_ms, check_ms, _now())
-
-        try:
+        def times() -> tuple[float, ...]:
             self._say("building")
             small, large = self._check_case.build(config), self._timed.build(config)
             # Drivers such as PoCL compile when a kernel is launched for the first time.
             self._say("launching")
             self._check_case.poison()
             self._check_case.run(small)
-            build_ms = _since(begin)
+            spent["build_ms"] = _since(begin)
             hopeless = self._gate(large, best_ms)
-            check_ms = _since(begin) - build_ms
-            times = self._time(large, best_ms, hopeless)
-            if median(times) <= NEAR * best_ms:
+            spent["check_ms"] = _since(begin) - spent["build_ms"]
+            found = self._time(large, best_ms, hopeless)
+            if median(found) <= NEAR * best_ms:
                 self._say("checking")
                 self._timed.check()
             if whole:
                 self._check_others(config)
-        except BuildError as error:
-            return failed("compile", f"{error.sentence}{error.first_error}")
-        except InvalidConfig as error:
-            return failed("constraints", error)
-        except Wrong as error:
-            for stage in (self._check_case, *self._others, self._timed):
-                stage.load()
-            return failed("correctness", error)
-        except MemoryError:
-            return failed("runtime", "the host ran out of memory")
-        except Exception as error:
-            return failed("runtime", str(error) or repr(error))
-        return Evaluation(config, "correct", "", times, build_ms, check_ms, _now())
+            return found
+
+        return self._judged(config, times, spent)
 
     def again(self, config: Config) -> Evaluation:
         """Time a few runs more; what this process has not checked yet is checked first."""
         if config not in self._passed:
             return self.prove(config)
-        try:
+
+        def times() -> tuple[float, ...]:
             executable = self._timed.build(config)
             self._say("timing")
-            times = self._repeat(executable, [], FINAL_RUNS, FINAL_MS)
+            found = self._repeat(executable, [], FINAL_RUNS, FINAL_MS)
             self._say("checking")
             self._timed.check()
-        except Wrong as error:
-            self._timed.load()
-            return Evaluation(config, "correctness", str(error), timestamp=_now())
+            return found
+
+        return self._judged(config, times, {})
+
+    def _judged(
+        self, config: Config, times: Callable[[], tuple[float, ...]], spent: Mapping[str, float]
+    ) -> Evaluation:
+        """Return the times of a configuration, or what its error means."""
+        status: Status = "correct"
+        found: tuple[float, ...] = ()
+        reason = ""
+        try:
+            found = times()
         except Exception as error:
-            return Evaluation(config, "runtime", str(error) or repr(error), timestamp=_now())
-        return Evaluation(config, "correct", "", times, timestamp=_now())
+            status, reason = verdict(error)
+            if status == "correctness":
+                for stage in (self._check_case, *self._others, self._timed):
+                    stage.load()
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        return Evaluation(config, status, reason, found, **spent, timestamp=now)
 
     def _gate(self, large: Executable, best_ms: float) -> bool:
         """Check the check case, which has run, then the timed one; this warms it up too.
@@ -139,15 +141,13 @@ class Trial:
         """Check what the gate left out: the other check cases."""
         for stage in self._others:
             self._say("building")
-            self._checked_run(stage, stage.build(config))
+            executable = stage.build(config)
+            self._say("launching")
+            stage.poison()
+            stage.run(executable)
+            self._say("checking")
+            stage.check()
         self._passed.add(config)
-
-    def _checked_run(self, stage: Stage, executable: Executable) -> None:
-        self._say("launching")
-        stage.poison()
-        stage.run(executable)
-        self._say("checking")
-        stage.check()
 
     def _time(self, executable: Executable, best_ms: float, hopeless: bool) -> tuple[float, ...]:
         """Time as often as it may be worth: what is hopeless once, what is slow a few times."""
@@ -203,7 +203,3 @@ def _refuse(doubted: str | None) -> None:
 
 def _since(begin: float) -> float:
     return (time.perf_counter() - begin) * 1e3
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")

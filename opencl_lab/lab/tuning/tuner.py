@@ -1,37 +1,37 @@
-"""The tuner: a strategy asks, the sandbox answers, the journal remembers, the finals decide."""
+"""The tuner: the search goes on from its journal, the finals decide, the winner is stored."""
 
 from __future__ import annotations
 
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError, ReferenceUnavailable
-from opencl_lab.core.plan import check_plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.journal import Journal
-from opencl_lab.lab.tuning.process import LEAST_BUILD, longest_phase
+from opencl_lab.lab.tuning.finals import Finals
+from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
+from opencl_lab.lab.tuning.limits import LEAST_BUILD, longest_phase
 from opencl_lab.lab.tuning.prune import points_of
-from opencl_lab.lab.tuning.result import Stopped, TuneResult, TuningProgress
-from opencl_lab.lab.tuning.runner import Runner
+from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
 from opencl_lab.lab.tuning.sandbox import Sandbox
-from opencl_lab.lab.tuning.search import Search, evaluation_of
+from opencl_lab.lab.tuning.search import Search
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_strategy
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.tuned import database
 
-__all__ = ["make_task", "run_tuning", "tune"]
+__all__ = ["SearchOptions", "make_task", "run_tuning", "tune"]
 
 DEFAULT_TIME_LIMIT = 90.0
 
@@ -67,121 +67,130 @@ def make_task(
         raise InvalidConfig(
             f"the algorithm {algorithm_name} of {chosen.name} has no parameters to tune"
         )
-    plan = task.algorithm.plan(bound, task.algorithm.default_config(bound, selected), selected)
-    if not plan.launches:
+    if not task.plan(task.built_in).launches:
         raise InvalidProblem(f"this {chosen.name} is empty: there is nothing to time")
-    check_plan(plan, selected)
     return task
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How to search and what that may take, as `tune` has it; the strategy may be one's own.
+
+    Raises
+    ------
+    InvalidProblem
+        If a limit is not positive.
+    """
+
+    strategy: str | Strategy = DEFAULT_STRATEGY
+    budget: int | None = None
+    time_limit: float | None = None
+    timeout: float | None = None
+    builders: int | None = None
+    fresh: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "time_limit", "timeout"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidProblem(f"{name} must be positive, not {value}")
+        if self.builders is not None and self.builders < 0:
+            raise InvalidProblem(f"builders must not be negative: {self.builders}")
+        if self.budget is None and self.time_limit is None:
+            object.__setattr__(self, "time_limit", DEFAULT_TIME_LIMIT)
+
+    @property
+    def patience_ms(self) -> float:
+        """The least milliseconds that a build has: what hung for less is tried again."""
+        least = LEAST_BUILD if self.timeout is None else self.timeout
+        return min(least, longest_phase(self.timeout, self.time_limit)) * 1e3
 
 
 def run_tuning(
     task: TuningTask,
-    *,
-    strategy: str | Strategy = DEFAULT_STRATEGY,
-    budget: int | None = None,
-    time_limit: float | None = None,
-    timeout: float | None = None,
-    builders: int | None = None,
-    fresh: bool = False,
+    options: SearchOptions,
     progress: Callable[[TuningProgress], None] | None = None,
-    runner: Runner | None = None,
+    sandbox: Sandbox | None = None,
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search, and the result says so.
 
-    Parameters are those of `tune`. The strategy may be one of the caller's own; so
-    may the `runner` that answers, such as a recorded run, and then nothing is stored.
+    Parameters
+    ----------
+    task : TuningTask
+    options : SearchOptions
+    progress : callable, optional
+        Called with a `TuningProgress` after each evaluation.
+    sandbox : Sandbox, optional
+        What answers; then nothing is stored.
 
     Raises
     ------
     OclabError
         Of the kind that says what is wrong.
     """
-    check_limits(budget=budget, time_limit=time_limit, timeout=timeout)
-    if builders is not None and builders < 0:
-        raise InvalidProblem(f"builders must not be negative: {builders}")
-    search = get_strategy(strategy) if isinstance(strategy, str) else strategy
-    if budget is None and time_limit is None:
-        time_limit = DEFAULT_TIME_LIMIT
-    algorithm, problem, device = task.algorithm, task.problem, task.device
-    built_in = algorithm.default_config(problem, device)
-    points = points_of(algorithm, problem, device, _starts(task))
-    journal = _journal(task, fresh, timeout, time_limit)
-    sandbox = None if runner is not None else Sandbox(task, timeout, builders, time_limit)
-    used: Runner = runner or sandbox  # type: ignore[assignment]
-    with closing(used):
-        report = progress or (lambda state: None)
-        tuning = Search(
-            task, points, used, journal, budget=budget, time_limit=time_limit, report=report
-        )
-        if journal.trouble:
-            tuning.note(journal.trouble)
-        stopped = _stopped(tuning, search, random.Random(task.seed))
-        untested = tuning.untested()
-        if untested:
-            tuning.note(untested)
-        phases = tuning.phases()
-    best = tuning.winner()
+    strategy = options.strategy
+    if isinstance(strategy, str):
+        strategy = get_strategy(strategy)
+    points = points_of(task.algorithm, task.problem, task.device, _starts(task))
+    journal = journal_of(task, options.fresh)
+    known = {
+        config: item
+        for config, item in evaluations_of(journal.records).items()
+        if item.status != "timeout" or item.build_ms >= options.patience_ms
+    }
+    answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
+    with _ended(answers):
+        limits = Limits(options.budget, options.time_limit)
+        search = Search(task, points, answers, journal, known, limits, progress)
+        finals = Finals(search)
+        try:
+            # A strategy's matrices are small, and the other cores compile: threads of BLAS would
+            # wait for each other many times longer than they compute.
+            with ExitStack() as held:
+                with suppress(ReferenceUnavailable):
+                    held.enter_context(blas_threads(1))
+                stopped = search.search(strategy, random.Random(task.seed))
+            if stopped != "interrupted":
+                finals.hold()
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+        phases = search.phases()
+    best = finals.winner()
+    if untested := finals.untested():
+        search.note(untested)
     with _undisturbed():
-        stored = sandbox is not None and _store(task, best, tuning)
+        stored = sandbox is None and _store(search, best)
+    evaluations = tuple(search.evaluations().values())
     return TuneResult(
-        task,
-        best,
-        evaluation_of(built_in, (*tuning.finalists, *tuning.seen.values())),
-        tuple(tuning.finalists),
-        tuning.stable,
-        tuning.evaluations(),
-        points.pruning,
-        stopped,
-        time.monotonic() - tuning.begin,
-        None if journal.trouble else journal.path,
-        len(tuning.evaluations()) - tuning.made,
-        max(0, sandbox.restarts - 1) if sandbox is not None else 0,
-        stored,
-        tuple(tuning.notes),
-        used.built_ahead,
-        phases,
-        tuning.per_minute(),
-        tuning.timeline.slices(),
+        task=task,
+        best=best,
+        default=finals.default(),
+        finalists=tuple(finals.ranking),
+        stable=finals.stable,
+        evaluations=evaluations,
+        pruning=points.pruning,
+        stopped=stopped,
+        seconds=limits.spent,
+        journal=None if journal.trouble else journal.path,
+        resumed=len(evaluations) - len(search.measured),
+        restarts=max(0, answers.restarts - 1),
+        stored=stored,
+        notes=tuple(search.notes),
+        built_ahead=answers.built_ahead,
+        phases=phases,
+        per_minute=search.per_minute(),
+        timeline=search.timeline.slices(),
     )
 
 
-def _journal(
-    task: TuningTask, fresh: bool, timeout: float | None, time_limit: float | None
-) -> Journal:
-    """Return the journal of a task, without what had less time to end than it would have now."""
-    journal = Journal(task, fresh)
-    least = LEAST_BUILD if timeout is None else timeout
-    patience = min(least, longest_phase(timeout, time_limit)) * 1e3
-    journal.evaluations = {
-        config: item
-        for config, item in journal.evaluations.items()
-        if item.status != "timeout" or item.build_ms >= patience
-    }
-    return journal
-
-
-def _stopped(tuning: Search, strategy: Strategy, rng: random.Random) -> Stopped:
-    """Search, then hold the finals; return what ended the search."""
-    try:
-        with _one_blas_thread():
-            stopped = tuning.search(strategy, rng)
-        tuning.finals()
-    except KeyboardInterrupt:
-        return "interrupted"
-    return stopped
-
-
 @contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Hold NumPy's BLAS to one thread, where that can be done.
-
-    A strategy's matrices are small, and the other cores compile: threads of BLAS would wait for
-    each other many times longer than they compute.
-    """
-    with ExitStack() as held:
-        with suppress(ReferenceUnavailable):
-            held.enter_context(blas_threads(1))
+def _ended(sandbox: Sandbox) -> Iterator[None]:
+    """End a sandbox with what it is used for; a second Ctrl-C does not lose what was found."""
+    try:
         yield
+    finally:
+        with _undisturbed():
+            sandbox.close()
 
 
 @contextmanager
@@ -199,47 +208,32 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def check_limits(**limits: float | None) -> None:
-    """Check that limits of a search, by name, are positive where they are given.
-
-    Raises
-    ------
-    InvalidProblem
-        If one is not.
-    """
-    for name, value in limits.items():
-        if value is not None and not value > 0:
-            raise InvalidProblem(f"{name} must be positive, not {value}")
-
-
 def _starts(task: TuningTask) -> list[Config]:
     """Return where to begin: the built-in configuration, that in use, those of like problems.
 
     With that in use among them, tuning cannot end with a worse one.
     """
     algorithm, problem, device = task.algorithm, task.problem, task.device
-    built_in = algorithm.default_config(problem, device)
     found = algorithm.tuned(problem, device)
-    starts = [built_in, *([] if found is None else [found[0]])]
+    starts = [task.built_in, *([] if found is None else [found[0]])]
     digest = kernel_digest(algorithm.templates)
     known = database.relatives(device, task.operation.name, algorithm.name, problem, digest)
     for config in dict.fromkeys(entry.config for entry in known):
         if len(starts) > RELATIVES:
             break
-        with suppress(InvalidConfig, InvalidProblem):
-            allowed = algorithm.space.check(config, built_in)
-            check_plan(algorithm.plan(problem, allowed, device), device)
+        if (allowed := task.allowed(config)) is not None:
             starts.append(allowed)
     return list(dict.fromkeys(starts))
 
 
-def _store(task: TuningTask, best: Evaluation | None, tuning: Search) -> bool:
+def _store(search: Search, best: Evaluation | None) -> bool:
     """Put a winner that was checked in all cases into the database; say so if that fails.
 
     What was compared with nothing is no winner, and what is stored already may be faster.
     """
-    if best is None or best.config not in tuning.proved or len(tuning.evaluations()) < 2:
+    if best is None or best.config not in search.proved or len(search.evaluations()) < 2:
         return False
+    task = search.task
     try:
         database.store(
             task.device,
@@ -250,7 +244,7 @@ def _store(task: TuningTask, best: Evaluation | None, tuning: Search) -> bool:
             best.time_ms,
         )
     except OclabError as error:
-        tuning.note(f"the winner could not be stored: {error}")
+        search.note(f"the winner could not be stored: {error}")
         return False
     return True
 
@@ -318,16 +312,8 @@ def tune(
         After what was found so far has been stored.
     """
     task = make_task(operation, algorithm=algorithm, device=device, seed=seed, **problem)
-    result = run_tuning(
-        task,
-        strategy=strategy,
-        budget=budget,
-        time_limit=time_limit,
-        timeout=timeout,
-        builders=builders,
-        fresh=fresh,
-        progress=progress,
-    )
+    options = SearchOptions(strategy, budget, time_limit, timeout, builders, fresh)
+    result = run_tuning(task, options, progress)
     if result.stopped == "interrupted":
         raise KeyboardInterrupt
     return result

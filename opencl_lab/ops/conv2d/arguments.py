@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.ops.conv2d.filters import split
 from opencl_lab.ops.conv2d.problem import Conv2dProblem, accumulator_for
+from opencl_lab.ops.conv2d.separable import split
 from opencl_lab.ops.solver import real_number
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -30,20 +30,10 @@ COLOURS = (3, 4)
 def weight_inputs(
     weights: Any, dtype: np.dtype[Any], *, cval: float = 0.0, saturate: bool = False
 ) -> tuple[dict[str, np.ndarray[Any, Any]], np.dtype[Any]]:
-    """Return the inputs that describe a host filter, and the type of the sums.
+    """Return the inputs that describe a host filter for images of `dtype`, and the type of sums.
 
-    Parameters
-    ----------
-    weights : array_like, two-dimensional, or a tuple of two one-dimensional arrays
-        A column and a row stand for their outer product.
-    dtype : numpy.dtype
-        Type of the image.
-
-    Returns
-    -------
-    inputs : dict
-        ``weights``; ``row`` and ``column`` too where the filter has rank 1.
-    accumulator : numpy.dtype
+    The weights are two-dimensional, or a tuple of a column and a row that stand for their outer
+    product. The inputs are ``weights``, and ``row`` and ``column`` where the filter has rank 1.
     """
     lines = None
     if _is_pair(weights):
@@ -129,11 +119,6 @@ def bind(
     """Return the problem of a user's image and filter, and its inputs.
 
     Weights may be on the host with an image on the device; they are not copied there yet.
-
-    Raises
-    ------
-    InvalidProblem
-        For arrays that are no image and no filter.
     """
     cval = real_number(cval, "cval")
     least = 3 if channels_last else 2

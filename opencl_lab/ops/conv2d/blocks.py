@@ -17,14 +17,9 @@ MULTIPLE = 16
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the results are cut into blocks along both axes.
+    """How the results are cut into blocks along both axes."""
 
-    Parameters
-    ----------
-    count, step, length : tuple of int
-        Along y and x: blocks, results of a block, and its values with the overlap.
-    """
-
+    # Along y and x: blocks, results of a block, and its values with the overlap.
     count: tuple[int, int]
     step: tuple[int, int]
     length: tuple[int, int]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.core.kernels import largest_power, positive
+from opencl_lab.core.kernels import group_limit, largest_power, positive
 from opencl_lab.core.plan import Launch, Plan, Work, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.blocks import Blocks
-from opencl_lab.ops.conv2d.fft_costs import cost_of, direct_operations
 from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, BlockKernels
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
@@ -33,6 +32,35 @@ SIDES = (128, 256, 512)
 """Of blocks whose transforms fit a cache and hardly overlap for common filters."""
 MOST_ROUNDS = 1024
 """Launches over some pairs after the other; each takes time to prepare at the first call."""
+
+AROUND = 24.0
+"""Operations on a point that take as long as moving it from and to the images."""
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What a kind of device takes, in operations of a direct convolution of the same duration."""
+
+    # For an operation of a transform, which waits for memory more than it computes.
+    operation: float
+    launch: float  # for a launch
+    # Bytes of the blocks that should be on the way at a time: for CPUs, what a cache holds.
+    memory: int
+
+
+CPU = _Cost(4.5, 5e6, 4 << 20)
+"""Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us per launch. Half
+as much again, for looking at results, and as some may have to be summed anew."""
+GPU = _Cost(5.0, 2e8, 256 << 20)
+"""Estimated for an H200: 37 TFLOP/s against what a dozen passes over memory take."""
+
+
+def _cost_of(device: Device) -> _Cost:
+    """Return what a device takes."""
+    if device.kind != "cpu":
+        return GPU
+    # Wider vectors make direct sums as much faster, and hardly the transforms.
+    return replace(CPU, operation=CPU.operation * max(32, device.native_vector_bytes) / 32)
 
 
 class FftConvolution(Convolution):
@@ -73,22 +101,24 @@ class FftConvolution(Convolution):
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return the blocks of least cost, and as many at a time as a cache holds."""
-        limit = min(device.capabilities.max_work_group, device.max_work_items[0])
-        memory = min(cost_of(device).memory, device.max_allocation)
+        memory = min(_cost_of(device).memory, device.max_allocation)
         configs = []
         for side in SIDES:
             blocks = Blocks.of(problem, side)
             each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
             at_once = max(1, memory // each, ceil_divide(blocks.pairs(problem), MOST_ROUNDS))
-            group = 1 if device.kind == "cpu" else largest_power(64, limit)
+            group = 1 if device.kind == "cpu" else largest_power(64, group_limit(device))
             configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
         return min(configs, key=lambda config: self.operations(problem, config, device))
 
     @staticmethod
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
         """Return how many operations of a direct convolution take as long, about."""
-        blocks = Blocks.of(problem, config.integer("BLOCK"))
-        return direct_operations(problem, blocks, config.integer("PAIRS"), device)
+        blocks, cost = Blocks.of(problem, config.integer("BLOCK")), _cost_of(device)
+        pairs = blocks.pairs(problem)
+        launches = 5 + 7 * ceil_divide(pairs, config.integer("PAIRS"))
+        points = AROUND * blocks.points * pairs
+        return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan the transform of the filter, then that of some pairs of blocks after the other."""
@@ -109,25 +139,15 @@ class FftConvolution(Convolution):
 
 @dataclass(frozen=True)
 class _Filtering:
-    """The launches of a plan, and the memory between them.
-
-    Parameters
-    ----------
-    builder : PlanBuilder
-    kernels : BlockKernels
-    at_once : int
-        Pairs of blocks that are transformed together.
-    pairs, spectrum : tuple of str
-        Memory of blocks and of the filter, and as much again for transforms on their way.
-    marks, pixel_peak, spectrum_peak : str
-        What the recheck of doubtful pixels needs.
-    """
+    """The launches of a plan, and the memory between them."""
 
     builder: PlanBuilder
     kernels: BlockKernels
-    at_once: int
+    at_once: int  # pairs of blocks that are transformed together
+    # Memory of blocks and of the filter, and as much again for transforms on their way.
     pairs: tuple[str, str]
     spectrum: tuple[str, str]
+    # What the recheck of doubtful pixels needs.
     marks: str
     pixel_peak: str
     spectrum_peak: str

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Argument, Launch
+from opencl_lab.core.plan import Argument, Launch, named
 from opencl_lab.ops.conv2d.blocks import Blocks
 from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
@@ -54,14 +54,9 @@ class BlockKernels:
     def launch(self, kernel: str, groups: int, **own: str | int) -> Launch:
         """Return a launch of so many work-groups.
 
-        Parameters
-        ----------
-        kernel : str
-        groups : int
-        **own : str or int
-            Names of the buffers between launches, and ``first_pair``.
+        Of its `own` are the names of the buffers between launches, and ``first_pair``.
         """
-        values: dict[str, Argument] = {name: name for name in USERS} | self.numbers
+        values = named(*USERS) | self.numbers
         for name, value in own.items():
             values[name] = np.uint32(value) if isinstance(value, int) else value
         word = self.problem.sum_type.itemsize

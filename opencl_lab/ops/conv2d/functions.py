@@ -156,7 +156,7 @@ def conv2d(
         algorithm=algorithm,
         config=config,
         queue=queue,
-        out={} if target is None else {"result": reshaped(target, problem.result_shape, queue)},
+        out={"result": None if target is None else reshaped(target, problem.result_shape, queue)},
     )
     result = reshaped(run.outputs["result"], shape, queue)
     if out is None:

@@ -61,12 +61,9 @@ class Convolution(Algorithm[Conv2dProblem]):
     ) -> list[Launch]:
         """Return the launches of one pass.
 
-        Parameters
-        ----------
-        params, arguments : mapping
-            Those of the kernel alone, beside PIXELS and the arguments that all have.
-        tile, group : tuple of int
-            Rows, and values of a row, that a work-group computes; its items likewise.
+        The `params` and `arguments` are those of the kernel alone, beside PIXELS and the arguments
+        that all have. A work-group computes a `tile` of rows and of values of a row; `group` are
+        its items, likewise.
         """
         values = one.out_size[1] * problem.channels
         pixels = Pixels.of(problem, one, constant_weights, device)
@@ -104,7 +101,4 @@ class Convolution(Algorithm[Conv2dProblem]):
 
     def _taps(self, one: Pass) -> dict[str, Argument]:
         """Return the filter's size as arguments, for kernels that are built for any size."""
-        return {
-            "filter_height": np.int32(one.taps[0]),
-            "filter_width": np.int32(one.taps[1]),
-        }
+        return {"filter_height": np.int32(one.taps[0]), "filter_width": np.int32(one.taps[1])}

@@ -16,22 +16,15 @@ __all__ = ["Pass", "Pixels", "value_outside"]
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of a kernel over images: from which buffer to which, and its geometry.
+    """One pass of a kernel over images: from which buffer to which, and its geometry."""
 
-    Parameters
-    ----------
-    source, weights, target : str
-        Names of buffers.
-    source_type, target_type : numpy.dtype
-    size, out_size, offset, taps : tuple of int
-        Rows and columns of the images, of the results, of the first window, of the filter.
-    """
-
+    # Names of buffers.
     source: str
     weights: str
     target: str
     source_type: np.dtype[Any]
     target_type: np.dtype[Any]
+    # Rows and columns of the images, of the results, of the first window, of the filter.
     size: tuple[int, int]
     out_size: tuple[int, int]
     offset: tuple[int, int]

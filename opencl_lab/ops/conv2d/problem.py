@@ -33,14 +33,9 @@ SIDE_LIMIT = 2**30
 
 
 def accumulator_for(dtype: np.dtype[Any], exact: bool = False) -> np.dtype[Any]:
-    """Return the type in which products of a pixel and a weight are summed.
+    """Return the type in which products of a pixel of `dtype` and a weight are summed.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Type of the image.
-    exact : bool
-        Whether the weights are integers, so that integer images need no rounding.
+    It is `exact` if the weights are integers, so that integer images need no rounding.
     """
     if dtype == np.float64:
         return dtype
@@ -59,53 +54,34 @@ class Conv2dProblem(Problem):
     The result at (y, x) is the sum over the filter of ``weights[j, i]`` times the pixel
     at ``(y + j, x + i)`` plus `offset`, where the image is continued beyond its edges as
     `boundary` says.
-
-    Parameters
-    ----------
-    height, width : int
-        Of each image, in pixels.
-    filter_height, filter_width : int
-    dtype : numpy.dtype
-        Type of images and results: uint8, int16, uint16, float16, float32 or float64.
-    batch : int
-        Images, one after the other in memory.
-    channels : int
-        Values of a pixel, which lie together in memory; each channel is filtered alone.
-    mode : str
-        ``same``: as large as the image, as `scipy.ndimage.correlate` (with `flip`:
-        `scipy.ndimage.convolve`); ``valid`` and ``full``: as `scipy.signal.correlate2d`
-        (`convolve2d`), so that ``valid`` exchanges image and filter where the filter is
-        the larger one.
-    boundary : str
-        What lies beyond the edges, by the names of `scipy.ndimage`.
-    cval : float
-        The value there for ``constant``.
-    flip : bool
-        Turn the filter by 180 degrees first: true convolution.
-    saturate : bool
-        Integer results stop at the limits of their type instead of wrapping around.
-    accumulator : numpy.dtype, optional
-        Type of weights and sums; default: `accumulator_for` the image.
-    separable : bool
-        Whether the filter is the outer product of two vectors, which are inputs then.
     """
 
     sizes = ("height", "width", "batch")
     layout = ("filter_height", "filter_width", "dtype", "accumulator", "channels")
 
+    # Of each image, in pixels.
     height: int
     width: int
     filter_height: int
     filter_width: int
+    # Type of images and results: uint8, int16, uint16, float16, float32 or float64.
     dtype: np.dtype[Any] = FLOAT32
-    batch: int = 1
+    batch: int = 1  # images, one after the other in memory
+    # Values of a pixel, which lie together in memory; each channel is filtered alone.
     channels: int = 1
+    # ``same``: as large as the image, as `scipy.ndimage.correlate` (with `flip`:
+    # `scipy.ndimage.convolve`); ``valid`` and ``full``: as `scipy.signal.correlate2d`
+    # (`convolve2d`), so that ``valid`` exchanges image and filter where the filter is the larger
+    # one.
     mode: str = "same"
-    boundary: str = "constant"
-    cval: float = 0.0
-    flip: bool = False
+    boundary: str = "constant"  # what lies beyond the edges, by the names of `scipy.ndimage`
+    cval: float = 0.0  # the value there for ``constant``
+    flip: bool = False  # turn the filter by 180 degrees first: true convolution
+    # Integer results stop at the limits of their type instead of wrapping around.
     saturate: bool = False
+    # Type of weights and sums; default: `accumulator_for` the image.
     accumulator: np.dtype[Any] | None = None
+    # Whether the filter is the outer product of two vectors, which are inputs then.
     separable: bool = False
 
     def __post_init__(self) -> None:

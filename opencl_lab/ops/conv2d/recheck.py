@@ -27,28 +27,16 @@ ROWS = 4
 
 @dataclass(frozen=True)
 class Recheck:
-    """Which results are trusted, and how the others are marked and summed.
+    """Which results are trusted, and how the others are marked and summed."""
 
-    Parameters
-    ----------
-    lanes : int
-        Results beside each other that are judged together, and share a mark.
-    rows : int
-        Rows of results that an item sums together.
-    marks, tiles : int
-        Marks of all blocks; tiles of `rows` rows in all blocks.
-    share : float
-        The bound as a part of the largest pixel times the largest magnitude of the spectrum.
-    hidden : float
-        A bound up to which errors vanish in the last rounding.
-    """
-
-    lanes: int
-    rows: int
+    lanes: int  # results beside each other that are judged together, and share a mark
+    rows: int  # rows of results that an item sums together
+    # Marks of all blocks; tiles of `rows` rows in all blocks.
     marks: int
     tiles: int
+    # The bound as a part of the largest pixel times the largest magnitude of the spectrum.
     share: float
-    hidden: float
+    hidden: float  # a bound up to which errors vanish in the last rounding
 
     @classmethod
     def of(cls, problem: Conv2dProblem, blocks: Blocks, wg_size: int) -> Recheck:

@@ -8,7 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import VECTOR_WIDTHS, largest_power, positive, vector_width
+from opencl_lab.core.kernels import (
+    VECTOR_WIDTHS,
+    group_limit,
+    largest_power,
+    positive,
+    vector_width,
+)
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.conv2d.launch import Convolution
@@ -95,9 +101,8 @@ class Register(Convolution):
                 WINDOW=False,
                 CONSTANT_WEIGHTS=False,
             )
-        limit = min(device.capabilities.max_work_group, device.max_work_items[0])
         return Config(
-            WG_X=largest_power(64, limit),
+            WG_X=largest_power(64, group_limit(device)),
             WG_Y=1,
             VECTOR_WIDTH=16 // word,
             VECTORS=1,

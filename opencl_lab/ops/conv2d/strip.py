@@ -15,45 +15,23 @@ __all__ = ["Strip"]
 
 @dataclass(frozen=True)
 class Strip:
-    """The geometry of an item and its work-group, by which ``register.cl.mako`` is rendered.
+    """The geometry of an item and its work-group, by which ``register.cl.mako`` is rendered."""
 
-    Parameters
-    ----------
-    taps : tuple of int
-        Rows and columns of the filter.
-    channels : int
-        Values of a pixel.
-    wg_x, wg_y : int
-        Items of a work-group along a row and across rows.
-    vector_width, vectors, rows : int
-        Values of a vector, vectors beside each other, and rows of results of an item.
-    several : bool
-        Whether an item computes several blocks, one after the other.
-    unroll : int
-        Taps of a row that are written out.
-    window : bool
-        Whether the values under a vector stay in registers for all taps.
-    align : int
-        Values that are read and written at once in a window; 1 where rows are not aligned.
-    shift : int
-        Where in a piece of `align` values the window of the first result begins.
-    piece : int
-        Values that one call converts.
-    """
-
-    taps: tuple[int, int]
-    channels: int
+    taps: tuple[int, int]  # rows and columns of the filter
+    channels: int  # values of a pixel
+    # Items of a work-group along a row and across rows.
     wg_x: int
     wg_y: int
+    # Values of a vector, vectors beside each other, and rows of results of an item.
     vector_width: int
     vectors: int
     rows: int
-    several: bool
-    unroll: int
-    window: bool
-    align: int
-    shift: int
-    piece: int
+    several: bool  # whether an item computes several blocks, one after the other
+    unroll: int  # taps of a row that are written out
+    window: bool  # whether the values under a vector stay in registers for all taps
+    align: int  # values that are read and written at once in a window; 1 where rows are not aligned
+    shift: int  # where in a piece of `align` values the window of the first result begins
+    piece: int  # values that one call converts
 
     @classmethod
     def of(cls, problem: Conv2dProblem, one: Pass, config: Config) -> Strip:

@@ -1,1 +1,12 @@
-"""The discrete Fourier transform: the problem, its algorithms, the operation, the functions."""
+"""Fourier transforms, from the bottom up.
+
+================================  ==================================================================
+`passes`                          Plans of launches, for any length and layout; `conv2d` has them,
+                                  too.
+`problem`, `solver`               What is transformed, and by which algorithm.
+`fast`, `direct`, `direct_gemm`   The algorithms: by passes, by the definition, and by a product.
+`cosine`                          Cosine and sine transforms, planned around the fast ones.
+`transform`                       Arrays of either side along one axis.
+`functions`                       The public functions, and the signatures that they share.
+================================  ==================================================================
+"""

@@ -13,18 +13,17 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.fft.fast import FftAlgorithm
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
 from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
 from opencl_lab.ops.fft.problem import DftProblem, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER
-from opencl_lab.ops.fft.transform import axis_of, finish, whole
-from opencl_lab.runtime.arrays import AnyArray, empty
+from opencl_lab.ops.fft.transform import finish, whole
+from opencl_lab.runtime.arrays import AnyArray, axis_of, empty
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 __all__ = ["CosineKind", "cosine_axis"]
 
@@ -36,22 +35,11 @@ INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
 
 @dataclass(frozen=True)
 class CosineKind:
-    """Which cosine or sine transform it is, in the words of `scipy.fft`.
+    """Which cosine or sine transform it is, in the words of `scipy.fft`."""
 
-    Parameters
-    ----------
-    type : int
-        1, 2, 3 or 4.
-    norm : str, optional
-        ``backward``, ``ortho`` or ``forward``.
-    orthogonalize : bool, optional
-        Default: whether the norm is ``ortho``.
-    sine, inverse : bool
-    """
-
-    type: int
-    norm: str | None
-    orthogonalize: bool | None
+    type: int  # 1, 2, 3 or 4
+    norm: str | None  # ``backward``, ``ortho`` or ``forward``
+    orthogonalize: bool | None  # default: whether the norm is ``ortho``
     sine: bool
     inverse: bool
 
@@ -67,13 +55,7 @@ class CosineKind:
         return self.norm == "ortho" if chosen is None else bool(chosen)
 
     def factor(self, n: int) -> float:
-        """Return the factor of transforms of `n` samples.
-
-        Raises
-        ------
-        InvalidProblem
-            For too few samples, or an unknown norm.
-        """
+        """Return the factor of transforms of `n` samples; refuse too few and an unknown norm."""
         least = 2 if self.type == 1 and not self.sine else 1
         if n < least:
             raise InvalidProblem(
@@ -86,30 +68,16 @@ class CosineKind:
 
 @dataclass(frozen=True)
 class _Cosine:
-    """Cosine or sine transforms of rows.
+    """Cosine or sine transforms of rows."""
 
-    Parameters
-    ----------
-    type : int
-        1, 2, 3 or 4.
-    sine : bool
-    n, rows : int
-        Numbers of a row, and how many rows; not 0.
-    dtype : numpy.dtype
-        Complex type whose parts have the type of the numbers.
-    factor : float
-        Of the results.
-    ortho : bool
-        Whether the ends are weighed so that the matrix is orthogonal but for a factor.
-    """
-
-    type: int
+    type: int  # 1, 2, 3 or 4
     sine: bool
+    # Numbers of a row, and how many rows; not 0.
     n: int
     rows: int
-    dtype: np.dtype[Any]
-    factor: float
-    ortho: bool
+    dtype: np.dtype[Any]  # complex type whose parts have the type of the numbers
+    factor: float  # of the results
+    ortho: bool  # whether the ends are weighed so that the matrix is orthogonal but for a factor
 
     @property
     def padded(self) -> bool:
@@ -181,7 +149,7 @@ def cosine_axis(
     out: AnyArray | None = None,
 ) -> AnyArray:
     """Transform real numbers in float32 or float64, `real`, along one axis, to length `n`."""
-    axis = axis_of(array, axis)
+    axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     factor = kind.factor(n)
     rows = Rows.of(array, axis, queue, length=n, dtype=real)
@@ -190,7 +158,7 @@ def cosine_axis(
     dtype = np.result_type(real, np.complex64)
     type = INVERSES[kind.type] if kind.inverse else kind.type
     problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
-    queue = default_queue(select_device()) if queue is None else queue
+    queue = queue_or_default(queue)
     session = session_of(queue)
     fourier = problem.fourier
     config = DFT_SOLVER.choose(fourier, session.device, FFT.name).configure(fourier, session.device)

@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import (
+    WIDEN,
     c_type,
+    group_limit,
     index_type,
     lacks_type,
     largest_power,
@@ -17,7 +19,6 @@ from opencl_lab.core.kernels import (
 )
 from opencl_lab.core.plan import Launch, Plan, ceil_divide
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.core.widening import WIDEN
 from opencl_lab.ops.fft.passes.rows import widened
 from opencl_lab.ops.fft.passes.twiddles import root_table
 from opencl_lab.ops.fft.problem import DftProblem, builder_of, too_many_terms
@@ -100,7 +101,7 @@ class DirectNaive(_Direct):
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return groups of 64 items, or what the device takes."""
-        return Config(WG_SIZE=_fit(64, device))
+        return Config(WG_SIZE=largest_power(64, group_limit(device)))
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
         """Plan one launch with an item for every frequency."""
@@ -179,7 +180,7 @@ class DirectTiled(_Direct):
                 WG_SIZE=1, WORK_PER_ITEM=vector, VECTOR_WIDTH=vector, TILE=32, BLOCKS=2, RESEED=0
             )
         else:
-            wg_size = _fit(64, device)
+            wg_size = largest_power(64, group_limit(device))
             config = Config(
                 WG_SIZE=wg_size, WORK_PER_ITEM=1, VECTOR_WIDTH=1, TILE=64, BLOCKS=8, RESEED=32
             )
@@ -206,8 +207,3 @@ class DirectTiled(_Direct):
 def _sums(config: Config) -> int:
     vectors = config.integer("WORK_PER_ITEM") // max(config.integer("VECTOR_WIDTH"), 1)
     return vectors * config.integer("BLOCKS")
-
-
-def _fit(wg_size: int, device: Device) -> int:
-    """Return the largest power of two that the device takes as a group, at most `wg_size`."""
-    return largest_power(wg_size, device.capabilities.max_work_group, device.max_work_items[0])

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Launch, Plan
+from opencl_lab.core.kernels import WIDEN
+from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config
-from opencl_lab.core.widening import WIDEN
 from opencl_lab.ops.fft.passes.rows import widened
 from opencl_lab.ops.fft.passes.twiddles import roots_of_unity
 from opencl_lab.ops.fft.problem import DftProblem, builder_of, too_many_terms
@@ -92,17 +90,8 @@ class DirectGemm(Algorithm[DftProblem]):
             names[own.name] = builder.scratch(own.name, math.prod(own.shape), own.dtype)
         for own in plan.with_role("zeros"):
             names[own.name] = builder.zeros(own.name, math.prod(own.shape))
-        builder.launches += [_renamed(launch, names) for launch in plan.launches]
+        builder.launches += [launch.renamed(names) for launch in plan.launches]
         return builder.finish()
-
-
-def _renamed(launch: Launch, names: Mapping[str, str]) -> Launch:
-    """Return a launch that works on the buffers of other names."""
-    arguments = {
-        name: names[value] if isinstance(value, str) else value
-        for name, value in launch.arguments.items()
-    }
-    return replace(launch, arguments=arguments)
 
 
 def _blocked() -> Algorithm[Any]:

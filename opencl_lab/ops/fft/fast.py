@@ -18,7 +18,8 @@ from opencl_lab.ops.fft.passes.forms import (
 )
 from opencl_lab.ops.fft.passes.fusion import can_fuse
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.real_transforms import c2r, r2c
+from opencl_lab.ops.fft.passes.planner import How
+from opencl_lab.ops.fft.passes.real_transforms import RealRows
 from opencl_lab.ops.fft.problem import DftProblem, builder_of
 from opencl_lab.ops.solver import Algorithm
 
@@ -77,11 +78,11 @@ class FftAlgorithm(Algorithm[DftProblem]):
         planner = planner_of(config, device)
         n, batch, inner = problem.n, problem.batch, problem.inner
         if problem.kind != "c2c":
-            real = r2c if problem.kind == "r2c" else c2r
-            real(planner, builder, n, batch, source, target, problem.scale)
+            rows = RealRows(planner, builder, n, batch)
+            (rows.r2c if problem.kind == "r2c" else rows.c2r)(source, target, problem.scale)
             return
         if inner == 1:
             layout = BatchedLayout.rows(n, batch, source, target)
         else:
             layout = BatchedLayout.columns(n, batch, inner, source, target)
-        any_length(planner, builder, layout, problem.inverse, problem.scale)
+        any_length(planner, builder, layout, How(problem.inverse, problem.scale))

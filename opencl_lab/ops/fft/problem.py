@@ -46,15 +46,10 @@ MANY_TERMS = 1 << 32
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the complex type that holds numbers of `dtype`.
+    """Return the complex type that holds numbers of `dtype`, or refuse what is no number.
 
-    float32, float16 and complex64 become complex64; all others, integers among
-    them, complex128, as in SciPy.
-
-    Raises
-    ------
-    InvalidProblem
-        For what is no number.
+    float32, float16 and complex64 become complex64; all others, integers among them, complex128, as
+    in SciPy.
     """
     if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char == "g":
         raise InvalidProblem(f"cannot transform values of dtype {dtype}")
@@ -63,13 +58,7 @@ def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def scale_of(n: int, norm: str | None, inverse: bool) -> float:
-    """Return the factor of a transform of length `n` under one of NumPy's norms, None included.
-
-    Raises
-    ------
-    InvalidProblem
-        For an unknown norm.
-    """
+    """Return the factor of a transform of length `n` under one of NumPy's norms, None included."""
     norm = "backward" if norm is None else norm
     if norm not in NORMS:
         raise InvalidProblem(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
@@ -80,40 +69,26 @@ def scale_of(n: int, norm: str | None, inverse: bool) -> float:
 
 @dataclass(frozen=True)
 class DftProblem(Problem):
-    """Transforms of length `n` along the middle axis of an array of batch x n x inner.
-
-    Parameters
-    ----------
-    n : int
-        Samples of a transform.
-    dtype : numpy.dtype
-        complex64 or complex128, in the machine's byte order: the type of the
-        spectrum. Real signals have its parts' type.
-    batch, inner : int
-        How many transforms there are before and after the transformed axis.
-    inverse : bool
-        The sign of the exponent is positive: always that of a ``c2r``, never of an ``r2c``,
-        whatever is given.
-    scale : float
-        Factor of the result.
-    kind : str
-        ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or
-        ``c2r``, these to a real signal. The last two need ``inner`` 1.
-    half : bool
-        Whether a real signal is stored in float16; its spectrum is complex64.
-    """
+    """Transforms of length `n` along the middle axis of an array of batch x n x inner."""
 
     sizes = ("n", "batch", "inner")
     layout = ("dtype", "kind", "largest_prime")
 
-    n: int
+    n: int  # samples of a transform
+    # complex64 or complex128, in the machine's byte order: the type of the spectrum. Real signals
+    # have its parts' type.
     dtype: np.dtype[Any] = COMPLEX64
+    # How many transforms there are before and after the transformed axis.
     batch: int = 1
     inner: int = 1
+    # The sign of the exponent is positive: always that of a ``c2r``, never of an ``r2c``, whatever
+    # is given.
     inverse: bool = False
-    scale: float = 1.0
+    scale: float = 1.0  # factor of the result
+    # ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or ``c2r``, these to a real
+    # signal. The last two need ``inner`` 1.
     kind: str = "c2c"
-    half: bool = False
+    half: bool = False  # whether a real signal is stored in float16; its spectrum is complex64
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -140,10 +115,7 @@ class DftProblem(Problem):
     ) -> DftProblem:
         """Return the problem of rows of `n` samples: of their type, and back to it if `inverse`.
 
-        Raises
-        ------
-        InvalidProblem
-            For a type of samples that is not in `SAMPLE_TYPES`, and to transform back to float16.
+        It refuses types that are not in `SAMPLE_TYPES`, and to transform back to float16.
         """
         if samples.name not in SAMPLE_TYPES:
             raise InvalidProblem(
@@ -226,12 +198,10 @@ class DftProblem(Problem):
     def work(self) -> Work:
         """The usual count of 5 n log2 n (half of it if real), one read and one write."""
         flops = 5.0 * self.n * math.log2(max(self.n, 1)) * self.count
-        moved = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self._ends)
+        moved = sum(
+            math.prod(shape) * dtype.itemsize for shape, dtype in (self.signal, self.spectrum)
+        )
         return Work(flops=flops if self.kind == "c2c" else flops / 2, bytes=float(moved))
-
-    @property
-    def _ends(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
-        return self.signal, self.spectrum
 
 
 def builder_of(problem: DftProblem) -> PlanBuilder:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
     assign,
+    axis_of,
     check_out,
     contiguous,
     copied,
@@ -31,6 +31,7 @@ from opencl_lab.runtime.arrays import (
     queue_for,
     roll,
     shares_memory,
+    whole_number,
 )
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
@@ -38,12 +39,12 @@ from opencl_lab.runtime.session import session_of
 
 __all__ = [
     "axes_and_lengths",
-    "axis_of",
     "complex_axis",
     "complex_type",
     "converted",
     "finish",
     "from_real",
+    "last_first",
     "prepared",
     "real_type",
     "rolled",
@@ -69,26 +70,12 @@ def _on_queue(array: AnyArray, queue: Any, device: DeviceSpec) -> tuple[AnyArray
 
 
 def complex_type(array: AnyArray) -> np.dtype[Any]:
-    """Return the complex type in which `array` is transformed.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is on a device that has no double precision and this takes it.
-    """
+    """Return the complex type in which `array` is transformed where it is."""
     return _possible(array, complex_dtype(array.dtype))
 
 
 def real_type(array: AnyArray) -> np.dtype[Any]:
-    """Return the type in which real `array` is transformed: float16, float32 or float64.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is not real.
-    InvalidConfig
-        As of `complex_type`.
-    """
+    """Return the type in which real `array` is transformed: float16, float32 or float64."""
     if array.dtype.kind == "c":
         raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
     if array.dtype == np.float16:
@@ -97,7 +84,7 @@ def real_type(array: AnyArray) -> np.dtype[Any]:
 
 
 def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return `dtype` if `array` can be converted to it where it is."""
+    """Return `dtype` unless `array` is on a device without the double precision that it takes."""
     double = dtype != array.dtype and dtype in (np.float64, np.complex128)
     if double and is_device_array(array) and not session_of(array.queue).device.capabilities.fp64:
         raise InvalidConfig(
@@ -108,25 +95,11 @@ def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
-    """Return `array` in `dtype`: itself if it has that type.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is on a device that has no double precision and this takes it.
-    """
+    """Return `array` in `dtype`: itself if it has that type."""
     if array.dtype == dtype:
         return array
     queue = array.queue if is_device_array(array) else None
     return copied(array, queue, dtype=_possible(array, dtype))
-
-
-def axis_of(array: AnyArray, axis: int) -> int:
-    """Return `axis` counted from the front."""
-    axis = whole(axis, "axis")
-    if not -array.ndim <= axis < array.ndim:
-        raise InvalidProblem(f"axis {axis} is out of bounds for {counted(array.ndim, 'dimension')}")
-    return int(axis % array.ndim)
 
 
 def axes_and_lengths(
@@ -147,7 +120,7 @@ def axes_and_lengths(
                 f"s has {counted(len(s or ()), 'length')} for {counted(array.ndim, 'dimension')}"
             )
         axes = range(first, array.ndim)
-    order = [axis_of(array, axis) for axis in axes]
+    order = [axis_of(axis, array.ndim) for axis in axes]
     if s is None:
         return order, [array.shape[axis] for axis in order]
     if len(s) != len(order):
@@ -158,12 +131,20 @@ def axes_and_lengths(
     return order, [array.shape[a] if n == -1 else n for n, a in zip(lengths, order, strict=True)]
 
 
+def last_first(
+    axes: Sequence[int], lengths: Sequence[int | None], out: AnyArray | None
+) -> Iterator[tuple[int, int | None, AnyArray | None]]:
+    """Yield each axis, its length and the array of its results: `out` for those of the first one.
+
+    That is transformed last.
+    """
+    outs = [None] * (len(axes) - 1) + [out]
+    return zip(reversed(axes), reversed(lengths), outs, strict=True)
+
+
 def whole(number: Any, name: str) -> int:
     """Return a plain whole number, or say which argument is none, or is too large to be a size."""
-    try:
-        found = int(operator.index(number))  # NumPy's own and booleans count otherwise
-    except TypeError:
-        raise InvalidProblem(f"{name} must be a whole number, not {number!r}") from None
+    found = whole_number(number, name)
     if found >= 1 << 48:
         raise InvalidProblem(f"{name} is {found}: no memory holds so many samples")
     return found
@@ -179,9 +160,13 @@ def _samples(n: int) -> int:
 def _run(problem: DftProblem, data: AnyArray, queue: Any, target: AnyArray | None) -> AnyArray:
     """Transform contiguous data, to `target` if that is given."""
     shape, _ = problem.signal
-    out = {} if target is None else {"spectrum": target.reshape(problem.spectrum[0])}
+    out = None if target is None else target.reshape(problem.spectrum[0])
     run = DFT_SOLVER.run(
-        problem, {"signal": data.reshape(shape)}, algorithm="fft", queue=queue, out=out
+        problem,
+        {"signal": data.reshape(shape)},
+        algorithm="fft",
+        queue=queue,
+        out={"spectrum": out},
     )
     return run.outputs["spectrum"]
 
@@ -198,7 +183,7 @@ def complex_axis(
     conjugate: bool = False,
 ) -> AnyArray:
     """Transform numbers, or their conjugates, along one axis, wherever it lies, in one go."""
-    axis = axis_of(array, axis)
+    axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, inverse)
     array = fitted(array, queue, _samples(n), axis, complex_type(array), conjugate)
@@ -235,7 +220,7 @@ def from_real(
 ) -> AnyArray:
     """Transform real numbers along one axis to n // 2 + 1 frequencies."""
     dtype = real_type(array)
-    axis = axis_of(array, axis)
+    axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, False)
     rows = Rows.of(array, axis, queue, length=_samples(n), dtype=dtype)
@@ -254,7 +239,7 @@ def to_real(
 ) -> AnyArray:
     """Transform frequencies, or their conjugates, along one axis to `n` real numbers."""
     dtype = complex_type(array)
-    axis = axis_of(array, axis)
+    axis = axis_of(axis, array.ndim)
     n = _samples(2 * (array.shape[axis] - 1) if n is None else whole(n, "n"))
     scale = scale_of(n, norm, True)
     rows = Rows.of(array, axis, queue, length=n // 2 + 1, dtype=dtype, conjugate=conjugate)
@@ -300,17 +285,14 @@ def rolled(
     elif not isinstance(axes, (Sequence, np.ndarray)):
         axes = (axes,)
     shifts = [0] * array.ndim
-    for axis in (axis_of(array, axis) for axis in axes):
+    for axis in (axis_of(axis, array.ndim) for axis in axes):
         shifts[axis] += shift(array.shape[axis])
-    made = out
-    if out is None:
-        made = empty(array, array.shape, array.dtype, queue)
-    else:
+    if out is not None:
         check_out(out, array, tuple(array.shape), array.dtype)
-        if shares_memory(out, array):
-            made = empty(array, array.shape, array.dtype, queue)
+    apart = out is not None and not shares_memory(out, array)
+    made = out if apart else empty(array, array.shape, array.dtype, queue)
     roll(made, array, shifts, queue)
-    return made if out is None or made is out else finish(made, out, queue)
+    return made if made is out else finish(made, out, queue)
 
 
 def finish(

@@ -29,11 +29,6 @@ def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[
     """Return the shape of ``op(a) @ op(b)``, whose stacks broadcast as those of `numpy.matmul`.
 
     As there, the result lacks the dimension of rows where a is a vector, of columns where b is.
-
-    Raises
-    ------
-    InvalidProblem
-        If the matrices do not fit each other, or their stacks do not.
     """
     *stack, m, n = _product_shape(a, b, trans_a, trans_b)
     return (*stack, *([m] if a.ndim > 1 else []), *([n] if b.ndim > 1 else []))

@@ -13,11 +13,7 @@ __all__ = ["factors"]
 def factors(problem: GemmProblem, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return op(a) and op(b), as views but for conjugates, whose stacks broadcast.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-    arrays : mapping of str to array
-        Of NumPy, CuPy or torch, ``a`` and ``b`` among them.
+    The arrays, ``a`` and ``b`` among them, are of NumPy, CuPy or torch.
     """
     found = []
     for moves, name in ((1, "a"), (2, "b")):

@@ -150,8 +150,7 @@ def gemm(
 
         result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, call=gemm)
     if result is None:
-        out_arrays = {} if place is None else {"result": place}
-        result = GEMM_SOLVER.run(problem, inputs, out=out_arrays, **how).outputs["result"]
+        result = GEMM_SOLVER.run(problem, inputs, out={"result": place}, **how).outputs["result"]
     if target is not None:
         return target
     result = shaped(result, shape, queue)

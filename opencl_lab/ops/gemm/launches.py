@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, lacks_barriers, lacks_type, largest_power
-from opencl_lab.core.plan import Argument, Buffer
+from opencl_lab.core.plan import Argument, Buffer, named
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import Algorithm
 
@@ -107,11 +107,7 @@ def arguments(problem: GemmProblem) -> dict[str, Argument]:
     """Return the arguments that ``parts.arguments()`` declares, in its order."""
     index = index_of(problem)
     return {
-        "a": "a",
-        "b": "b",
-        **({"c": "c"} if problem.beta else {}),
-        **({"bias": "bias"} if problem.bias else {}),
-        "result": "result",
+        **named("a", "b", *["c"] * bool(problem.beta), *["bias"] * bool(problem.bias), "result"),
         "m": index(problem.m),
         "n": index(problem.n),
         "k": index(problem.depth),

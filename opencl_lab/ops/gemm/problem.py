@@ -59,54 +59,39 @@ class GemmProblem(Problem):
     """The product ``activation(alpha * op(a) @ op(b) + beta * c + bias)``, or a stack of them.
 
     Here op(a) is m x k and op(b) is k x n.
-
-    Parameters
-    ----------
-    m, n, k : int
-        Rows and columns of the result, and the length of the sums.
-    dtype : numpy.dtype
-        One of `ELEMENT_TYPES` or `INTEGER_TYPES`, in the machine's byte order. Numbers of float16
-        are added up in float32. Integers wrap around.
-    alpha, beta : float or complex
-        With beta 0, c is not read; with alpha or k 0, a and b are not read. What `dtype` can hold
-        as an infinity or zero only becomes that, as for BLAS, which gets it rounded.
-    trans_a, trans_b : bool
-        Whether a is stored as k x m, and b as n x k. BLAS's words and numbers become a bool.
-    precision : str
-        ``native``: arithmetic in `dtype`. ``3xtf32`` and ``tf32``: float32 by the matrix units of
-        a device that has them, in three parts or in one; native elsewhere.
-    conj_a, conj_b : bool
-        Whether a and b count by their complex conjugates.
-    batch : int
-        Products in the stack.
-    stacks : tuple of Stack
-        Dimensions of the stack, the last one side by side in memory. None: one, along which both
-        a and b move.
-    bias : str
-        ``row``: m numbers, one for each row of the result; ``column``: n. Added before
-        `activation`, the same for all products of a stack.
-    activation : str
-        ``relu``, ``gelu`` (by the error function), or none.
     """
 
     sizes = ("m", "n", "k", "batch")
     layout = ("dtype", "trans_a", "trans_b", "precision")
 
+    # Rows and columns of the result, and the length of the sums.
     m: int
     n: int
     k: int
+    # One of `ELEMENT_TYPES` or `INTEGER_TYPES`, in the machine's byte order. Numbers of float16 are
+    # added up in float32. Integers wrap around.
     dtype: np.dtype[Any] = FLOAT32
+    # With beta 0, c is not read; with alpha or k 0, a and b are not read. What `dtype` can hold as
+    # an infinity or zero only becomes that, as for BLAS, which gets it rounded.
     alpha: complex = 1.0
     beta: complex = 0.0
+    # Whether a is stored as k x m, and b as n x k. BLAS's words and numbers become a bool.
     trans_a: bool = False
     trans_b: bool = False
+    # ``native``: arithmetic in `dtype`. ``3xtf32`` and ``tf32``: float32 by the matrix units of a
+    # device that has them, in three parts or in one; native elsewhere.
     precision: str = "native"
+    # Whether a and b count by their complex conjugates.
     conj_a: bool = False
     conj_b: bool = False
-    batch: int = 1
+    batch: int = 1  # products in the stack
+    # Dimensions of the stack, the last one side by side in memory. None: one, along which both a
+    # and b move.
     stacks: tuple[Stack, ...] = ()
+    # ``row``: m numbers, one for each row of the result; ``column``: n. Added before `activation`,
+    # the same for all products of a stack.
     bias: str = ""
-    activation: str = ""
+    activation: str = ""  # ``relu``, ``gelu`` (by the error function), or none
 
     def __post_init__(self) -> None:
         self._check_sizes()

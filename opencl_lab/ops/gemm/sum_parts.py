@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import largest_power
+from opencl_lab.core.kernels import group_limit, largest_power
 from opencl_lab.core.plan import Buffer, Launch, ceil_divide, round_up
 from opencl_lab.ops.gemm import launches
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -30,8 +30,7 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
     pieces = math.prod(problem.shape) // width
     group, sharers, each = 1, 1, EACH
     if device.kind != "cpu":
-        limits = device.capabilities.max_work_group, device.max_work_items[0]
-        group, each = largest_power(GROUP, *limits), 1
+        group, each = largest_power(GROUP, group_limit(device)), 1
         wanted = ceil_divide(SUMMING * device.compute_units, pieces)
         sharers = largest_power(group, 16, wanted, splits // 4)
     names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")

@@ -44,11 +44,7 @@ class _Textbook(launches.Product):
                     template=self.templates[0],
                     kernel=self.kernel,
                     params={**params, **launches.params(problem)},
-                    global_size=(
-                        round_up(problem.n, group[1]),
-                        round_up(rows, group[0]),
-                        products,
-                    ),
+                    global_size=(round_up(problem.n, group[1]), round_up(rows, group[0]), products),
                     local_size=(group[1], group[0], 1),
                     arguments={
                         **arguments,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, overload
@@ -21,20 +20,23 @@ from opencl_lab.runtime.arrays import (
     assign,
     beginning,
     check_out,
+    check_sides,
     contiguous,
     copied,
     direct_target,
     is_device_array,
     native,
     overlap,
+    pair_of,
     queue_for,
     reshaped,
     to_device,
+    whole_number,
 )
 from opencl_lab.runtime.execute import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 __all__ = ["searchsorted", "topk", "unique"]
 
@@ -100,12 +102,7 @@ def topk(
     InvalidConfig, BuildError, LaunchError
         As for `sort`.
     """
-    if out is None:
-        out_values = out_indices = None
-    elif isinstance(out, (tuple, list)) and len(out) == 2:
-        out_values, out_indices = out
-    else:
-        raise InvalidProblem("out must be a pair of arrays, for the values and for the indices")
+    out_values, out_indices = pair_of(out, "values", "indices")
     return _topk(
         a,
         k=k,
@@ -135,10 +132,7 @@ def _topk(
     device: DeviceSpec,
 ) -> tuple[AnyArray, AnyArray]:
     """Do what `topk` says; with outs that the kind of a call knows one by one."""
-    try:
-        k = operator.index(k)
-    except TypeError:
-        raise InvalidProblem(f"k must be a whole number, not {k!r}") from None
+    k = whole_number(k, "k")
     given = as_array(a)
     array = native(given)
     queue = queue_for(array, queue, device)
@@ -149,11 +143,10 @@ def _topk(
     short = replace(rows, shape=shape)
     if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
         raise InvalidProblem("the two arrays of out share memory")
-    out = {
+    targets = {
         "values": short.target(out_values, given.dtype),
         "places": short.target(out_indices, LONG),
     }
-    targets = {name: target for name, target in out.items() if target is not None}
     if algorithm == "auto" and config is not None:
         algorithm = "radix-select"
     found = TOPK_SOLVER.run(
@@ -162,10 +155,7 @@ def _topk(
     values, indices = found["values"], found["places"]
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
-    return (
-        short.restore(values, out_values, queue),
-        short.restore(indices, out_indices, queue),
-    )
+    return (short.restore(values, out_values, queue), short.restore(indices, out_indices, queue))
 
 
 @overload
@@ -249,8 +239,7 @@ def unique(
     given = as_array(a)
     array = native(given)
     queue = queue_for(array, queue, device)
-    if queue is None:
-        queue = default_queue(select_device())
+    queue = queue or select_device().queue()
     on_device = is_device_array(array)
     if not on_device and array.size and not session_of(queue).device.unified_memory:
         UniqueProblem(array.size, array.dtype)  # before anything is sent
@@ -359,8 +348,7 @@ def searchsorted(
         As for `sort`.
     """
     keys, values = as_array(a), as_array(v)
-    if is_device_array(keys) != is_device_array(values):
-        raise InvalidProblem("a and v must both be host arrays or both device arrays")
+    check_sides(a=keys, v=values)
     if keys.ndim != 1:
         raise InvalidProblem(f"a must have one dimension, not {keys.ndim}")
     if side not in ("left", "right"):
@@ -383,7 +371,7 @@ def searchsorted(
         algorithm=algorithm,
         config=config,
         queue=queue,
-        out={} if target is None else {"places": reshaped(target, (m,), queue)},
+        out={"places": None if target is None else reshaped(target, (m,), queue)},
     ).outputs["places"]
     if target is not None:
         return out
@@ -398,8 +386,7 @@ def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
     """Return what sorts keys as int64 on their side."""
     sorter = as_array(sorter)
     queue_for(sorter, queue)
-    if is_device_array(sorter) != is_device_array(keys):
-        raise InvalidProblem("a and sorter must both be host arrays or both device arrays")
+    check_sides(a=keys, sorter=sorter)
     if tuple(sorter.shape) != tuple(keys.shape):
         raise InvalidProblem(
             f"sorter must have the shape of a, {tuple(keys.shape)}, not {tuple(sorter.shape)}"

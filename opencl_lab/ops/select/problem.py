@@ -26,29 +26,16 @@ def _check(dtype: np.dtype[Any], *sizes: int) -> None:
 
 @dataclass(frozen=True)
 class TopkProblem(Problem):
-    """Find the first `k` keys of each row, in sorted order, and where they are.
-
-    Parameters
-    ----------
-    n : int
-        Keys in a row.
-    k : int
-        Keys wanted of it, at most `n`.
-    dtype : numpy.dtype
-        Type of the keys, in the machine's byte order.
-    rows : int
-    largest : bool
-        The first are the largest ones, and any NaN before them.
-    """
+    """Find the first `k` keys of each row, in sorted order, and where they are."""
 
     sizes = ("n", "k", "rows")
     layout = ("dtype",)
 
-    n: int
-    k: int
-    dtype: np.dtype[Any]
+    n: int  # keys in a row
+    k: int  # keys wanted of it, at most `n`
+    dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
     rows: int = 1
-    largest: bool = True
+    largest: bool = True  # the first are the largest ones, and any NaN before them
 
     def __post_init__(self) -> None:
         self._check_sizes("n", "rows")
@@ -73,29 +60,16 @@ class TopkProblem(Problem):
 
 @dataclass(frozen=True)
 class UniqueProblem(Problem):
-    """Take each of the keys once, in order, and count how often it is there.
-
-    Parameters
-    ----------
-    n : int
-    dtype : numpy.dtype
-        Type of the keys, in the machine's byte order.
-    counts : bool
-        Whether the counts are wanted.
-    first : bool
-        Whether it is wanted where each of them comes first.
-    inverse : bool
-        Whether it is wanted which of them each key became.
-    """
+    """Take each of the keys once, in order, and count how often it is there."""
 
     sizes = ("n",)
     layout = ("dtype", "counts", "first", "inverse")
 
     n: int
-    dtype: np.dtype[Any]
-    counts: bool = False
-    first: bool = False
-    inverse: bool = False
+    dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
+    counts: bool = False  # whether the counts are wanted
+    first: bool = False  # whether it is wanted where each of them comes first
+    inverse: bool = False  # whether it is wanted which of them each key became
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -125,30 +99,16 @@ class UniqueProblem(Problem):
 
 @dataclass(frozen=True)
 class SearchProblem(Problem):
-    """Find where values would go among `n` sorted keys.
-
-    Parameters
-    ----------
-    n : int
-        Keys.
-    m : int
-        Values that are looked for.
-    dtype : numpy.dtype
-        Type of both, in the machine's byte order.
-    right : bool
-        Whether values go after equal keys.
-    sorter : bool
-        Whether the keys are in any order, and there is what sorts them.
-    """
+    """Find where values would go among `n` sorted keys."""
 
     sizes = ("n", "m")
     layout = ("dtype", "sorter")
 
-    n: int
-    m: int
-    dtype: np.dtype[Any]
-    right: bool = False
-    sorter: bool = False
+    n: int  # keys
+    m: int  # values that are looked for
+    dtype: np.dtype[Any]  # type of both, in the machine's byte order
+    right: bool = False  # whether values go after equal keys
+    sorter: bool = False  # whether the keys are in any order, and there is what sorts them
 
     def __post_init__(self) -> None:
         self._check_sizes()

@@ -8,7 +8,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, item_launch, positive
-from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.parts import largest_group
 from opencl_lab.ops.select.problem import SearchProblem
@@ -70,10 +70,7 @@ class BinarySearch(Algorithm[SearchProblem]):
             **config,
         }
         arguments: dict[str, Argument] = {
-            "keys": "keys",
-            "values": "values",
-            **{name: name for name in sorter},
-            "places": "places",
+            **named("keys", "values", *sorter, "places"),
             "n": index(problem.n),
             "m": np.uint64(problem.m),
         }

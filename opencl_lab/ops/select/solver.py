@@ -25,7 +25,7 @@ class Topk(Solver[TopkProblem]):
 
     name = "topk"
     homes: ClassVar[Homes] = {
-        "radix-select": "opencl_lab.ops.select.radix_select:RadixSelect",
+        "radix-select": "opencl_lab.ops.select.by_sort:RadixSelect",
         "sort": "opencl_lab.ops.select.by_sort:BySort",
     }
 
@@ -51,9 +51,9 @@ class Unique(Solver[UniqueProblem]):
 
     name = "unique"
     homes: ClassVar[Homes] = {
-        "radix": "opencl_lab.ops.select.by_runs:ByRadix",
-        "merge-path": "opencl_lab.ops.select.by_runs:ByMergePath",
-        "odd-even-merge": "opencl_lab.ops.select.by_runs:ByOddEvenMerge",
+        "radix": "opencl_lab.ops.select.by_sort:ByRadix",
+        "merge-path": "opencl_lab.ops.select.by_sort:ByMergePath",
+        "odd-even-merge": "opencl_lab.ops.select.by_sort:ByOddEvenMerge",
     }
 
     def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:

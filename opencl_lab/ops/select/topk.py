@@ -9,15 +9,9 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, lacks_groups
-from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.ops.select.parts import (
-    PARAMETERS,
-    POWER,
-    check_group,
-    largest_group,
-    parts_of,
-)
+from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_group, parts_of
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.solver import Algorithm
 
@@ -86,11 +80,6 @@ def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
     )
 
 
-def _named(*names: str) -> dict[str, Argument]:
-    """Return buffers as arguments of their own names."""
-    return {name: name for name in names}
-
-
 class _Launches:
     """The launches of one form: whole rows, alike parts of rows, or passes over parts of rows."""
 
@@ -112,9 +101,9 @@ class _Launches:
     def plan(self) -> Plan:
         """Return the whole."""
         if self.whole:
-            results = _named("values", "places")
+            results = named("values", "places")
             return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
-        return self._ofalike_parts() if self.alike else self._of_passes()
+        return self._of_alike_parts() if self.alike else self._of_passes()
 
     def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
         """Return a launch of a group for each part of each row."""
@@ -129,10 +118,10 @@ class _Launches:
     ) -> Launch:
         """Return a launch that selects among the keys of rows, or among the few found in parts."""
         sizes: dict[str, Argument] = {"n": self.index(n), "k": self.index(self.problem.k)}
-        where = {**(few or _named("keys")), **results, **sizes, "parts": np.uint32(parts)}
+        where = {**(few or named("keys")), **results, **sizes, "parts": np.uint32(parts)}
         return self._launch("select_few" if few else "select_parts", parts, where)
 
-    def _ofalike_parts(self) -> Plan:
+    def _of_alike_parts(self) -> Plan:
         """Return two launches: parts are searched like rows, and then what these have found."""
         problem, found = self.problem, self.alike * self.problem.k
         buffers = (
@@ -143,7 +132,7 @@ class _Launches:
         of_few: dict[str, Argument] = {"keys": "few_keys", "few_places": "few_places"}
         launches = (
             self._select(self.alike, {}, few, problem.n),
-            self._select(1, of_few, _named("values", "places"), found),
+            self._select(1, of_few, named("values", "places"), found),
         )
         return Plan((*_given(problem), *buffers), launches)
 
@@ -163,7 +152,7 @@ class _Launches:
             Buffer("histogram", "zeros", (rows, words), UINT),
             Buffer("leaving", "zeros", (rows,), UINT),
         )
-        between = _named("keys", "few_keys", "few_places", "state", "table")
+        between = named("keys", "few_keys", "few_places", "state", "table")
         sizes: dict[str, Argument] = {
             "n": self.index(n),
             "k": self.index(problem.k),
@@ -172,9 +161,9 @@ class _Launches:
         }
         launches = []
         for number in range(digits):
-            where = {**between, **_named("histogram"), **sizes, "pass": np.uint32(number)}
+            where = {**between, **named("histogram"), **sizes, "pass": np.uint32(number)}
             launches.append(self._launch("narrow" if number else "narrow_first", parts, where))
-        results = _named("values", "places", "histogram", "leaving")
+        results = named("values", "places", "histogram", "leaving")
         last = {**between, **results, **sizes, "pass": np.uint32(digits)}
         launches.append(self._launch("gather", parts, last))
         return Plan((*_given(problem), *buffers), tuple(launches))

@@ -8,15 +8,9 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, lacks_groups
-from opencl_lab.core.plan import Argument, Buffer, Launch, Plan
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.ops.select.parts import (
-    PARAMETERS,
-    POWER,
-    check_group,
-    largest_group,
-    parts_of,
-)
+from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_group, parts_of
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.solver import Algorithm
 
@@ -77,9 +71,7 @@ class Heads(Algorithm[UniqueProblem]):
             buffers.append(Buffer("starts", "scratch", (n,), np.dtype(index)))
 
         def launch(kernel: str, names: tuple[str, ...], **sizes: Argument) -> Launch:
-            arguments: dict[str, Argument] = {name: name for name in names}
-            arguments |= sizes
-            groups = (parts * wg_size,)
+            arguments, groups = {**named(*names), **sizes}, (parts * wg_size,)
             return Launch(TEMPLATE, kernel, params, groups, (wg_size,), arguments, local)
 
         count, cut = index(n), np.uint32(parts)

@@ -12,14 +12,10 @@ Keys = np.ndarray[Any, Any]
 
 
 def codes(keys: Keys, descending: bool = False) -> Keys:
-    """Return unsigned integers that are in the order of keys; equal keys have equal ones.
+    """Return unsigned integers that are in the order of dense keys; equal keys have equal ones.
 
-    Parameters
-    ----------
-    keys : numpy.ndarray
-        Dense, of any dtype that is sorted. -0.0 and 0.0 are equal, and all NaN, which come last.
-    descending : bool
-        Reverse the order, NaN first.
+    -0.0 and 0.0 are equal, and so are all NaN, which come last. If descending, the order is
+    reversed, NaN first.
     """
     bits = keys.view(f"u{keys.itemsize}")
     kind = keys.dtype.kind

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.kernels import WORD_TYPES, c_type
-from opencl_lab.core.plan import Argument, Buffer
+from opencl_lab.core.plan import Argument, Buffer, named
 from opencl_lab.ops.sort.problem import SortProblem
 
 __all__ = ["ElementTypes", "Elements"]
@@ -16,36 +16,18 @@ __all__ = ["ElementTypes", "Elements"]
 
 @dataclass(frozen=True)
 class ElementTypes:
-    """What templates are told of elements: see ``clkernels/sort/keys.mako``.
+    """What templates are told of elements: see ``clkernels/sort/keys.mako``."""
 
-    Parameters
-    ----------
-    key : str
-        OpenCL C type of a key.
-    descending : bool
-    value : str, optional
-        OpenCL C type of a value on the way.
-    bits : tuple of two ints, optional
-        Which bits of a key's code count.
-    indices : bool
-        Whether values are positions in the row.
-    """
-
-    key: str
+    key: str  # OpenCL C type of a key
     descending: bool
-    value: str | None
-    bits: tuple[int, int] | None
-    indices: bool
+    value: str | None  # OpenCL C type of a value on the way
+    bits: tuple[int, int] | None  # which bits of a key's code count
+    indices: bool  # whether values are positions in the row
 
 
 @dataclass(frozen=True)
 class Elements:
-    """Keys and values of a problem: their types in OpenCL C, and the buffers that hold them.
-
-    Parameters
-    ----------
-    problem : SortProblem
-    """
+    """Keys and values of a problem: their types in OpenCL C, and the buffers that hold them."""
 
     problem: SortProblem
 
@@ -102,4 +84,4 @@ class Elements:
     @property
     def arguments(self) -> dict[str, Argument]:
         """The same as arguments of a kernel."""
-        return {buffer.name: buffer.name for buffer in self.buffers}
+        return named(*(buffer.name for buffer in self.buffers))

@@ -12,20 +12,22 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import WORD_TYPES
-from opencl_lab.drivers.discovery import DeviceSpec, select_device
+from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
+    check_sides,
     is_device_array,
     native,
     overlap,
+    pair_of,
     queue_for,
 )
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 __all__ = ["argsort", "sort", "sort_by_key"]
 
@@ -107,15 +109,14 @@ def sort(
     target = rows.target(out, given.dtype)
     problem = SortProblem(rows.length, array.dtype, rows.count, descending, bits=_pair(bits))
     how: dict[str, Any] = {"algorithm": algorithm, "config": config}
-    how["queue"] = default_queue(select_device()) if queue is None else queue
+    how["queue"] = queue_or_default(queue)
     device = session_of(how["queue"]).device
     if bits is None and not is_device_array(array) and _is_large(problem, device, how):
         from opencl_lab.ops.sort.out_of_core import sort_array
 
         result = sort_array(problem, rows.data, target, **how)
     else:
-        out_rows = {} if target is None else {"sorted": target}
-        run = SORT_SOLVER.run(problem, {"keys": rows.data}, out=out_rows, **how)
+        run = SORT_SOLVER.run(problem, {"keys": rows.data}, out={"sorted": target}, **how)
         result = run.outputs["sorted"]
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
@@ -161,7 +162,7 @@ def argsort(
         algorithm=algorithm,
         config=config,
         queue=queue,
-        out={} if target is None else {"sorted_values": target},
+        out={"sorted_values": target},
     )
     return rows.restore(run.outputs["sorted_values"], out, queue)
 
@@ -201,12 +202,7 @@ def sort_by_key(
     keys, values : numpy.ndarray or pyopencl.array.Array
         Both sorted by the keys.
     """
-    if out is None:
-        out_keys = out_values = None
-    elif isinstance(out, (tuple, list)) and len(out) == 2:
-        out_keys, out_values = out
-    else:
-        raise InvalidProblem("out must be a pair of arrays, for the keys and for the values")
+    out_keys, out_values = pair_of(out, "keys", "values")
     return _sort_by_key(
         keys,
         values,
@@ -240,8 +236,7 @@ def _sort_by_key(
     """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
     given, value_array = as_array(keys), as_array(values)
     key_array = native(given)
-    if is_device_array(key_array) != is_device_array(value_array):
-        raise InvalidProblem("keys and values must both be host arrays or both device arrays")
+    check_sides(keys=key_array, values=value_array)
     if key_array.shape != value_array.shape:
         raise InvalidProblem(
             f"keys and values must have one shape, not {key_array.shape} and {value_array.shape}"
@@ -314,7 +309,6 @@ def _travelling(
     """Sort keys, with values of a size that kernels move along with them."""
     problem = replace(problem, value_bytes=values.dtype.itemsize)
     out = dict(zip(("sorted", "sorted_values"), targets, strict=True))
-    out = {name: target for name, target in out.items() if target is not None}
     outputs = SORT_SOLVER.run(problem, {"keys": keys, "values": values}, out=out, **options).outputs
     return outputs["sorted"], outputs["sorted_values"]
 
@@ -336,7 +330,7 @@ def _by_index(
             GatherProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
             {"source": source, "order": order["sorted_values"]},
             queue=options["queue"],
-            out={} if target is None else {"target": target},
+            out={"target": target},
         )
         results.append(taken.outputs["target"])
     return results[0].view(keys.dtype), results[1]

@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import WORD_TYPES, item_launch, positive, word_size
-from opencl_lab.core.plan import Argument, Buffer, Plan, Work
+from opencl_lab.core.plan import Argument, Buffer, Plan, Work, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm, Homes, Problem, Solver
 
@@ -65,7 +65,7 @@ class Words(Algorithm[GatherProblem]):
         """Plan one launch."""
         shape, taken = (problem.rows, problem.n), (problem.rows, problem.k)
         element, long = np.dtype(f"V{problem.nbytes}"), np.dtype(np.int64)
-        places: dict[str, Argument] = {"places": "places"} if problem.places else {}
+        places = ["places"] * problem.places
         buffers = (
             Buffer("source", "in", shape, element),
             Buffer("order", "in", shape, long),
@@ -84,10 +84,7 @@ class Words(Algorithm[GatherProblem]):
             "WG_SIZE": config.integer("WG_SIZE"),
         }
         arguments: dict[str, Argument] = {
-            "source": "source",
-            "order": "order",
-            "target": "target",
-            **places,
+            **named("source", "order", "target", *places),
             "n": np.uint64(problem.n),
             "k": np.uint64(problem.k),
             "count": np.uint64(count),

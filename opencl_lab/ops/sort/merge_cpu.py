@@ -8,7 +8,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, largest_power
-from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
@@ -75,7 +75,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     if moved != "keys":  # else this is the result
         runs["second"] = n * rows if merges > 1 else 1
     if not alone:
-        arguments.update({name: name for name in runs})
+        arguments.update(named(*runs))
         buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
     params: dict[str, Any] = {
         **elements.params,

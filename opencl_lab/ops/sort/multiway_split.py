@@ -24,15 +24,7 @@ MOST_SAMPLES = 1 << 22
 
 
 class Samples:
-    """Every so many-th key of sorted runs.
-
-    Parameters
-    ----------
-    lengths : sequence of int
-        Keys in each run.
-    dtype : numpy.dtype
-    descending : bool
-    """
+    """Every so many-th key of sorted runs of some lengths."""
 
     def __init__(self, lengths: Sequence[int], dtype: np.dtype[Any], descending: bool):
         self._lengths = np.array(lengths, np.int64)
@@ -63,11 +55,7 @@ class Samples:
     ) -> np.ndarray[Any, Any]:
         """Return how many keys of each run are among the first `rank` of all.
 
-        Parameters
-        ----------
-        rank : int
-        read : callable
-            Returns the keys of a run from one place to another.
+        `read` returns the keys of a run from one place to another.
         """
         low, high = self._window(rank)
         windows = [

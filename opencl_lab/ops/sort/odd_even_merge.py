@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, lacks_type, largest_power, positive
+from opencl_lab.core.kernels import (
+    c_type,
+    index_type,
+    item_launch,
+    lacks_type,
+    largest_power,
+    positive,
+)
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
-from opencl_lab.ops.sort.half_keys import widened, with_half_keys
 from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
 __all__ = ["OddEvenMerge"]
+
+HALF_TEMPLATE = "sort/half_keys.cl.mako"
+HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
+WIDE = {"keys": "wide_keys", "sorted": "wide_sorted"}
+WG_SIZE = 64  # work-items of a group that converts, where the device takes so many
 
 
 def _span(config: Config) -> int:
@@ -91,9 +104,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
 
         Keys of half precision are converted before and after.
         """
-        wide = widened(problem)
+        wide = _widened(problem)
         plan = self._plan(wide, config)
-        return plan if wide is problem else with_half_keys(problem, plan, device)
+        return plan if wide is problem else _with_half_keys(problem, plan, device)
 
     def _plan(self, problem: SortProblem, config: Config) -> Plan:
         shape = (problem.rows, problem.n)
@@ -185,4 +198,40 @@ class OddEvenMerge(Algorithm[SortProblem]):
     def _tile_element(problem: SortProblem) -> int:
         """Local memory of one element of the tile: both halves, key and value."""
         value = Elements(problem).value_dtype
-        return 2 * (widened(problem).dtype.itemsize + (0 if value is None else value.itemsize))
+        return 2 * (_widened(problem).dtype.itemsize + (0 if value is None else value.itemsize))
+
+
+# Keys of half precision are sorted as float32, which every device compares.
+
+
+def _widened(problem: SortProblem) -> SortProblem:
+    """Return the problem that kernels solve: its keys in a type that they compare."""
+    return replace(problem, dtype=SINGLE) if problem.dtype == HALF else problem
+
+
+def _with_half_keys(problem: SortProblem, wide: Plan, device: Device) -> Plan:
+    """Return the plan for keys of half precision, around that of the widened problem."""
+    shape = (problem.rows, problem.n)
+    buffers = [Buffer("keys", "in", shape, HALF)]
+    if not problem.indices:
+        buffers.append(Buffer("sorted", "out", shape, HALF))
+    buffers += [
+        replace(buffer, name=WIDE[buffer.name], role="scratch") if buffer.name in WIDE else buffer
+        for buffer in wide.buffers
+    ]
+    if not wide.launches:
+        return Plan(tuple(buffers), ())
+    launches = [_convert("widen_keys", "keys", problem, device)]
+    launches += [launch.renamed(WIDE) for launch in wide.launches]
+    if not problem.indices:
+        launches.append(_convert("narrow_keys", "sorted", problem, device))
+    return Plan(tuple(buffers), tuple(launches))
+
+
+def _convert(kernel: str, keys: str, problem: SortProblem, device: Device) -> Launch:
+    """Return the launch between the user's array `keys` and its wide form."""
+    source, target = (keys, WIDE[keys]) if kernel == "widen_keys" else (WIDE[keys], keys)
+    wg_size = min(WG_SIZE, device.capabilities.max_work_group)
+    count = problem.rows * problem.n
+    arguments: dict[str, Argument] = {"source": source, "target": target, "count": np.uint64(count)}
+    return item_launch(HALF_TEMPLATE, kernel, count, {"WG_SIZE": wg_size}, arguments)

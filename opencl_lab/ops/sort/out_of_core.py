@@ -25,7 +25,7 @@ from opencl_lab.ops.sort.part_sizes import Parts, parts_of
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.execute import Execution
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes
 from opencl_lab.runtime.streams import Part, Stream
 
@@ -43,13 +43,7 @@ class Keys(Protocol):
 
 
 class InMemory:
-    """Keys in an array of the host.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        Dense.
-    """
+    """Keys in a dense array of the host."""
 
     def __init__(self, array: np.ndarray[Any, Any]):
         self._bytes = array.reshape(-1).view(np.uint8)
@@ -65,23 +59,12 @@ class InMemory:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a part is made of: stretches of keys one after the other, and then keys of one value.
-
-    Parameters
-    ----------
-    keys : Keys
-    begins : sequence of int
-        The byte of `keys` at which each stretch begins.
-    ends : sequence of int
-        The byte of the part at which it ends.
-    filler : numpy.ndarray of uint8
-        The bytes of one more key, which stands for all that follow.
-    """
+    """What a part is made of: stretches of keys one after the other, and then keys of one value."""
 
     keys: Keys
-    begins: Sequence[int]
-    ends: Sequence[int]
-    filler: Bytes
+    begins: Sequence[int]  # the byte of `keys` at which each stretch begins
+    ends: Sequence[int]  # the byte of the part at which it ends
+    filler: Bytes  # the bytes of one more key, which stands for all that follow
 
     @property
     def nbytes(self) -> int:
@@ -121,37 +104,17 @@ def sort_parts(
     device: Device | None = None,
     report: Callable[[int], None] = lambda done: None,
 ) -> dict[str, float]:
-    """Sort rows of keys part by part.
+    """Sort rows of keys part by part; return the seconds that stages took, which overlap.
 
-    Parameters
-    ----------
-    parts : Parts
-    keys : Keys
-        It is not changed.
-    result : Keys
-        May be `keys` itself where rows are not merged.
-    scratch : callable
-        Makes room for one row, if rows are merged.
-    queue : pyopencl.CommandQueue, optional
-    device : Device, optional
-        In place of a queue, whose times are then told.
-    report : callable, optional
-        Gets how many of `Parts.steps` are done.
-
-    Returns
-    -------
-    dict of str to float
-        Seconds that stages took, which overlap: ``read``, ``work``, ``write``; and, with a device,
-        ``kernels`` by their events, and ``build`` before all of them.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig, BuildError, LaunchError
+    `result` may be `keys`, which are not changed, where rows are not merged; else `scratch` makes
+    room for one row. `report` gets how many of `Parts.steps` are done. Stages are ``read``,
+    ``work`` and ``write``; and, with a device instead of a queue, ``kernels`` by their events, and
+    ``build`` before all of them.
     """
     times = queue is None
     if queue is None:
         assert device is not None
-        queue = default_queue(device, profiling=True)
+        queue = device.queue(profiling=True)
     whole, part = parts.whole, parts.part
     stream = Stream(queue, (part.rows, part.n), whole.dtype)
     seconds = {"kernels": 0.0} if times else {}
@@ -204,15 +167,7 @@ def _batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
 class _Runs:
     """Runs of one row, put aside when they are sorted, and then merged.
 
-    Parameters
-    ----------
-    parts : Parts
-    keys : Keys
-        Of all rows.
-    aside : Keys
-        Room for one row.
-    first : int
-        The key of the row that comes first.
+    The row begins with the key `first` of all `keys`; `aside` has room for one row.
     """
 
     def __init__(self, parts: Parts, keys: Keys, aside: Keys, first: int):
@@ -294,17 +249,9 @@ def sort_array(
     config: Mapping[str, Any] | None,
     queue: Any,
 ) -> np.ndarray[Any, Any]:
-    """Sort rows of keys of the host that are too many for a device at once.
+    """Sort rows of keys of the host that are too many for a device at once, into `out` if given.
 
-    Parameters
-    ----------
-    problem : SortProblem
-    keys, out : numpy.ndarray, shape (rows, n)
-        Dense; without `out` a new array receives the result. They do not share memory.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig, BuildError, LaunchError
+    The arrays are dense, of shape (rows, n), and share no memory.
     """
     result = np.empty(keys.shape, keys.dtype) if out is None else out
     parts = parts_of(problem, session_of(queue).device, algorithm, config)

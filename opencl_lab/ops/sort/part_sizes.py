@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from opencl_lab.core.wording import counted, size_text
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
-from opencl_lab.runtime.streams import SLOTS, limit_of_parts, memory_limit
+from opencl_lab.runtime.streams import SLOTS, largest_fitting, limit_of_parts, memory_limit
 
 __all__ = ["Parts", "needs_parts", "parts_of"]
 
@@ -32,19 +32,10 @@ ROOM, ROOM_ASIDE = 8, 16 << 20
 
 @dataclass(frozen=True)
 class Parts:
-    """How a problem is parted.
-
-    Parameters
-    ----------
-    whole : SortProblem
-    part : SortProblem
-        What the device sorts each time: rows of the whole, or a piece of one.
-    algorithm : Algorithm
-    config : Config
-    """
+    """How a problem is parted."""
 
     whole: SortProblem
-    part: SortProblem
+    part: SortProblem  # what the device sorts each time: rows of the whole, or a piece of one
     algorithm: Algorithm[SortProblem]
     config: Config
 
@@ -114,7 +105,7 @@ def _fits(
     except InvalidProblem:
         return False
     given = sum(buffer.nbytes for buffer in (*plan.with_role("in"), *plan.with_role("out")))
-    return sum(buffer.nbytes for buffer in plan.buffers) + (slots - 1) * given <= limit
+    return plan.nbytes + (slots - 1) * given <= limit
 
 
 def parts_of(
@@ -127,38 +118,26 @@ def parts_of(
 ) -> Parts:
     """Return how a problem is parted so that its parts take no more memory than `limit`.
 
-    Raises
-    ------
-    InvalidProblem
-        If they would be too small, or too many.
+    It refuses parts that would be too small, or too many.
     """
     limit = memory_limit(device) if limit is None else limit
     limit = limit_of_parts(device, limit)
 
-    def most(make: Callable[[int], SortProblem], whole: int) -> int:
-        """Return the largest size, up to a whole one, that fits; 0 if none does."""
-        low, high = 0, whole
-        while low < high:
-            size = (low + high + 1) // 2
-            part = make(size)
-            configured = _configured(part, device, algorithm, config)
-            if _fits(*configured, part, device, limit, SLOTS):
-                low = size
-            else:
-                high = size - 1
-        return low
+    def fits(part: SortProblem) -> bool:
+        return _fits(*_configured(part, device, algorithm, config), part, device, limit, SLOTS)
 
     item = problem.dtype.itemsize
     row = replace(problem, rows=1)
     rows = 0
     if problem.n * item <= limit:
-        rows = most(lambda count: replace(problem, rows=count), problem.rows)
+        rows = largest_fitting(lambda count: fits(replace(problem, rows=count)), problem.rows)
     if rows:
         rows = min(rows, max(ceil_divide(problem.rows, FEW), SHORT // max(problem.n * item, 1), 1))
         size, count = rows * problem.n, ceil_divide(problem.rows, rows)
         part, too_few = replace(problem, rows=rows), size < LEAST and count > MOST_PARTS
     else:
-        size = most(lambda n: replace(row, n=n), min(problem.n, int(limit) // item))
+        most = min(problem.n, int(limit) // item)
+        size = largest_fitting(lambda n: fits(replace(row, n=n)), most)
         size = min(size, max(ceil_divide(problem.n, FEW), SHORT // item))
         count = ceil_divide(problem.n, max(size, 1))
         part = replace(row, n=ceil_divide(problem.n, count))

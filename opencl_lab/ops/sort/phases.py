@@ -26,19 +26,8 @@ def phased_plan(
 ) -> Plan:
     """Return a plan of one launch, or of one a phase where items do not see what others write.
 
-    Parameters
-    ----------
-    problem : SortProblem
-    device : Device
-    buffers : sequence of Buffer
-        All but the counters.
-    arguments : mapping
-        Of the kernel, but for sizes, phases and counters.
-    phases : int
-    items : int
-        How many take tasks, in groups of one.
-    **kernel
-        Further fields of `Launch`.
+    So many `items` take tasks, in groups of one. Counters are added to the buffers; sizes, phases
+    and counters to the arguments. `kernel` has further fields of `Launch`.
     """
     joined = device.capabilities.visible_writes
     spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]

@@ -22,34 +22,19 @@ PARTIAL_KEYS = "only radix sorts by some bits of the keys"
 
 @dataclass(frozen=True)
 class SortProblem(Problem):
-    """Sort `rows` rows of `n` keys each, stably.
-
-    Parameters
-    ----------
-    n : int
-        Keys in a row.
-    dtype : numpy.dtype
-        Type of the keys, in the machine's byte order.
-    rows : int
-    descending : bool
-        Reverse NumPy's order, NaN first; equal keys keep their order all the same.
-    indices : bool
-        Return each key's position in its row (int64) instead of the keys.
-    value_bytes : int
-        Size of one value that travels with each key; 0 for none.
-    bits : tuple of two ints, optional
-        The first bit that counts and the one after the last, of what `sort` says.
-    """
+    """Sort `rows` rows of `n` keys each, stably."""
 
     sizes = ("n", "rows")
     layout = ("dtype", "indices", "value_bytes")
 
-    n: int
-    dtype: np.dtype[Any]
+    n: int  # keys in a row
+    dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
     rows: int = 1
+    # Reverse NumPy's order, NaN first; equal keys keep their order all the same.
     descending: bool = False
-    indices: bool = False
-    value_bytes: int = 0
+    indices: bool = False  # return each key's position in its row (int64) instead of the keys
+    value_bytes: int = 0  # size of one value that travels with each key; 0 for none
+    # The first bit that counts and the one after the last, of what `sort` says.
     bits: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:

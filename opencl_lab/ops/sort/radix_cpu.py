@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type
-from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
@@ -90,23 +90,13 @@ def _number_type(problem: SortProblem, device: Device) -> str | None:
 
 @dataclass(frozen=True)
 class Cut:
-    """How long rows are cut into buckets, which ``radix_cpu_buckets.mako`` and its parts are told.
+    """How rows are cut into buckets, as ``radix_cpu_buckets.mako`` and its parts are told."""
 
-    Parameters
-    ----------
-    bits : int
-        Of a bucket, and of a digit of a row that is not cut.
-    share : int
-        Elements of a run, about.
-    float_type : str, optional
-        Type in which keys are numbers, or None for integers and where it is not to be used.
-    sample, skew, largest, finish_shares : int
-        As the constants of this module.
-    """
-
-    bits: int
-    share: int
+    bits: int  # of a bucket, and of a digit of a row that is not cut
+    share: int  # elements of a run, about
+    # Type in which keys are numbers, or None for integers and where it is not to be used.
     float_type: str | None
+    # As the constants of this module.
     sample: int
     skew: int
     largest: int
@@ -126,30 +116,14 @@ class Cut:
 
 @dataclass(frozen=True)
 class Run:
-    """How one item sorts a run, which ``radix_cpu_run.mako`` and its parts are told.
+    """How one item sorts a run, which ``radix_cpu_run.mako`` and its parts are told."""
 
-    Parameters
-    ----------
-    bits : int
-        Of a digit, at most.
-    spare_bits : int
-        Of digits, beyond those that count the keys of a run.
-    few : int
-        Keys that insertion sorts by itself.
-    block : int
-        Keys whose codes are made at once, in a loop without branches.
-    network : int
-        Keys of the longest run for a network of comparisons, or 0.
-    lanes : int
-        Keys of one of its vectors.
-    """
-
-    bits: int
-    spare_bits: int
-    few: int
-    block: int
-    network: int
-    lanes: int
+    bits: int  # of a digit, at most
+    spare_bits: int  # of digits, beyond those that count the keys of a run
+    few: int  # keys that insertion sorts by itself
+    block: int  # keys whose codes are made at once, in a loop without branches
+    network: int  # keys of the longest run for a network of comparisons, or 0
+    lanes: int  # keys of one of its vectors
 
     @classmethod
     def of(cls, problem: SortProblem, config: Config, network: int, cut: bool) -> Run:
@@ -196,7 +170,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
         counts = _room_for_counts(problem, cut.bits, chunks, units)
         buffers += counts
-        arguments |= {buffer.name: buffer.name for buffer in counts}
+        arguments |= named(*(buffer.name for buffer in counts))
         arguments["chunks"] = np.uint32(chunks)
         local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
         phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)

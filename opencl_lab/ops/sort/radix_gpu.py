@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide
+from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import SortProblem
@@ -209,7 +209,7 @@ class _Passes:
         self.buffers["histogram"] = Buffer("histogram", "zeros", (entries * word + rows,), UINT)
         self._scratch("bases", (entries,), np.dtype(self.index))
         self._scratch("pass_flags", (rows * self.digits,), UINT)
-        keys = {"keys": "keys", "sorted": "sorted", "spare": "spare"}
+        keys = named("keys", "sorted", "spare")
         if self.problem.indices:
             self._scratch("sorted", shape, dtype)
         self._scratch("spare", shape, dtype)
@@ -217,42 +217,29 @@ class _Passes:
         cells = rows * self.tiles * self.radix
         n, tiles = self.index(self.problem.n), np.uint32(self.tiles)
         groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
-        counted: dict[str, Argument] = {"histogram": "histogram"}
-        flags: dict[str, Argument] = {"bases": "bases", "pass_flags": "pass_flags"}
-        found: dict[str, Argument] = {}
+        counted, flags = named("histogram"), named("bases", "pass_flags")
         if self.look_back:
             self._scratch("status", (2, cells), np.dtype(self.index))
             self._scratch("tickets", (self.digits,), UINT)
-            counted |= {**flags, "status": "status", "status_words": np.uint64(cells)}
-            counted |= {"tickets": "tickets"}
-            found = {"bases": "bases", "status": "status", "tickets": "tickets"}
+            counted |= {**flags, **named("status"), "status_words": np.uint64(cells)}
+            counted |= named("tickets")
+            found = named("bases", "status", "tickets")
         else:
             self._scratch("table", (cells,), np.dtype(self.index))
-            found = {"table": "table"}
-        counted = {"keys": "keys", **counted, "n": n, "groups": np.uint32(groups)}
+            found = named("table")
+        counted = {**named("keys"), **counted, "n": n, "groups": np.uint32(groups)}
         launches = [self._launch("histograms", rows * groups, counted)]
         if not self.look_back:
-            arguments: dict[str, Argument] = {"histogram": "histogram", **flags, "n": n}
-            launches.append(self._launch("scan_histograms", rows, arguments))
+            scanned = {**named("histogram"), **flags, "n": n}
+            launches.append(self._launch("scan_histograms", rows, scanned))
         for number in map(np.uint32, range(self.digits)):
             where: dict[str, Argument] = {"tiles": tiles, "pass": number}
             if not self.look_back:
-                of_tiles: dict[str, Argument] = {
-                    **keys,
-                    "pass_flags": "pass_flags",
-                    "table": "table",
-                    "n": n,
-                    **where,
-                }
+                of_tiles = {**keys, **named("pass_flags", "table"), "n": n, **where}
                 launches.append(self._launch("count_tiles", rows * self.tiles, of_tiles))
-                scanned: dict[str, Argument] = {
-                    "bases": "bases",
-                    "pass_flags": "pass_flags",
-                    "table": "table",
-                    **where,
-                }
+                scanned = {**named("bases", "pass_flags", "table"), **where}
                 launches.append(self._launch("scan_tiles", rows * self.radix, scanned))
-            scattered = {**keys, **values, "pass_flags": "pass_flags", **found, "n": n, **where}
+            scattered = {**keys, **values, **named("pass_flags"), **found, "n": n, **where}
             launches.append(self._launch("scatter", rows * self.tiles, scattered))
         return Plan(tuple(self.buffers.values()), tuple(launches))
 
@@ -272,7 +259,7 @@ class _Passes:
             names.append("middle_values")
         else:
             names.insert(0, "values")
-        return {name: name for name in names}
+        return named(*names)
 
     def _launch(self, kernel: str, groups: int, arguments: dict[str, Argument]) -> Launch:
         return Launch(

@@ -16,6 +16,7 @@ from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import expected, expected_fft, tolerance
 from opencl_lab.lab.ops.conv2d.calls import CALLS
+from opencl_lab.lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
 from opencl_lab.lab.ops.conv2d.references import (
     opencv_conv2d,
     scipy_conv2d,
@@ -25,7 +26,6 @@ from opencl_lab.lab.reference.descriptor import Arrays, CReference, HostReferenc
 from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import opencv_threads, torch_threads
 from opencl_lab.ops.conv2d.arguments import COLOURS, bind, weight_inputs
-from opencl_lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
 from opencl_lab.ops.conv2d.problem import (
     BOUNDARIES,
     IMAGE_TYPES,

@@ -19,6 +19,7 @@ from opencl_lab.lab.ops.gemm.calls import CALLS
 from opencl_lab.lab.ops.gemm.expected import compare, expected_result
 from opencl_lab.lab.ops.gemm.mpi import KERNEL, gemm_ranks, gemm_task
 from opencl_lab.lab.ops.gemm.references import blas_gemm, check_plain, torch_gemm
+from opencl_lab.lab.ops.gemm.shapes import SHAPES
 from opencl_lab.lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -39,7 +40,6 @@ from opencl_lab.ops.gemm.problem import (
     PRECISIONS,
     GemmProblem,
 )
-from opencl_lab.ops.gemm.shapes import SHAPES
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 __all__ = ["GEMM", "Gemm"]

@@ -9,24 +9,23 @@ devices, and ends when it has no more questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config
+from opencl_lab.lab.engine.explore import Strategy as Questions
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.strategies.exhaustive import exhaustive
+from opencl_lab.lab.tuning.strategies.exhaustive import exhaustive, in_order
 from opencl_lab.lab.tuning.strategies.local_search import local_search
 from opencl_lab.lab.tuning.strategies.model import model
 from opencl_lab.lab.tuning.strategies.random import random_search
 
-__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy"]
+__all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy", "in_order"]
 
-Strategy: TypeAlias = Callable[
-    [Points, Random], Generator[Config | Sequence[Config], Evaluation, None]
-]
+Strategy: TypeAlias = Callable[[Points, Random], Questions[Config, Evaluation]]
 
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,

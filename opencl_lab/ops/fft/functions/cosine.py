@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.cosine import CosineKind, cosine_axis
+from opencl_lab.ops.fft.functions.signatures import (
+    Numbers,
+    Options,
+    Out,
+    cosines_along_axes,
+    cosines_along_axis,
+    like,
+)
 from opencl_lab.ops.fft.passes.builder import real_dtype
-from opencl_lab.ops.fft.problem import Norm
 from opencl_lab.ops.fft.transform import (
     axes_and_lengths,
-    axis_of,
     complex_type,
     converted,
     finish,
-    prepared,
+    last_first,
 )
-from opencl_lab.runtime.arrays import AnyArray, contiguous, copied, empty
-from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.arrays import AnyArray, axis_of, contiguous, copied, empty
 
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
-Axes = int | Sequence[int] | None
 
-
-@replayed()
-def dct(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axis)
+def dct(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
     """Return the discrete cosine transform along one axis; see `scipy.fft.dct`.
 
     Parameters
@@ -87,88 +75,32 @@ def dct(
     transform in one and two dimensions", 1980), of twice as many real ones for type 1, of
     half as many complex ones for type 4 of even length, and as many of odd length.
     """
-    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=False)
-    return _one(x, n, axis, kind, out, queue, device)
+    return _one(x, CosineKind(*how, sine=False, inverse=False), n, axis, out, queue)
 
 
-@replayed()
-def idct(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axis)
+def idct(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
     """Undo `dct` of the same type; see `scipy.fft.idct`. Parameters are those of `dct`."""
-    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=True)
-    return _one(x, n, axis, kind, out, queue, device)
+    return _one(x, CosineKind(*how, sine=False, inverse=True), n, axis, out, queue)
 
 
-@replayed()
-def dst(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axis)
+def dst(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
     """Return the discrete sine transform along one axis; see `scipy.fft.dst`.
 
     Parameters are those of `dct`; type 1 takes a single sample, too.
     """
-    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=False)
-    return _one(x, n, axis, kind, out, queue, device)
+    return _one(x, CosineKind(*how, sine=True, inverse=False), n, axis, out, queue)
 
 
-@replayed()
-def idst(
-    x: Any,
-    type: int = 2,
-    n: int | None = None,
-    axis: int = -1,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axis)
+def idst(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
     """Undo `dst` of the same type; see `scipy.fft.idst`. Parameters are those of `dst`."""
-    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=True)
-    return _one(x, n, axis, kind, out, queue, device)
+    return _one(x, CosineKind(*how, sine=True, inverse=True), n, axis, out, queue)
 
 
-@replayed()
-def dctn(
-    x: Any,
-    type: int = 2,
-    s: Axes = None,
-    axes: Axes = None,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axes)
+def dctn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
     """Return the discrete cosine transform along several axes; see `scipy.fft.dctn`.
 
     Parameters
@@ -180,118 +112,58 @@ def dctn(
     axes : int or sequence of int, optional
         Default: the last ``len(s)``, or all.
     """
-    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=False)
-    return _several(x, s, axes, kind, out, queue, device)
+    return _several(x, CosineKind(*how, sine=False, inverse=False), s, axes, out, queue)
 
 
-@replayed()
-def idctn(
-    x: Any,
-    type: int = 2,
-    s: Axes = None,
-    axes: Axes = None,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axes)
+def idctn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
     """Undo `dctn` of the same type; see `scipy.fft.idctn`. Parameters are those of `dctn`."""
-    kind = CosineKind(type, norm, orthogonalize, sine=False, inverse=True)
-    return _several(x, s, axes, kind, out, queue, device)
+    return _several(x, CosineKind(*how, sine=False, inverse=True), s, axes, out, queue)
 
 
-@replayed()
-def dstn(
-    x: Any,
-    type: int = 2,
-    s: Axes = None,
-    axes: Axes = None,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axes)
+def dstn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
     """Return the discrete sine transform along several axes; see `scipy.fft.dstn`.
 
     Parameters are those of `dctn`.
     """
-    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=False)
-    return _several(x, s, axes, kind, out, queue, device)
+    return _several(x, CosineKind(*how, sine=True, inverse=False), s, axes, out, queue)
 
 
-@replayed()
-def idstn(
-    x: Any,
-    type: int = 2,
-    s: Axes = None,
-    axes: Axes = None,
-    norm: Norm = None,
-    overwrite_x: bool = False,
-    workers: int | None = None,
-    orthogonalize: bool | None = None,
-    *,
-    out: AnyArray | None = None,
-    queue: Any = None,
-    device: DeviceSpec = None,
-) -> AnyArray:
+@like(cosines_along_axes)
+def idstn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
     """Undo `dstn` of the same type; see `scipy.fft.idstn`. Parameters are those of `dstn`."""
-    kind = CosineKind(type, norm, orthogonalize, sine=True, inverse=True)
-    return _several(x, s, axes, kind, out, queue, device)
+    return _several(x, CosineKind(*how, sine=True, inverse=True), s, axes, out, queue)
 
 
-def _one(
-    x: Any,
-    n: int | None,
-    axis: int,
-    kind: CosineKind,
-    out: AnyArray | None,
-    queue: Any,
-    device: DeviceSpec,
-) -> AnyArray:
-    array, queue = prepared(x, queue, device)
-    return _along(array, [(axis_of(array, axis), n)], kind, out, queue)
+def _one(x: AnyArray, kind: CosineKind, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
+    return _along(x, [axis_of(axis, x.ndim)], [n], kind, out, queue)
 
 
 def _several(
-    x: Any,
-    s: Axes,
-    axes: Axes,
-    kind: CosineKind,
-    out: AnyArray | None,
-    queue: Any,
-    device: DeviceSpec,
+    x: AnyArray, kind: CosineKind, s: Numbers, axes: Numbers, out: Out, queue: Any
 ) -> AnyArray:
-    array, queue = prepared(x, queue, device)
     s, axes = ((v,) if isinstance(v, (int, np.integer)) else v for v in (s, axes))
-    order, lengths = axes_and_lengths(array, s, axes)
-    return _along(array, list(zip(order, lengths, strict=True)), kind, out, queue)
+    return _along(x, *axes_and_lengths(x, s, axes), kind, out, queue)
 
 
 def _along(
     array: AnyArray,
-    axes: list[tuple[int, int | None]],
+    order: list[int],
+    lengths: list[int | None],
     kind: CosineKind,
-    out: AnyArray | None,
+    out: Out,
     queue: Any,
 ) -> AnyArray:
     """Transform along axes, counted from the front and each with its length, the last one first."""
     dtype = complex_type(array)
     real, wide = real_dtype(dtype), array.dtype.kind == "c"
-    if not axes:
+    if not order:
         return finish(copied(array, queue, dtype=dtype if wide else real), out, queue)
     if wide:  # pairs of real numbers, along one axis more
         array = contiguous(converted(array, dtype), queue)
         array = _viewed(array, real, (*array.shape, 2), queue)
-    outs = [None] * (len(axes) - 1) + [None if wide else out]  # for the last transform
-    for (axis, length), target in zip(reversed(axes), outs, strict=True):
+    for axis, length, target in last_first(order, lengths, None if wide else out):
         array = cosine_axis(array, real, length, axis, kind, queue, target)
     if not wide:
         return array

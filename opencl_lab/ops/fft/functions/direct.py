@@ -8,14 +8,8 @@ from typing import Any
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.problem import DftProblem, Norm, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT
-from opencl_lab.ops.fft.transform import (
-    axis_of,
-    complex_type,
-    prepared,
-    real_type,
-    whole_spectrum,
-)
-from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.ops.fft.transform import complex_type, prepared, real_type, whole_spectrum
+from opencl_lab.runtime.arrays import AnyArray, axis_of
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 
@@ -88,7 +82,7 @@ def dft(
     array, queue = prepared(x, queue, device)
     real = array.dtype.kind != "c"
     dtype = real_type(array) if real else complex_type(array)
-    rows = Rows.of(array, axis_of(array, axis), queue, dtype=dtype)
+    rows = Rows.of(array, axis_of(axis, array.ndim), queue, dtype=dtype)
     n = rows.length
     target = rows.target(out, complex_dtype(dtype))
     forward = real or not inverse  # of a real signal, the inverse is the conjugate

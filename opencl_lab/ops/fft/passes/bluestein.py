@@ -18,7 +18,7 @@ from __future__ import annotations
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
 from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum
 
@@ -28,48 +28,37 @@ BLUESTEIN = "fourier/bluestein.cl.mako"
 
 
 def any_length(
-    planner: Planner,
-    builder: PlanBuilder,
-    layout: BatchedLayout,
-    inverse: bool = False,
-    scale: float = 1.0,
-    halved: bool = False,
+    planner: Planner, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD
 ) -> None:
-    """Add transforms of any length; the parameters are those of `Planner.transform`.
+    """Add transforms of any length, as `Planner.transform` does those of smooth ones.
 
     A smooth length is the planner's. For every other one it may have a convolution in one launch;
     else there are launches before, between and after two of its transforms.
     """
     if is_smooth(layout.n):
-        planner.transform(builder, layout, inverse, scale, halved)
+        planner.transform(builder, layout, how)
         return
     m = convolution_length(layout.n)
-    if not planner.convolution(builder, layout, m, inverse, scale, halved):
-        _by_convolution(planner, builder, layout, m, inverse, scale, halved)
+    if not planner.convolution(builder, layout, m, how):
+        _by_convolution(planner, builder, layout, m, how)
 
 
 def _by_convolution(
-    planner: Planner,
-    builder: PlanBuilder,
-    layout: BatchedLayout,
-    m: int,
-    inverse: bool,
-    scale: float,
-    halved: bool,
+    planner: Planner, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How
 ) -> None:
     """Add five launches: ``chirp_in``, transform, ``chirp_multiply``, transform, ``chirp_out``."""
     n, count, device = layout.n, layout.count, planner.device
     rows, other = builder.scratch("rows", m * count), builder.scratch("rows", m * count)
-    wave = builder.table("chirp", n, builder.dtype, chirp, n, inverse, builder.dtype)
+    wave = builder.table("chirp", n, builder.dtype, chirp, n, how.inverse, builder.dtype)
     spectrum = builder.table(
-        "chirp_spectrum", m, builder.dtype, chirp_spectrum, n, m, inverse, builder.dtype
+        "chirp_spectrum", m, builder.dtype, chirp_spectrum, n, m, how.inverse, builder.dtype
     )
     sizes: Arguments = {"chirp": wave, "n": n, "m": m, "lanes": layout.lanes}
     over_rows(
         builder, device, (BLUESTEIN, "chirp_in"), m, count,
         {"source": layout.source, "rows": rows, **sizes, **layout.source_strides._asdict()},
     )  # fmt: skip
-    planner.transform(builder, BatchedLayout.rows(m, count, rows, other), halved=halved)
+    planner.transform(builder, BatchedLayout.rows(m, count, rows, other), How(halved=how.halved))
     over_rows(
         builder, device, (BLUESTEIN, "chirp_multiply"), m, count,
         {"rows": other, "chirp_spectrum": spectrum, "m": m},
@@ -80,6 +69,6 @@ def _by_convolution(
         builder, device, (BLUESTEIN, "chirp_out"), n, count,
         {
             "rows": rows, "target": layout.target, **sizes, **layout.target_strides._asdict(),
-            "scale": builder.real.type(scale),
+            "scale": builder.real.type(how.scale),
         },
     )  # fmt: skip

@@ -24,17 +24,9 @@ def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @dataclass
 class PlanBuilder:
-    """Buffers and launches of a plan that grows.
+    """Buffers and launches of a plan that grows."""
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        complex64 or complex128: of the transforms.
-    buffers : list of Buffer
-    launches : list of Launch
-    """
-
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # complex64 or complex128: of the transforms
     buffers: list[Buffer] = field(default_factory=list)
     launches: list[Launch] = field(default_factory=list)
 
@@ -108,24 +100,12 @@ class PlanBuilder:
 
 @dataclass(frozen=True)
 class PlannedStep(Generic[StepT]):
-    """One step of a launch: what its template emits, and what the kernel is given for it.
+    """One step of a launch: what its template emits, and what the kernel is given for it."""
 
-    Parameters
-    ----------
-    step : VectorStep or LocalStep
-        What the template emits.
-    tasks : int
-        In how many parts it is done: tasks that single items do, or work-groups.
-    index : type
-        NumPy type that counts the elements of the arrays.
-    arguments : dict
-        Of the kernel by name, without the number of the step.
-    """
-
-    step: StepT
-    tasks: int
-    index: Any
-    arguments: dict[str, Argument]
+    step: StepT  # what the template emits
+    tasks: int  # in how many parts it is done: tasks that single items do, or work-groups
+    index: Any  # NumPy type that counts the elements of the arrays
+    arguments: dict[str, Argument]  # of the kernel by name, without the number of the step
 
 
 def arguments_of(steps: Sequence[PlannedStep[Any]]) -> dict[str, Argument]:

@@ -50,63 +50,32 @@ STRIDED = 0.1
 
 @dataclass(frozen=True)
 class StepCost:
-    """What the cost of a step depends on.
+    """What the cost of a step depends on."""
 
-    Parameters
-    ----------
-    n : int
-        Points of a transform.
-    count : int
-        Transforms.
-    radices : tuple of int
-        Of the passes.
-    over_points : bool
-        Whether lanes are points of one transform, and not several transforms.
-    block : int
-        Vectors side by side.
-    step_twiddles : bool
-        Whether the passes also multiply by the twiddle factors between the steps.
-    transposed, strided : int
-        How many of input and output (0 to 2) are rows that are transposed into vectors over the
-        batch, and how many are columns of a matrix.
-    """
-
-    n: int
-    count: int
-    radices: tuple[int, ...]
+    n: int  # points of a transform
+    count: int  # transforms
+    radices: tuple[int, ...]  # of the passes
+    # Whether lanes are points of one transform, and not several transforms.
     over_points: bool = False
-    block: int = 1
+    block: int = 1  # vectors side by side
+    # Whether the passes also multiply by the twiddle factors between the steps.
     step_twiddles: bool = False
+    # How many of input and output (0 to 2) are rows that are transposed into vectors over the
+    # batch, and how many are columns of a matrix.
     transposed: int = 0
     strided: int = 0
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """What costs depend on besides the transforms: configuration and device.
+    """What costs depend on besides the transforms: configuration and device."""
 
-    Parameters
-    ----------
-    width : int
-        Lanes of a vector.
-    block : int
-        Vectors of columns side by side.
-    max_radix : int
-        Largest composite radix.
-    word : int
-        Bytes of a real number.
-    units : int
-        Compute units.
-    fused : bool
-        Whether one launch does both steps of a transform.
-    """
-
-    width: int
-    block: int
-    max_radix: int
-    word: int
-    units: int
-    fused: bool
+    width: int  # lanes of a vector
+    block: int  # vectors of columns side by side
+    max_radix: int  # largest composite radix
+    word: int  # bytes of a real number
+    units: int  # compute units
+    fused: bool  # whether one launch does both steps of a transform
 
     def nanoseconds(self, step: StepCost) -> float:
         """Return the estimated time of a launch of one step."""
@@ -140,18 +109,10 @@ def worth_fetching(
 ) -> Literal["none", "source", "both"]:
     """Return what the items of a launch had better fetch ahead: none, source or both.
 
-    A processor foresees one long run of addresses, and a task has many short ones. Nothing is
-    gained where the caches hold all that a launch moves. Columns that are written lie far
-    apart: they fight for the same lines of a cache, unless the arrays of a task are small.
-
-    Parameters
-    ----------
-    moved, held : int
-        Bytes that are read and written by a step, and of the arrays of a task.
-    columns : bool
-        Whether columns of a matrix are written.
-    units : int
-        Compute units that share the work.
+    A step reads and writes `moved` bytes, and the arrays of a task hold `held`; columns of a matrix
+    may be written. A processor foresees one long run of addresses, and a task has many short ones.
+    Nothing is gained where the caches hold all that a launch moves. Columns that are written lie
+    far apart: they fight for the same lines of a cache, unless the arrays of a task are small.
     """
     if moved <= CACHED * units:
         return "none"

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import not_negative, one_of, positive, vector_width
+from opencl_lab.core.kernels import WIDEN, not_negative, one_of, positive, vector_width
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.core.widening import WIDEN
 from opencl_lab.ops.fft.passes.bluestein import BLUESTEIN
 from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMPLATE
 from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
@@ -85,13 +84,8 @@ SPACE = SearchSpace(
 def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     """Return vectors for CPUs, groups with local memory for others.
 
-    Parameters
-    ----------
-    n : int
-        Length of the complex transforms; half of that of real rows that are packed.
-    real : numpy.dtype
-        float32 or float64: the type of real and imaginary parts.
-    device : Device
+    `n` is the length of the complex transforms: half of that of real rows that are packed; `real`
+    is the type of real and imaginary parts.
     """
     cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
     return Config(

@@ -27,25 +27,14 @@ LEAST_TIMES = 4
 
 @dataclass(frozen=True)
 class Fusion:
-    """How two steps share a launch.
+    """How two steps share a launch."""
 
-    Parameters
-    ----------
-    limits : Limits
-        By which both are planned.
-    columns, tiles : tuple of int
-        Of each step: columns of a group, and groups of a whole transform.
-    transforms : int
-        How many there are.
-    look_ahead : int
-        By how many transforms the first step is in front.
-    """
-
-    limits: Limits
+    limits: Limits  # by which both are planned
+    # Of each step: columns of a group, and groups of a whole transform.
     columns: tuple[int, int]
     tiles: tuple[int, int]
-    transforms: int
-    look_ahead: int
+    transforms: int  # how many there are
+    look_ahead: int  # by how many transforms the first step is in front
 
 
 def can_fuse(device: Device) -> bool:

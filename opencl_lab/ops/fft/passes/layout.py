@@ -28,24 +28,16 @@ class BatchedLayout:
     where p < `n` is the position in a transform, and o < `outer` and c < `lanes` number the
     transforms: c those that may be neighbours in memory, such as the columns of a matrix, o the
     others. (The lanes of a vector are another thing: a vector over the batch holds some of these.)
-
-    Parameters
-    ----------
-    n : int
-        Points of a transform.
-    outer, lanes : int
-        How many transforms there are: their product.
-    source, target : str
-        Names of the buffers that are read and written.
-    source_strides, target_strides : Strides
-        In complex numbers, or in the elements of the buffer where one side is real.
     """
 
-    n: int
+    n: int  # points of a transform
+    # How many transforms there are: their product.
     outer: int
     lanes: int
+    # Names of the buffers that are read and written.
     source: str
     target: str
+    # In complex numbers, or in the elements of the buffer where one side is real.
     source_strides: Strides
     target_strides: Strides
 

@@ -22,7 +22,7 @@ from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
 from opencl_lab.ops.fft.passes.fusion import TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, LocalStep
-from opencl_lab.ops.fft.passes.planner import Planner, RealForm
+from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
 from opencl_lab.ops.fft.passes.splits import Limits, columns_of, lengths_of, middle_rows
 from opencl_lab.ops.fft.passes.steps import Convolved, Step, StepTwiddles, steps_of
 from opencl_lab.ops.fft.passes.twiddles import (
@@ -46,23 +46,11 @@ class LocalMemoryPlanner(Planner):
 
     cooperative = True
 
-    def transform(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        inverse: bool = False,
-        scale: float = 1.0,
-        halved: bool = False,
-    ) -> None:
+    def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
         """Add the launches of transforms of a smooth length, as rows or as columns.
 
-        There is one launch where a group can hold a transform. Else the transform is arranged as
-        a matrix, or as a box, and each launch transforms along one of its axes, or along both.
-
-        Raises
-        ------
-        InvalidConfig
-            Where no lengths fit a group.
+        There is one launch where a group can hold a transform. Else the transform is arranged as a
+        matrix, or as a box, and each launch transforms along one of its axes, or along both.
         """
         n, rows, word = layout.n, layout.reads_rows, builder.real.itemsize
         batch, inner = (layout.count, 1) if rows else (layout.outer, layout.lanes)
@@ -74,33 +62,28 @@ class LocalMemoryPlanner(Planner):
                 "try fewer POINTS or a larger LOCAL_LIMIT"
             )
         if len(lengths) == 1:
-            self._alone(builder, Step(layout, scale=scale, halved=halved), limits, inverse)
+            step = Step(layout, scale=how.scale, halved=how.halved)
+            self._alone(builder, step, limits, how.inverse)
             return
         middles = _middles(builder, n, batch, inner, lengths)
         arrays = BatchedLayout.columns(n, batch, inner, layout.source, layout.target)
-        steps = steps_of(arrays, lengths, middles, scale, word, halved)
+        steps = steps_of(arrays, lengths, middles, how.scale, word, how.halved)
         fusion = fusion_of(steps, self.config, limits, self.device)
         if fusion:
-            self._fused(builder, steps, fusion, inverse)
+            self._fused(builder, steps, fusion, how.inverse)
             return
         for step in steps:
-            self._alone(builder, step, limits, inverse, constant=inner == 1)
+            self._alone(builder, step, limits, how.inverse, constant=inner == 1)
 
-    def convolution(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        m: int,
-        inverse: bool,
-        scale: float,
-        halved: bool,
-    ) -> bool:
+    def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add one launch of transforms as convolutions of length `m`, if it fits."""
         limits = self._convolution_limits(builder, m)
         if not limits.fits(m, 1):
             return False
-        convolved = Convolved(layout.n, inverse)
-        step = Step(replace(layout, n=m), scale=scale, convolved=convolved, halved=halved)
+        step = Step(
+            replace(layout, n=m), scale=how.scale, convolved=Convolved(layout.n, how.inverse),
+            halved=how.halved,
+        )  # fmt: skip
         self._alone(builder, step, limits, False)
         return True
 
@@ -168,12 +151,7 @@ class LocalMemoryPlanner(Planner):
         return transforms
 
     def _planned(
-        self,
-        builder: PlanBuilder,
-        step: Step,
-        group: GroupSchedule,
-        constant: bool,
-        tiles: int = 0,
+        self, builder: PlanBuilder, step: Step, group: GroupSchedule, constant: bool, tiles: int = 0
     ) -> PlannedStep[LocalStep]:
         """Return what the template and the kernel take of a step."""
         layout, real = step.layout, step.real

@@ -67,32 +67,21 @@ def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) ->
 
 @dataclass(frozen=True)
 class GroupSchedule:
-    """The passes of a group.
+    """The passes of a group."""
 
-    Parameters
-    ----------
-    schedule : Schedule
-        Of each transform.
-    transforms, items : int
-        Transforms of a group, and items of a transform.
-    load, store : str
-        How items read and write global memory: with "rows" neighbouring items have neighbouring
-        positions of a transform; with "columns", the same position of neighbouring transforms.
-    exchange : str
-        How points go through local memory: as complex numbers ("interleaved"); as real and
-        imaginary parts in two arrays ("split"); or first all real and then all imaginary parts in
-        one array, which takes half the memory ("two-phase").
-    gap : int
-        Elements of local memory between two that are left out, 0 for none.
-    """
-
-    schedule: Schedule
+    schedule: Schedule  # of each transform
+    # Transforms of a group, and items of a transform.
     transforms: int
     items: int
+    # How items read and write global memory: with "rows" neighbouring items have neighbouring
+    # positions of a transform; with "columns", the same position of neighbouring transforms.
     load: str
     store: str
+    # How points go through local memory: as complex numbers ("interleaved"); as real and imaginary
+    # parts in two arrays ("split"); or first all real and then all imaginary parts in one array,
+    # which takes half the memory ("two-phase").
     exchange: str
-    gap: int
+    gap: int  # elements of local memory between two that are left out, 0 for none
 
     @property
     def n(self) -> int:
@@ -173,51 +162,32 @@ class GroupSchedule:
 
 @dataclass(frozen=True)
 class LocalStep:
-    """One step of a transform as the template emits it, as part of a launch.
-
-    Parameters
-    ----------
-    group : GroupSchedule
-    load_fragment : str
-        Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the
-        form of a real transform that reads in its own way.
-    store_fragment : str
-        Of ``local_stores.mako``, alike.
-    tables, numbers : tuple of str
-        Names of the tables and the indices that the kernel takes.
-    constants : tuple
-        Names and values of those that are known as it is compiled, instead.
-    convolved : int
-        0, or the length of transforms that are done as convolutions.
-    halved, scaled : bool
-        Whether numbers are halved as they are read, and scaled as they are written.
-    step_twiddle_bits : int
-        Binary logarithm of the length of the finer of the two tables of twiddle factors between
-        the steps of a transform, or 0 where there are none at the end.
-    few_twiddles : bool
-        Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; all others are
-        products of these.
-    single_batch : bool
-        Whether all transforms are neighbours, so that a group finds its own without a division.
-    partial_group : bool
-        Whether the last group has fewer transforms.
-    tiles : int
-        Groups of a whole transform in this step, if two steps share the launch; else 0.
-    """
+    """One step of a transform as the template emits it, as part of a launch."""
 
     group: GroupSchedule
+    # Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the form
+    # of a real transform that reads in its own way.
     load_fragment: str
-    store_fragment: str
+    store_fragment: str  # of ``local_stores.mako``, alike
+    # Names of the tables and the indices that the kernel takes.
     tables: tuple[str, ...]
     numbers: tuple[str, ...]
+    # Names and values of those that are known as it is compiled, instead.
     constants: tuple[tuple[str, int], ...]
-    convolved: int
+    convolved: int  # 0, or the length of transforms that are done as convolutions
+    # Whether numbers are halved as they are read, and scaled as they are written.
     halved: bool
     scaled: bool
+    # Binary logarithm of the length of the finer of the two tables of twiddle factors between the
+    # steps of a transform, or 0 where there are none at the end.
     step_twiddle_bits: int
+    # Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; all others are
+    # products of these.
     few_twiddles: bool
+    # Whether all transforms are neighbours, so that a group finds its own without a division.
     single_batch: bool
-    partial_group: bool
+    partial_group: bool  # whether the last group has fewer transforms
+    # Groups of a whole transform in this step, if two steps share the launch; else 0.
     tiles: int = 0
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
-__all__ = ["Planner", "RealForm"]
+__all__ = ["FORWARD", "How", "Planner", "RealForm"]
 
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
 """Which side of a transform is real, and how it is done: two neighbours *packed* as one complex
@@ -19,75 +19,49 @@ number, in a transform of half the length, or each number as a complex one, in o
 length."""
 
 
-@dataclass(frozen=True)
-class Planner(ABC):
-    """Adds the launches of transforms to a plan, by one of the two forms.
+class How(NamedTuple):
+    """What transforms do besides.
 
-    Parameters
-    ----------
-    config : Config
-        The tuning parameters of `opencl_lab.ops.fft.passes.forms`.
-    device : Device
+    Packed real signals are halved, as their transform may be larger than the spectrum made of it.
     """
 
-    config: Config
+    inverse: bool = False  # whether the exponents are positive
+    scale: float = 1.0  # factor of the results
+    halved: bool = False  # whether numbers are halved as they are read
+
+
+FORWARD = How()
+
+
+@dataclass(frozen=True)
+class Planner(ABC):
+    """Adds the launches of transforms to a plan, by one of the two forms."""
+
+    config: Config  # the tuning parameters of `opencl_lab.ops.fft.passes.forms`
     device: Device
 
     cooperative: ClassVar[bool]
     """Whether the items of a work-group share its work, as on a GPU."""
 
     @abstractmethod
-    def transform(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        inverse: bool = False,
-        scale: float = 1.0,
-        halved: bool = False,
-    ) -> None:
+    def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
         """Add complex transforms of a length that `is_smooth`.
 
-        Parameters
-        ----------
-        builder : PlanBuilder
-            The plan that they are added to.
-        layout : BatchedLayout
-            Where they read and write: rows (positions have stride 1) or columns (lanes have it).
-        inverse : bool
-            Whether the exponents are positive.
-        scale : float
-            Factor of the results.
-        halved : bool
-            Whether numbers are halved as they are read. Packed real signals are, because their
-            transform may be larger than the spectrum that is made of it.
+        They read and write rows (positions have stride 1) or columns (lanes have it).
         """
 
     def real(
         self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
     ) -> bool:
-        """Add transforms from or to real rows, if one launch can do them; return whether it can.
+        """Add transforms from or to contiguous real rows, if one launch can; return whether it can.
 
-        Parameters
-        ----------
-        builder : PlanBuilder
-        layout : BatchedLayout
-            Contiguous rows. `n` counts the complex numbers of a row where they are packed, and
-            there is one frequency more on the other side; else it counts the real numbers, and
-            there are ``n // 2 + 1`` frequencies.
-        form : RealForm
-        scale : float
+        Where they are packed, `layout.n` counts the complex numbers of a row, and there is one
+        frequency more on the other side; else it counts the real numbers, of ``n // 2 + 1``
+        frequencies.
         """
         return False
 
-    def convolution(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        m: int,
-        inverse: bool,
-        scale: float,
-        halved: bool,
-    ) -> bool:
+    def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add transforms of any length by convolutions of length `m`, if one launch can do them.
 
         Return whether it can. The convolution is that of `opencl_lab.ops.fft.passes.bluestein`.

@@ -20,67 +20,17 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.bluestein import any_length
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.planner import How, Planner
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows, scales_of, widened
 from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
 
-__all__ = ["REAL", "c2r", "r2c"]
+__all__ = ["REAL", "RealRows"]
 
 REAL = "fourier/real.cl.mako"
 
 
-def r2c(
-    planner: Planner,
-    builder: PlanBuilder,
-    n: int,
-    batch: int,
-    source: str,
-    target: str,
-    scale: float = 1.0,
-) -> None:
-    """Add the transforms of real rows to their first n // 2 + 1 frequencies.
-
-    Parameters
-    ----------
-    planner : Planner
-    builder : PlanBuilder
-    n, batch : int
-        Real numbers of a row, and how many rows.
-    source, target : str
-        Names of the buffers; the source may be float16, which is converted first.
-    scale : float
-        Factor of the results.
-    """
-    source = widened(builder, planner.device, source)
-    rows = _RealRows(planner, builder, n, batch)
-    if n % 2 == 0:
-        rows.packed_r2c(source, target, scale)
-    else:
-        rows.paired_r2c(source, target, scale)
-
-
-def c2r(
-    planner: Planner,
-    builder: PlanBuilder,
-    n: int,
-    batch: int,
-    source: str,
-    target: str,
-    scale: float = 1.0,
-) -> None:
-    """Add the transforms of the first n // 2 + 1 frequencies of real rows to these rows.
-
-    The parameters are those of `r2c`. The imaginary part of frequency 0 is taken for 0.
-    """
-    rows = _RealRows(planner, builder, n, batch)
-    if n % 2 == 0:
-        rows.packed_c2r(source, target, scale)
-    else:
-        rows.paired_c2r(source, target, scale)
-
-
 @dataclass(frozen=True)
-class _RealRows:
+class RealRows:
     """Transforms of `batch` rows of `n` real numbers, in launches around complex ones."""
 
     planner: Planner
@@ -88,7 +38,16 @@ class _RealRows:
     n: int
     batch: int
 
-    def packed_r2c(self, source: str, target: str, scale: float) -> None:
+    def r2c(self, source: str, target: str, scale: float) -> None:
+        """Add the transforms to the first n // 2 + 1 frequencies, of float16 by way of float32."""
+        source = widened(self.builder, self.planner.device, source)
+        (self._paired_r2c if self.n % 2 else self._packed_r2c)(source, target, scale)
+
+    def c2r(self, source: str, target: str, scale: float) -> None:
+        """Add the transforms back. The imaginary part of frequency 0 is taken for 0."""
+        (self._paired_c2r if self.n % 2 else self._packed_c2r)(source, target, scale)
+
+    def _packed_r2c(self, source: str, target: str, scale: float) -> None:
         """Transform neighbours packed as complex numbers; then make the spectrum from that."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h, h + 1))
@@ -96,10 +55,10 @@ class _RealRows:
             return
         half = builder.scratch("half_rows", h * batch)
         packed = BatchedLayout.rows(h, batch, source, half)
-        any_length(self.planner, builder, packed, False, scale, halved=True)
+        any_length(self.planner, builder, packed, How(scale=scale, halved=True))
         self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
-    def packed_c2r(self, source: str, target: str, scale: float) -> None:
+    def _packed_c2r(self, source: str, target: str, scale: float) -> None:
         """Make the spectrum of the packed numbers; then transform it back."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
@@ -108,7 +67,7 @@ class _RealRows:
         half = builder.scratch("half_rows", h * batch)
         self._halves("c2r_packed", {"spectrum": source, "half_rows": half})
         packed = BatchedLayout.rows(h, batch, half, target)
-        any_length(self.planner, builder, packed, True, scale)
+        any_length(self.planner, builder, packed, How(True, scale))
 
     def _halves(self, kernel: str, buffers: Arguments) -> None:
         """Add a launch with an item for each two opposite frequencies, k and h - k."""
@@ -120,7 +79,7 @@ class _RealRows:
         arguments: Arguments = {**buffers, "twiddles": twiddles, "h": h}
         self._launch(kernel, points, self.batch, arguments, alone=True)
 
-    def paired_r2c(self, source: str, target: str, scale: float) -> None:
+    def _paired_r2c(self, source: str, target: str, scale: float) -> None:
         """Transform rows in pairs; then take their spectra apart."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (n, self.bins))
@@ -132,7 +91,7 @@ class _RealRows:
         self._complex(rows, other, False, scale)
         self._pairs("pair_split", self.bins, {"rows": other, "spectrum": target}, scales)
 
-    def paired_c2r(self, source: str, target: str, scale: float) -> None:
+    def _paired_c2r(self, source: str, target: str, scale: float) -> None:
         """Join spectra in pairs; then transform them back."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (self.bins, n))
@@ -168,7 +127,7 @@ class _RealRows:
 
     def _complex(self, rows: str, other: str, inverse: bool, scale: float) -> None:
         layout = BatchedLayout.rows(self.n, self.pairs, rows, other)
-        any_length(self.planner, self.builder, layout, inverse, scale)
+        any_length(self.planner, self.builder, layout, How(inverse, scale))
 
     def _pairs(self, kernel: str, points: int, buffers: Arguments, scales: Arguments) -> None:
         """Add a launch with an item for each point of each pair of rows."""

@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type
-from opencl_lab.core.plan import Argument, Launch, Plan, ceil_divide, round_up
-from opencl_lab.core.widening import widening
+from opencl_lab.core.kernels import c_type, group_limit, widening
+from opencl_lab.core.plan import Argument, Launch, Plan, ceil_divide, named, round_up
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.planner import How, Planner
 
 __all__ = [
     "ROWS",
@@ -54,25 +53,12 @@ def over_rows(
 ) -> None:
     """Add a launch with an item for each point of each row.
 
-    Parameters
-    ----------
-    builder : PlanBuilder
-    device : Device
-    kernel : tuple of str
-        The template and the name of the kernel in it, which covers rows as ``grid.mako`` says.
-    points, rows : int
-        Items of a row, and how many rows.
-    arguments : mapping
-        Of the kernel; plain numbers become indices.
-    wg_size : int, optional
-        Items of a group.
-    local_bytes : int
-        Local memory of a group.
-    **params
-        Of the template, besides REAL_T, INDEX_T and WG_SIZE.
+    The kernel is named by its template and its name there, and covers rows as ``grid.mako`` says.
+    Of its arguments, plain numbers become indices. The template has `params` besides REAL_T,
+    INDEX_T and WG_SIZE.
     """
     index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
-    wg_size = _fit(wg_size or _wg_size(points), device)
+    wg_size = min(wg_size or _wg_size(points), group_limit(device))
     template, name = kernel
     builder.launches.append(
         Launch(
@@ -103,17 +89,8 @@ def _wg_size(points: int) -> int:
     )
 
 
-def _fit(wg_size: int, device: Device) -> int:
-    return min(wg_size, device.capabilities.max_work_group, device.max_work_items[0])
-
-
 def columns_as_rows(
-    planner: Planner,
-    builder: PlanBuilder,
-    layout: BatchedLayout,
-    inverse: bool,
-    scale: float,
-    halved: bool,
+    planner: Planner, builder: PlanBuilder, layout: BatchedLayout, how: How
 ) -> None:
     """Add transforms of contiguous columns by way of rows in scratch memory."""
     n, count, device = layout.n, layout.count, planner.device
@@ -121,7 +98,7 @@ def columns_as_rows(
     sizes = {"n": n, "lanes": layout.lanes}
     gathered: Arguments = {"source": layout.source, "rows": rows, **sizes}
     over_rows(builder, device, (ROWS, "rows_in"), n, count, gathered)
-    planner.transform(builder, BatchedLayout.rows(n, count, rows, other), inverse, scale, halved)
+    planner.transform(builder, BatchedLayout.rows(n, count, rows, other), how)
     scattered: Arguments = {"rows": other, "target": layout.target, **sizes}
     over_rows(builder, device, (ROWS, "rows_out"), n, count, scattered)
 
@@ -133,7 +110,7 @@ def widened(builder: PlanBuilder, device: Device, source: str) -> str:
     count = builder.elements(source)
     wide = builder.scratch("wide", count, builder.real)
     if count:
-        wg_size = _fit(_wg_size(count), device)
+        wg_size = min(_wg_size(count), group_limit(device))
         builder.launches.append(widening(source, wide, count, wg_size))
     return wide
 
@@ -141,22 +118,15 @@ def widened(builder: PlanBuilder, device: Device, source: str) -> str:
 def scales_of(
     builder: PlanBuilder, planner: Planner, source: str, count: int, first: int, batch: int
 ) -> str:
-    """Add the scales of rows, as ``scales.cl.mako`` defines them; return their name.
+    """Add the scales of `batch` rows, as ``scales.cl.mako`` defines them; return their name.
 
-    Parameters
-    ----------
-    builder : PlanBuilder
-    planner : Planner
-        Of the transforms. If it is cooperative, a group weighs a part of a row, else an item.
-    source : str
-        Rows of `count` real numbers. Number 0 counts, and those from `first` on.
-    count, first, batch : int
-        Numbers of a row, and how many rows.
+    The source has rows of `count` real numbers, of which number 0 counts, and those from `first`
+    on. If the planner is cooperative, a group weighs a part of a row, else an item.
     """
     device = planner.device
     # No more items than numbers, but for few of them.
     most = 1 << min(8, max(5, count.bit_length() - 1))
-    wg_size = _fit(most, device) if planner.cooperative else 1
+    wg_size = min(most, group_limit(device)) if planner.cooperative else 1
     groups = GROUPS_PER_UNIT * device.compute_units
     parts = max(1, min(ceil_divide(groups, batch), count // LEAST_PART))
     if parts > 1:
@@ -191,17 +161,9 @@ def _weigh(
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
-    """Return the plan that makes the whole spectra of real signals from their first halves.
+    """Return the plan that makes ``whole`` spectra of real signals, or their conjugates.
 
-    Parameters
-    ----------
-    n, rows : int
-        The first n // 2 + 1 frequencies of each row are ``half_rows``; all n are ``whole``.
-    dtype : numpy.dtype
-        complex64 or complex128.
-    conjugate : bool
-        Whether to take the complex conjugate of everything.
-    device : Device
+    Of each row, ``half_rows`` has the first n // 2 + 1 frequencies.
     """
     builder = PlanBuilder(dtype)
     builder.add("half_rows", "in", (rows, n // 2 + 1))
@@ -217,7 +179,6 @@ def pointwise_product(count: int, dtype: np.dtype[Any], device: Device) -> Plan:
     builder.add("first", "in", (count,))
     builder.add("second", "in", (count,))
     builder.add("product", "out", (count,))
-    arguments: Arguments = {name: name for name in ("first", "second", "product")}
-    kernel = PRODUCT, "multiply"
-    over_rows(builder, device, kernel, count, 1, {**arguments, "count": count})
+    arguments: Arguments = {**named("first", "second", "product"), "count": count}
+    over_rows(builder, device, (PRODUCT, "multiply"), count, 1, arguments)
     return builder.finish()

@@ -33,27 +33,13 @@ __all__ = ["Pass", "Schedule"]
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass over all points of a transform.
+    """One pass over all points of a transform."""
 
-    Parameters
-    ----------
-    index : int
-        Its place in the schedule.
-    radix : int
-        Points of a butterfly.
-    stride : int
-        Distance of what a butterfly writes: the product of the radices before.
-    butterflies : int
-        How many there are, which is also the distance of what a butterfly reads.
-    twiddle_offset : int
-        Where its factors begin in the table of all passes, in complex numbers.
-    """
-
-    index: int
-    radix: int
-    stride: int
-    butterflies: int
-    twiddle_offset: int
+    index: int  # its place in the schedule
+    radix: int  # points of a butterfly
+    stride: int  # distance of what a butterfly writes: the product of the radices before
+    butterflies: int  # how many there are, which is also the distance of what a butterfly reads
+    twiddle_offset: int  # where its factors begin in the table of all passes, in complex numbers
 
     @property
     def twiddle_count(self) -> int:

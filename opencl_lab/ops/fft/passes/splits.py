@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import group_limit
 from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.factors import radices_of
@@ -53,33 +54,20 @@ MOST_STEPS = 7
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device and a configuration say of a group.
+    """What a device and a configuration say of a group."""
 
-    Parameters
-    ----------
-    word : int
-        Bytes of a real number.
-    max_radix, points, longest : int
-        Largest composite radix, fewest points of an item, and most points of a transform.
-    exchange : str
-        How points go through local memory: see `GroupSchedule`.
-    gap : int
-        Elements between gaps in local memory, 0 for `gap_of` to choose.
-    transforms, last_transforms : int
-        Neighbouring columns of a group, where it reads them and where it only writes them; 0 to
-        choose by cost.
-    local_memory, items, units : int
-        Bytes, items of a group and compute units of the device.
-    """
-
-    word: int
+    word: int  # bytes of a real number
+    # Largest composite radix, fewest points of an item, and most points of a transform.
     max_radix: int
     points: int
     longest: int
-    exchange: str
-    gap: int
+    exchange: str  # how points go through local memory: see `GroupSchedule`
+    gap: int  # elements between gaps in local memory, 0 for `gap_of` to choose
+    # Neighbouring columns of a group, where it reads them and where it only writes them; 0 to
+    # choose by cost.
     transforms: int
     last_transforms: int
+    # Bytes, items of a group and compute units of the device.
     local_memory: int
     items: int
     units: int
@@ -100,7 +88,7 @@ class Limits:
             config.integer("TRANSFORMS"),
             config.integer("LAST_TRANSFORMS"),
             device.capabilities.local_memory,
-            min(device.capabilities.max_work_group, device.max_work_items[0]),
+            group_limit(device),
             device.compute_units,
         )
 
@@ -134,25 +122,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class StepShape:
-    """One step, which writes columns: what its cost depends on.
+    """One step, which writes columns: what its cost depends on."""
 
-    Parameters
-    ----------
-    n : int
-        Points of a transform.
-    lanes : int
-        Neighbouring transforms, and `times` how often there are so many.
-    reads_columns : bool
-        Whether columns are read, too, as in all steps but the last of long rows.
-    pitch : int
-        A number of elements that divides the distance between positions of a column.
-    """
-
-    n: int
-    lanes: int
+    n: int  # points of a transform
+    lanes: int  # neighbouring transforms, and `times` how often there are so many
     times: int
-    reads_columns: bool
-    pitch: int
+    reads_columns: bool  # whether columns are read, too, as in all steps but the last of long rows
+    pitch: int  # a number of elements that divides the distance between positions of a column
 
 
 def middle_rows(

@@ -67,32 +67,16 @@ class Grid:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a transform: where it reads and writes, and what else it does.
-
-    Parameters
-    ----------
-    layout : BatchedLayout
-    grid : Grid
-        How often there are the transforms of the layout.
-    scale : float
-        Factor of the results.
-    twiddles : StepTwiddles, optional
-        What the results are multiplied by, if another step follows.
-    convolved : Convolved, optional
-        What is transformed by convolutions of the layout's length.
-    real : RealForm, optional
-        Which side is real, if any.
-    halved : bool
-        Whether numbers are halved as they are read.
-    """
+    """One step of a transform: where it reads and writes, and what else it does."""
 
     layout: BatchedLayout
-    grid: Grid = Grid()
-    scale: float = 1.0
+    grid: Grid = Grid()  # how often there are the transforms of the layout
+    scale: float = 1.0  # factor of the results
+    # What the results are multiplied by, if another step follows.
     twiddles: StepTwiddles | None = None
-    convolved: Convolved | None = None
-    real: RealForm | None = None
-    halved: bool = False
+    convolved: Convolved | None = None  # what is transformed by convolutions of the layout's length
+    real: RealForm | None = None  # which side is real, if any
+    halved: bool = False  # whether numbers are halved as they are read
 
     @property
     def times(self) -> int:
@@ -149,23 +133,10 @@ def steps_of(
     word: int,
     halved: bool,
 ) -> list[Step]:
-    """Return the steps of transforms along the middle axis of an array.
+    """Return the steps of transforms along the middle axis of contiguous arrays, outer x n x lanes.
 
-    Parameters
-    ----------
-    layout : BatchedLayout
-        Of contiguous arrays, outer x n x lanes.
-    lengths : tuple of int
-        Of the steps, two or more; their product is n.
-    middles : list of str
-        One buffer, or two that alternate, for what lies between the steps, in rows of whole
-        sectors.
-    scale : float
-        Factor of the results.
-    word : int
-        Bytes of a real number.
-    halved : bool
-        Whether numbers are halved as they are read.
+    The lengths of the steps, two or more, multiply to n. What lies between the steps is in
+    `middles`, one buffer or two that alternate, in rows of whole sectors.
     """
     n, inner = layout.n, layout.lanes
     array = _Array(layout.source, 1, n * inner, n * inner)

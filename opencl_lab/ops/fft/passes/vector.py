@@ -48,7 +48,7 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, argument
 from opencl_lab.ops.fft.passes.costs import CostModel, StepCost, best_split, worth_fetching
 from opencl_lab.ops.fft.passes.factors import radices_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
-from opencl_lab.ops.fft.passes.planner import Planner
+from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner
 from opencl_lab.ops.fft.passes.rows import columns_as_rows
 from opencl_lab.ops.fft.passes.schedule import Schedule
 from opencl_lab.ops.fft.passes.vector_step import Fetch, Vectors, VectorStep
@@ -73,30 +73,23 @@ class VectorPlanner(Planner):
     def _width(self) -> int:
         return self.config.integer("VECTOR_WIDTH")
 
-    def transform(
-        self,
-        builder: PlanBuilder,
-        layout: BatchedLayout,
-        inverse: bool = False,
-        scale: float = 1.0,
-        halved: bool = False,
-    ) -> None:
+    def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
         """Add the launches of transforms of a smooth length; see `Planner.transform`.
 
         Columns that no cache holds become rows first. Rows take one step or two, by their costs.
         """
         if layout.n > LONGEST and layout.lanes > 1 and layout.source_strides.lane == 1:
-            columns_as_rows(self, builder, layout, inverse, scale, halved)
+            columns_as_rows(self, builder, layout, how)
             return
         n1 = self._split(layout, builder.real.itemsize)
         if n1:
-            planned = self._two_steps(builder, layout, n1, scale, halved)
+            planned = self._two_steps(builder, layout, n1, how)
         else:
-            planned = [self._one_step(builder, layout, scale, halved)]
+            planned = [self._one_step(builder, layout, how)]
         countable = all(each.tasks < 1 << 31 for each in planned)  # by 32-bit counters
         fused = _sees_writes(self.device) and countable
         for launch in [planned] if fused else [[each] for each in planned]:
-            self._launch(builder, launch, inverse)
+            self._launch(builder, launch, how.inverse)
 
     def _radices(self, n: int) -> tuple[int, ...]:
         return radices_of(n, self.config.integer("MAX_RADIX"))
@@ -141,16 +134,16 @@ class VectorPlanner(Planner):
         return n1 if cost < model.nanoseconds(alone) else 0
 
     def _one_step(
-        self, builder: PlanBuilder, layout: BatchedLayout, scale: float, halved: bool
+        self, builder: PlanBuilder, layout: BatchedLayout, how: How
     ) -> PlannedStep[VectorStep]:
         """Return a transform in one step: over the points where rows allow it."""
         radices = self._radices_over_points(layout.n) if _are_rows(layout) else None
         vectors = Vectors.over_points(self._width) if radices else None
         schedule = Schedule.of(radices or self._radices(layout.n))
-        return self._planned(builder, layout, schedule, vectors, scale=scale, halved=halved)
+        return self._planned(builder, layout, schedule, vectors, scale=how.scale, halved=how.halved)
 
     def _two_steps(
-        self, builder: PlanBuilder, layout: BatchedLayout, n1: int, scale: float, halved: bool
+        self, builder: PlanBuilder, layout: BatchedLayout, n1: int, how: How
     ) -> list[PlannedStep[VectorStep]]:
         """Return a four-step transform: columns of n1 points, stored as rows; columns of n2 points.
 
@@ -167,9 +160,9 @@ class VectorPlanner(Planner):
             n2, count, n1, middle, layout.target, columns_of_y, columns_of_result
         )
         return [
-            self._planned(builder, first, Schedule.of(self._radices(n1)), halved=halved),
+            self._planned(builder, first, Schedule.of(self._radices(n1)), halved=how.halved),
             self._planned(
-                builder, second, Schedule.of(self._radices(n2)), scale=scale, step_twiddles=True
+                builder, second, Schedule.of(self._radices(n2)), scale=how.scale, step_twiddles=True
             ),
         ]
 

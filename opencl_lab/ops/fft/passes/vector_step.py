@@ -80,29 +80,17 @@ Tail: TypeAlias = Literal["none", "overlapping", "partial"]
 
 @dataclass(frozen=True)
 class Vectors:
-    """How the points of some transforms lie in vectors.
+    """How the points of some transforms lie in vectors."""
 
-    Parameters
-    ----------
-    over : str
-        What the lanes of a vector are: transforms of the "batch", or "points" of one transform.
-    width : int
-        Lanes of a vector.
-    block : int
-        Vectors side by side in a task; 1 over the points.
-    tail : str
-        What happens where blocks do not divide the batch: the last one begins earlier
-        ("overlapping") and stores only what the one before it does not; where there are fewer
-        transforms than lanes, the only vector is "partial"; otherwise "none".
-    active_lanes : int
-        Lanes of a vector that have a transform: fewer than all where it is partial.
-    """
-
+    # What the lanes of a vector are: transforms of the "batch", or "points" of one transform.
     over: Literal["batch", "points"]
-    width: int
-    block: int
+    width: int  # lanes of a vector
+    block: int  # vectors side by side in a task; 1 over the points
+    # What happens where blocks do not divide the batch: the last one begins earlier ("overlapping")
+    # and stores only what the one before it does not; where there are fewer transforms than lanes,
+    # the only vector is "partial"; otherwise "none".
     tail: Tail
-    active_lanes: int
+    active_lanes: int  # lanes of a vector that have a transform: fewer than all where it is partial
 
     @classmethod
     def over_points(cls, width: int) -> Vectors:
@@ -149,33 +137,18 @@ class Vectors:
 
 @dataclass(frozen=True)
 class VectorPass(Pass):
-    """One pass of a step: what it reads and writes, counted in vectors.
+    """One pass of a step: what it reads and writes, counted in vectors."""
 
-    Parameters
-    ----------
-    index, radix, stride, butterflies, twiddle_offset : int
-        As of any `Pass`.
-    reads, writes : int or None
-        The array, 0 or 1; None is the user's.
-    spacing : int
-        Vectors between two inputs of a butterfly.
-    run : int
-        Vectors between two outputs of a butterfly, which are as many butterflies with twiddle
-        factors of their own: the stride, in vectors.
-    runs : int
-        How many such runs there are, all with the same factors.
-    step_twiddle_offset : int
-        Where the factors of this pass begin among the step twiddles of a vector, in vectors.
-    fetches : tuple of str
-        What is fetched ahead in this pass: "source" (of the next task) or "target" (of this one).
-    """
-
+    # The array, 0 or 1; None is the user's.
     reads: int | None
     writes: int | None
-    spacing: int
+    spacing: int  # vectors between two inputs of a butterfly
+    # Vectors between two outputs of a butterfly, which are as many butterflies with twiddle factors
+    # of their own: the stride, in vectors.
     run: int
-    runs: int
-    step_twiddle_offset: int
+    runs: int  # how many such runs there are, all with the same factors
+    step_twiddle_offset: int  # where its factors begin among a vector's step twiddles, in vectors
+    # What is fetched ahead in this pass: "source" (of the next task) or "target" (of this one).
     fetches: tuple[Literal["source", "target"], ...]
 
     @property
@@ -186,41 +159,26 @@ class VectorPass(Pass):
 
 @dataclass(frozen=True)
 class VectorStep:
-    """Transforms of one length, as one function of a kernel: what templates know of them.
+    """Transforms of one length, as one function of a kernel: what templates know of them."""
 
-    Parameters
-    ----------
-    schedule : Schedule
-        The passes. Over the points, the first radix is a multiple of the width, and at least
-        as many points as lanes are left for the others.
-    vectors : Vectors
-    word : int
-        Bytes of a real number.
-    load, store : str
-        How vectors lie in the user's memory: as "columns" or "rows". Over the points they are
-        neighbours in it, as in columns.
-    fetch : str
-        What passes fetch ahead into the cache: "none", the "source" of the next task, or "both"
-        that and the target of their own.
-    step_twiddles : bool
-        Whether this is the second step of a four-step transform: column p, of as many as the layout
-        has `lanes`, is transformed at frequencies k + p / lanes, for which each pass multiplies by
-        a factor that differs by column, too.
-    halved : bool
-        Whether what is read is halved first.
-    scaled : bool
-        Whether results are multiplied by a factor.
-    """
-
+    # The passes. Over the points, the first radix is a multiple of the width, and at least as many
+    # points as lanes are left for the others.
     schedule: Schedule
     vectors: Vectors
-    word: int
+    word: int  # bytes of a real number
+    # How vectors lie in the user's memory: as "columns" or "rows". Over the points they are
+    # neighbours in it, as in columns.
     load: Side
     store: Side
+    # What passes fetch ahead into the cache: "none", the "source" of the next task, or "both" that
+    # and the target of their own.
     fetch: Fetch = "none"
+    # Whether this is the second step of a four-step transform: column p, of as many as the layout
+    # has `lanes`, is transformed at frequencies k + p / lanes, for which each pass multiplies by a
+    # factor that differs by column, too.
     step_twiddles: bool = False
-    halved: bool = False
-    scaled: bool = False
+    halved: bool = False  # whether what is read is halved first
+    scaled: bool = False  # whether results are multiplied by a factor
 
     @property
     def n(self) -> int:

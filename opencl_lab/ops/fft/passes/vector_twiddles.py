@@ -34,20 +34,10 @@ __all__ = ["vector_step_twiddles", "vector_twiddles"]
 def vector_twiddles(
     schedule: Schedule, positions: int, dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
-    """Return the factors of all passes but the first, whose own are 1.
+    """Return the factors of all passes but the first, whose own are 1, as real numbers of `dtype`.
 
-    Parameters
-    ----------
-    schedule : Schedule
-    positions : int
-        Neighbouring positions of a transform in a vector: 1 over the batch.
-    dtype : numpy.dtype
-        float32 or float64.
-
-    Returns
-    -------
-    numpy.ndarray
-        Two numbers for each of the schedule's `twiddle_count` factors.
+    There are two for each of the schedule's `twiddle_count`. A vector has so many neighbouring
+    `positions` of a transform: 1 over the batch.
     """
     parts = [np.empty(0)]
     for each in schedule.passes[1:]:
@@ -62,16 +52,7 @@ def vector_step_twiddles(
 ) -> np.ndarray[Any, Any]:
     """Return the step twiddles of all passes of a second step, for each vector of each block.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        Of the second step.
-    vectors : Vectors
-        Over the batch.
-    lanes : int
-        Transforms beside each other: as many as the first step has points.
-    dtype : numpy.dtype
-        float32 or float64.
+    There are as many `lanes`, transforms beside each other, as the first step has points.
     """
     first = np.array(vectors.first_lanes(lanes))
     p = np.add.outer(first, np.arange(vectors.transforms)).reshape(-1, 1, vectors.width)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import group_limit
 from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.ops.gemm.launches import VECTOR_BYTES, vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -187,9 +188,8 @@ def best_tiles(problem: GemmProblem, device: Device) -> tuple[tuple[Tile, int], 
 
 
 def _fits(tile: Tile, buffers: int, problem: GemmProblem, device: Device) -> bool:
-    limit = min(device.capabilities.max_work_group, device.max_work_items[0])
     local = tile.local_bytes(buffers, vector_width(problem, device), problem.sum_type.itemsize)
-    return tile.items <= limit and local <= device.capabilities.local_memory
+    return tile.items <= group_limit(device) and local <= device.capabilities.local_memory
 
 
 # ------------------------------------------------------------------------ CPUs

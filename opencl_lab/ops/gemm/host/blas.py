@@ -33,16 +33,9 @@ def lacks_blas(problem: GemmProblem) -> str | None:
 def multiply_by_blas(
     problem: GemmProblem, inputs: Mapping[str, HostArray], target: HostArray | None = None
 ) -> HostArray:
-    """Multiply arrays of the host.
+    """Multiply plain arrays of the host: ``a``, ``b``, and ``c`` and ``bias`` if there are.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-        One that `lacks_blas` does not refuse.
-    inputs : mapping of str to numpy.ndarray
-        Plain arrays: ``a``, ``b`` and, where the problem has them, ``c`` and ``bias``.
-    target : numpy.ndarray, optional
-        Receives the result; shares no memory with the inputs.
+    The problem is one that `lacks_blas` does not refuse. `target` shares no memory with the inputs.
     """
     number = problem.dtype.type
     result = np.empty(problem.shape, problem.dtype) if target is None else target

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.gemm.host.blas import multiply_by_blas
 from opencl_lab.ops.gemm.host.hybrid import Choice, choose_side, still_chosen
 from opencl_lab.ops.gemm.host.streamed import multiply_streamed, parts_text
@@ -16,7 +15,7 @@ from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.ops.solver import AUTO
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
 from opencl_lab.runtime.recording import note_condition, unrecorded
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 __all__ = ["how_made", "multiply_elsewhere"]
 
@@ -36,18 +35,13 @@ def multiply_elsewhere(
     """Return the result, and the algorithm to run where there is none yet.
 
     `call` is the public function, which is measured. What else it takes is as there.
-
-    Raises
-    ------
-    InvalidConfig
-        For a configuration of what has no kernels.
     """
     if algorithm == HYBRID and config:
         raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")
     if is_device_array(inputs["a"]):
         return None, AUTO if algorithm == HYBRID else algorithm
     if algorithm == HYBRID:
-        queue = default_queue(select_device()) if queue is None else queue
+        queue = queue_or_default(queue)
         if _side(problem, session_of(queue).device, queue, call).host:
             return multiply_by_blas(problem, inputs, target), algorithm
         note_condition(still_chosen())  # a further call may only enqueue
@@ -74,4 +68,4 @@ def how_made(
     """Return how the public function `call` makes a product of host arrays, if by no one run."""
     if algorithm != HYBRID:
         return parts_text(problem, device, algorithm, config)
-    return str(_side(problem, device, default_queue(device), call))
+    return str(_side(problem, device, device.queue(), call))

@@ -74,17 +74,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Model:
-    """What a side takes for products of one dtype.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-    samples : tuple of Sample
-        Square ones and others; at least one.
-    """
+    """What a side takes for products of one dtype."""
 
     dtype: np.dtype[Any]
-    samples: tuple[Sample, ...]
+    samples: tuple[Sample, ...]  # square ones and others; at least one
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:
@@ -150,17 +143,7 @@ class Choice:
 def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None = None) -> Choice:
     """Return which side multiplies arrays of the host sooner.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-    device : Device
-    multiply : callable, optional
-        The public call, see `Multiply`: for the measurement, if there is none yet.
-
-    Raises
-    ------
-    OclabError
-        Whatever a call on the device raises while it is measured.
+    If that was never measured it is, by the public call `multiply`, see `Multiply`.
     """
     if getattr(_measuring, "host", False):
         return Choice(True, why="it is measured")
@@ -225,17 +208,7 @@ def still_chosen() -> Callable[[], bool]:
 def measured(
     device: Device, dtype: np.dtype[Any], multiply: Multiply | None = None, *, anew: bool = False
 ) -> tuple[Model, Model]:
-    """Return the models of the host and of the device; measure them where that was never done.
-
-    Parameters
-    ----------
-    device : Device
-    dtype : numpy.dtype
-    multiply : callable, optional
-        As of `choose_side`.
-    anew : bool
-        Measure in any case.
-    """
+    """Return the models of host and device; measure them `anew`, or where there are none."""
     key = (device.key, dtype.name, *_conditions())
     with _lock:
         found = None if anew else _known.get(key) or _read(device, dtype)

@@ -65,25 +65,15 @@ WORTH = 0.9
 
 @dataclass(frozen=True)
 class Panels:
-    """How a product is made of tiles.
+    """How a product is made of tiles."""
 
-    Parameters
-    ----------
-    problem : GemmProblem
-        One product.
-    m, n, k : int
-        Rows and columns of a tile of C, and products that a step adds to its sums.
-    kept : str
-        ``ab``: all panels stay; ``a`` or ``b``: panels of that matrix; none where k is cut.
-    slots_a, slots_b : int
-        Panels on the device.
-    """
-
-    problem: GemmProblem
+    problem: GemmProblem  # one product
+    # Rows and columns of a tile of C, and products that a step adds to its sums.
     m: int
     n: int
     k: int
-    kept: str
+    kept: str  # ``ab``: all panels stay; ``a`` or ``b``: panels of that matrix; none where k is cut
+    # Panels on the device.
     slots_a: int
     slots_b: int
 
@@ -219,25 +209,8 @@ def panels_of(
 ) -> Panels | None:
     """Return how one product of host arrays is made of tiles; None if it is made at once.
 
-    Parameters
-    ----------
-    problem : GemmProblem
-        One product, not a stack.
-    device : Device
-    algorithm : str
-    config : mapping, optional
-    limit : float
-        Bytes of the device's memory that may be taken.
-    least : int
-        Bytes of matrices from which one that fits is made of tiles, if that saves time; by
-        default `LEAST`.
-
-    Raises
-    ------
-    InvalidProblem
-        If nothing fits.
-    InvalidConfig
-        If there is no such algorithm, or not with this configuration.
+    It may take `limit` bytes of the device's memory. From `least` bytes of matrices on, `LEAST` by
+    default, one that fits is made of tiles, if that saves time.
     """
     values = tuple(sorted(config.items())) if config else ()
     try:
@@ -288,19 +261,13 @@ def _panels(
 def plan_bytes(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
 ) -> float:
-    """Return the bytes of a plan's buffers; infinity if the device cannot take them.
-
-    Raises
-    ------
-    InvalidConfig
-    """
-    chosen = GEMM_SOLVER.choose(problem, device, algorithm)
-    plan = chosen.plan(problem, chosen.configure(problem, device, config), device)
+    """Return the bytes of a plan's buffers; infinity if the device cannot take them."""
+    plan = GEMM_SOLVER.plan(problem, device, algorithm, config)
     try:
         check_plan(plan, device)
     except InvalidProblem:
         return math.inf
-    return sum(buffer.nbytes for buffer in plan.buffers)
+    return plan.nbytes
 
 
 def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:

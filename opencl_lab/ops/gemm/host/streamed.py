@@ -14,15 +14,14 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.wording import counted
-from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host.panels import Panels, panels_of, plan_bytes
 from opencl_lab.ops.gemm.launches import buffers, is_empty
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray
-from opencl_lab.runtime.session import default_queue, session_of
-from opencl_lab.runtime.streams import limit_of_parts, memory_limit
+from opencl_lab.runtime.session import queue_or_default, session_of
+from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_limit
 from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
 
@@ -45,28 +44,15 @@ def multiply_streamed(
     """Multiply large host matrices by tiles; return None where they are multiplied at once.
 
     They are made of tiles where they take more memory than the device has (or than
-    ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long.
-
-    Parameters
-    ----------
-    problem : GemmProblem
-    inputs : mapping of str to numpy.ndarray
-        Plain arrays.
-    target : numpy.ndarray, optional
-        A plain array that receives the result, apart from the inputs; without it a new one does.
-    algorithm, config, queue
-        As of `opencl_lab.gemm`.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig, BuildError, LaunchError
-        After an error or an interrupt the target holds some of its tiles.
+    ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long. Inputs
+    and target are plain arrays, apart from each other. After an error or an interrupt the target
+    holds some of its tiles.
     """
     if _nbytes(problem) < panels.SMALL or is_empty(problem):
         return None
     if not isinstance(config, Mapping | None):
         return None
-    queue = default_queue(select_device()) if queue is None else queue
+    queue = queue_or_default(queue)
     device = session_of(queue).device
     found = _parts(problem, device, algorithm, config)
     if found is None:
@@ -132,14 +118,13 @@ def _products(
             return None
         return ceil_divide(count, panels.FEW)
     room = limit_of_parts(device, limit)
-    low, high = 0, ceil_divide(count, 2)
-    while low < high:
-        size = (low + high + 1) // 2
+
+    def fits(size: int) -> bool:
         part = _stack(problem, size)
         # Two for what comes, three for what goes: see `tiles`.
-        whole = plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part)
-        low, high = (size, high) if whole <= room else (low, size - 1)
-    return low
+        return plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part) <= room
+
+    return largest_fitting(fits, ceil_divide(count, 2))
 
 
 def _stack(problem: GemmProblem, count: int) -> GemmProblem:

@@ -220,27 +220,13 @@ class Form:
 
 @dataclass(frozen=True)
 class Tasks:
-    """How tiles are handed out: strips of whole ones, and lower ones for the last rows.
+    """How tiles are handed out: strips of whole ones, and lower ones for the last rows."""
 
-    Attributes
-    ----------
-    down : int
-        Whole tiles of a strip.
-    tail_m : int
-        Rows of the lower ones.
-    tail_down : int
-        How many of these end a strip.
-    number : int
-        Tiles of all strips and steps.
-    claimed : bool
-        Whether items claim them one by one.
-    """
-
-    down: int
-    tail_m: int
-    tail_down: int
-    number: int
-    claimed: bool
+    down: int  # whole tiles of a strip
+    tail_m: int  # rows of the lower ones
+    tail_down: int  # how many of these end a strip
+    number: int  # tiles of all strips and steps
+    claimed: bool  # whether items claim them one by one
 
     @classmethod
     def of(cls, form: Form, units: int) -> Tasks:

@@ -17,6 +17,7 @@ from opencl_lab.core.plan import (
     Plan,
     Work,
     ceil_divide,
+    named,
     round_up,
 )
 from opencl_lab.core.space import Config, SearchSpace
@@ -137,7 +138,7 @@ def _pack(problem: GemmProblem, config: Config, device: Device) -> Launch:
         global_size=(items * blocks * steps_of(config, problem), max(stored(problem))),
         local_size=(items, 1),
         arguments={
-            **{name: name for name in ("a", "b", "packed_a", "packed_b")},
+            **named("a", "b", "packed_a", "packed_b"),
             **{name: np.uint64(getattr(problem, name)) for name in ("m", "n", "k")},
             "count_a": np.uint32(stored(problem)[0]),
             "count_b": np.uint32(stored(problem)[1]),
@@ -201,7 +202,7 @@ def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
         local_size=(items(config), 1, 1),
         arguments={
             **launches.arguments(problem),
-            **({name: name for name in ("packed_a", "packed_b")} if is_packed(config) else {}),
+            **(named("packed_a", "packed_b") if is_packed(config) else {}),
             **parts,
         },
         local_bytes=stages_bytes(config, problem) + 4 * (splits > 1),

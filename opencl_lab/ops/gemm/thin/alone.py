@@ -11,8 +11,14 @@ from opencl_lab.core.kernels import largest_power
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.space import Config
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.ops.gemm.thin.lines import few_of, is_along, is_other_along, lines_of
-from opencl_lab.ops.gemm.thin.parts import joins, worth_splits
+from opencl_lab.ops.gemm.thin.lines import (
+    few_of,
+    is_along,
+    is_other_along,
+    joins,
+    lines_of,
+    worth_splits,
+)
 
 __all__ = ["built_in"]
 

@@ -13,6 +13,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import (
     INDEX_LIMIT,
     VECTOR_WIDTHS,
+    group_limit,
     lacks_groups,
     largest_power,
     positive,
@@ -29,10 +30,11 @@ from opencl_lab.ops.gemm.thin.lines import (
     few_of,
     is_along,
     is_other_along,
+    joins,
     lines_of,
     side_of,
+    worth_splits,
 )
-from opencl_lab.ops.gemm.thin.parts import joins, worth_splits
 
 __all__ = ["Gemv"]
 
@@ -255,10 +257,6 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
     )
 
 
-def _group_limit(device: Device, most: int) -> int:
-    return min(device.capabilities.max_work_group, device.max_work_items[0], most)
-
-
 def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int, int, int]:
     """Return lanes, pieces, vector, rows, unroll for lines along k: two lines an item.
 
@@ -271,7 +269,7 @@ def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int,
     if itemsize >= 4 and few in TURNED and not is_other_along(problem):
         words = max(1, problem.sum_type.itemsize // 4)
         vector, rows, unroll = 1, largest_power(4, max(2, UNDER_WAY // (few * words))), 4
-    limit = _group_limit(device, 256)
+    limit = min(256, group_limit(device))
     shares = ceil_divide(lines, rows) * max(1, problem.batch)
     pieces = largest_power(limit, 128, max(8, problem.depth // (4 * vector)))
     while (
@@ -295,7 +293,7 @@ def _grouped_across(problem: GemmProblem, device: Device) -> tuple[int, int, int
         max(1, min(8, LOAD_BYTES // problem.dtype.itemsize)), max(1, UNDER_WAY // few), lines
     )
     whole = lines % rows == 0
-    limit = _group_limit(device, 512)
+    limit = min(512, group_limit(device))
     least = SECTOR * (2 if few == 1 else 1) // LOAD_BYTES
     if not whole:
         least = 4 * SECTOR // problem.dtype.itemsize

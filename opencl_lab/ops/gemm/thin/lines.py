@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["few_of", "is_along", "is_other_along", "lines_of", "side_of"]
+__all__ = ["few_of", "is_along", "is_other_along", "joins", "lines_of", "side_of", "worth_splits"]
 
 
 def side_of(problem: GemmProblem) -> str:
@@ -34,3 +36,14 @@ def is_other_along(problem: GemmProblem) -> bool:
     if few_of(problem) == 1:
         return True
     return problem.trans_b if side_of(problem) == "a" else not problem.trans_a
+
+
+def joins(device: Device) -> bool:
+    """Return whether groups add up their sums themselves: if they see what others have written."""
+    return device.capabilities.visible_writes
+
+
+def worth_splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
+    """Return in how many parts of k so many groups become as many as wanted, if that pays."""
+    work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
+    return max(1, min(ceil_divide(wanted, groups), work // (groups * part)))

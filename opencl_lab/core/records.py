@@ -1,0 +1,104 @@
+"""JSON of a disk or of a user, held against the types that declare what a document says.
+
+What a document has to say stands in its dataclass or `msgspec.Struct`, and nowhere else. Texts
+are parsed by `json`, which also takes NaN and halves of characters that other programs write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints, overload
+
+import msgspec
+
+from opencl_lab.core.space import Config, Value
+
+__all__ = [
+    "Count",
+    "Finite",
+    "Natural",
+    "Positive",
+    "as_json",
+    "parsed",
+    "read_as",
+    "sound_fields",
+    "typed",
+]
+
+LARGEST = sys.float_info.max  # and so neither infinity nor NaN
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Finite: TypeAlias = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
+
+BOUNDS = re.compile(rf"`float` [<>]= -?{re.escape(str(LARGEST))}")
+
+T = TypeVar("T")
+
+
+def parsed(text: str) -> Any:
+    """Return the values of a JSON text; ValueError if it is none."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+@overload
+def typed(kind: type[T], values: Any, strict: bool = True) -> T: ...
+@overload
+def typed(kind: Any, values: Any, strict: bool = True) -> Any: ...  # such as `int | None`
+def typed(kind: Any, values: Any, strict: bool = True) -> Any:
+    """Return JSON values as a `kind`; ValueError says what is not as declared, and where.
+
+    Unless it is `strict`, texts may stand for numbers.
+    """
+    try:
+        return msgspec.convert(values, kind, dec_hook=_made, strict=strict)
+    except msgspec.ValidationError as error:
+        what, _, place = str(error).partition(" - at `$")
+        where = place.strip(".`") + ": " if place else ""
+        what = BOUNDS.sub("a finite number", what)
+        raise ValueError(f"{where}{what[:1].lower()}{what[1:]}") from error
+
+
+def _made(kind: Any, values: Any) -> Any:
+    if kind is Config:
+        return Config(typed(dict[str, Value], values))
+    raise NotImplementedError(kind)
+
+
+def as_json(record: Any) -> Any:
+    """Return what JSON makes of a dataclass or a `msgspec.Struct`."""
+    return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Config) else value.item()  # a scalar of NumPy
+
+
+def sound_fields(kind: type[Any], values: Any) -> dict[str, Any]:
+    """Return those fields of a dataclass that JSON values have, and have as declared.
+
+    What another version or a damage has made of the others is left out.
+    """
+    found = {}
+    for name, declared in get_type_hints(kind, include_extras=True).items():
+        if isinstance(values, Mapping) and name in values:
+            try:
+                found[name] = typed(declared, values[name])
+            except ValueError:
+                continue
+    return found
+
+
+def read_as(kind: type[T], path: Path) -> T | None:
+    """Return the document in `path`, or None where it is missing, damaged or something else."""
+    try:
+        return typed(kind, parsed(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None

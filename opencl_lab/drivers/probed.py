@@ -1,0 +1,62 @@
+"""What `oclab doctor` has stored of a device: the file, what it says, and what follows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from opencl_lab.core.paths import cache_dir
+from opencl_lab.core.records import read_as, sound_fields
+
+if TYPE_CHECKING:
+    from opencl_lab.core.device import Device
+
+__all__ = ["Probed", "Report", "corrected", "is_report", "probe_file", "stored_report"]
+
+
+class Probed(Struct, kw_only=True):
+    """What is read of a report, by any version; each finding in it is checked apart."""
+
+    key: str
+    capabilities: Any = None
+    peaks: Any = None
+
+
+class Report(Probed, kw_only=True, forbid_unknown_fields=True):
+    """A report as it is written; those of older versions have no peaks."""
+
+    version: str
+    date: str
+    capabilities: dict[str, Any]
+    probes: list[Any]
+
+
+def probe_file(key: str) -> Path:
+    """Return the file in which `oclab doctor` stores what it found on the device `key`."""
+    return cache_dir("doctor", re.sub(r"[^a-z0-9.]+", "-", key) + ".json")
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is such a report, and not a user's own."""
+    return path.suffix == ".json" and read_as(Report, path) is not None
+
+
+def stored_report(key: str) -> Probed | None:
+    """Return what was found on the device `key`; None where there is nothing that can be read."""
+    report = read_as(Probed, probe_file(key))
+    return report if report is not None and report.key == key else None
+
+
+def corrected(device: Device) -> Device:
+    """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
+    from opencl_lab.core.device import Capabilities  # not where pyopencl cannot be loaded
+
+    report = stored_report(device.key)
+    if report is None:
+        return device
+    known = sound_fields(Capabilities, report.capabilities)
+    return replace(device, capabilities=replace(device.capabilities, **known))

@@ -1,0 +1,246 @@
+"""What a call costs, and where its time goes: long rows of calls beside the bare runtime and peers.
+
+Calls are made one after the other and waited for once, at the end, on all sides alike. A single
+call between two events or two looks at a clock holds gaps that rows of calls do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any, Literal
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.lab.engine.request import Point, Request
+from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.rounds import Rounds
+from opencl_lab.lab.measuring.rows import calls_for, in_a_row
+from opencl_lab.lab.reference.descriptor import Arrays
+from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
+from opencl_lab.ops.prepared import FUNCTIONS, prepare
+from opencl_lab.ops.solver import Problem
+from opencl_lab.runtime.arrays import to_device
+from opencl_lab.runtime.bare import Bare
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.session import default_queue
+
+__all__ = ["OURS", "CallCost", "CallReport", "measure_calls"]
+
+OURS = "opencl_lab"
+PREPARED = "prepared, with out="
+LAUNCHES = "enqueue only"
+ALLOCATION = "an allocation of its result"
+ROW_SECONDS = 0.05
+LEAST_CALLS = 5
+KERNEL_RUNS = 9
+
+Side = Literal["device", "host", ""]
+
+
+@dataclass(frozen=True)
+class CallCost:
+    """The cost of one kind of call.
+
+    Parameters
+    ----------
+    what : str
+    side : str
+        Where the arrays are, ``host`` or ``device``; empty where there are none.
+    call_us : float
+        Time of one call in a row that is waited for at the end, in microseconds.
+    host_us : float
+        The part of it until the last call has returned, which may be before it is done.
+    calls : int
+        Calls in a row.
+    """
+
+    what: str
+    side: Side
+    call_us: float
+    host_us: float
+    calls: int
+
+
+@dataclass(frozen=True)
+class CallReport:
+    """All costs of one problem.
+
+    `kernel_us` is the time of its kernels by their events, `left_out` says why peers are missing.
+    """
+
+    problem: Problem
+    costs: tuple[CallCost, ...]
+    launches: int
+    kernel_us: float
+    result_bytes: int
+    left_out: Mapping[str, str]
+
+    def cost(self, what: str, side: Side = "") -> CallCost:
+        """Return one of the costs."""
+        return next(item for item in self.costs if (item.what, item.side) == (what, side))
+
+    def shares(self) -> dict[str, float]:
+        """Return where the time of a call on device arrays goes, in microseconds.
+
+        ``launches`` is the host's time to enqueue the same launches with pooled memory,
+        ``memory`` that of the driver for a result of this size, ``python`` the rest until the
+        call has returned, and ``waiting`` what the device still needs then.
+        """
+        ours, direct = self.cost(OURS, "device"), self.cost(LAUNCHES, "device")
+        memory = min(self.cost(ALLOCATION).call_us, max(0.0, ours.host_us - direct.host_us))
+        return {
+            "launches": direct.host_us,
+            "memory": memory,
+            "python": max(0.0, ours.host_us - direct.host_us - memory),
+            "waiting": max(0.0, ours.call_us - ours.host_us),
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-able values."""
+        return {
+            "problem": self.problem.as_dict(),
+            "calls": [vars(item).copy() for item in self.costs],
+            "launches": self.launches,
+            "kernel_us": self.kernel_us,
+            "result_bytes": self.result_bytes,
+            "shares_us": self.shares(),
+            "left_out": dict(self.left_out),
+        }
+
+
+@dataclass(frozen=True)
+class _Caller:
+    """Something that is called in a row."""
+
+    what: str
+    side: Side
+    call: Callable[[], Any]
+    finish: Callable[[], None] = lambda: None
+
+    def row(self, calls: int) -> tuple[float, float]:
+        """Return the seconds until the last call has returned, and until all is done."""
+        return in_a_row(self.call, calls, self.finish)
+
+    def calls_in_a_row(self) -> int:
+        """Warm up, and return how many calls take long enough to be timed."""
+        self.row(2)
+        _, seconds = self.row(3)
+        return calls_for(ROW_SECONDS, seconds / 3, LEAST_CALLS)
+
+
+def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
+    """Measure public calls, their launches alone, the bare runtime and other libraries in turns.
+
+    Medians are reported, of as many turns as the request of the point says, see `Rounds`.
+
+    Parameters
+    ----------
+    point : Point
+    device : Device
+    seed : int
+        Of the order of turns.
+    """
+    chosen, problem, calls = point.operation, point.problem, point.operation.calls
+    inputs = point.make_inputs()
+    queue = default_queue(device)
+    on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}
+    timed = default_queue(device, profiling=True)
+    runs = [
+        chosen.run(problem, on_device, algorithm=calls.algorithm, queue=timed)
+        for _ in range(KERNEL_RUNS)
+    ]
+    plan = runs[0].executable.plan
+    peers, left_out = _peers(calls, problem, inputs, device)
+    callers = [*_ours(calls, problem, inputs, on_device, runs[0].executable, queue), *peers]
+    return CallReport(
+        problem,
+        _in_turns(callers, point.request, seed),
+        len(plan.launches),
+        median(run.kernel_ms for run in runs[2:]) * 1e3,
+        sum(item.nbytes for item in plan.with_role("out")),
+        left_out,
+    )
+
+
+def _ours(
+    calls: Calls,
+    problem: Problem,
+    inputs: Arrays,
+    on_device: Mapping[str, Any],
+    executable: Executable,
+    queue: Any,
+) -> list[_Caller]:
+    """Return the public call on arrays of both sides, and the pieces that it is made of."""
+    bare = Bare(queue)
+    resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
+    result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
+    on_host, there = calls.usual(problem, inputs), calls.usual(problem, resident)
+    return [
+        _Caller(
+            OURS, "device", partial(there.function, *there.arrays, **there.explicit()), queue.finish
+        ),
+        *_prepared(there, queue),
+        _Caller(
+            OURS,
+            "host",
+            partial(on_host.function, *on_host.arrays, **on_host.explicit(), queue=queue),
+        ),
+        _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
+        _Caller("a bare launch", "", bare.launch, bare.finish),
+        _Caller("a bare launch, waited for", "", bare.launch_and_finish),
+        _Caller(ALLOCATION, "", partial(bare.allocate, result_bytes), bare.finish),
+    ]
+
+
+def _prepared(call: OurCall, queue: Any) -> list[_Caller]:
+    """Return the prepared call, if there can be one: some results have a size that data decide."""
+    if call.function.__name__ not in FUNCTIONS:
+        return []
+    prepared = prepare(call.function, *call.arrays, **call.explicit())
+    out = prepared(*call.arrays)
+    return [_Caller(PREPARED, "device", partial(prepared, *call.arrays, out=out), queue.finish)]
+
+
+def _peers(
+    calls: Calls, problem: Problem, inputs: Arrays, device: Device
+) -> tuple[list[_Caller], dict[str, str]]:
+    """Return the calls of other libraries, and why some are left out."""
+    callers, left_out = [], {}
+    given = calls.shaped(problem, inputs)
+    for library, module in libraries(cuda=device.compute_capability is not None):
+        if library.name not in calls.peers:
+            continue
+        try:
+            arrays = {name: library.put(module, array) for name, array in given.items()}
+            call = partial(calls.peers[library.name], problem, module, arrays)
+            caller = _Caller(library.name, library.side, call, partial(library.finish, module))
+            caller.row(1)
+            callers.append(caller)
+        except Exception as error:  # what a library cannot do it says in many ways
+            left_out[f"{library.name} ({library.side})"] = str(error).split("\n")[0]
+    return callers, left_out
+
+
+def _in_turns(callers: Sequence[_Caller], request: Request, seed: int) -> tuple[CallCost, ...]:
+    counts = [caller.calls_in_a_row() for caller in callers]
+    totals, returns = ([list[float]() for _ in callers] for _ in range(2))
+    for turn in Rounds(totals, request.repeats, request.budget, seed=seed, rest=rest):
+        caller = callers[turn.participant]
+        caller.row(1)
+        returned, total = caller.row(counts[turn.participant])
+        totals[turn.participant].append(total)
+        returns[turn.participant].append(returned)
+    return tuple(
+        CallCost(
+            caller.what,
+            caller.side,
+            median(totals[index]) / counts[index] * 1e6,
+            median(returns[index]) / counts[index] * 1e6,
+            counts[index],
+        )
+        for index, caller in enumerate(callers)
+    )

@@ -1,0 +1,109 @@
+"""Which references a comparison is to run, by the names that a user gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.reference.descriptor import CReference, MpiReference, Reference
+from opencl_lab.lab.reference.peers import Resident, residents
+
+__all__ = ["References", "names_of", "references_of", "workers_of"]
+
+
+def names_of(value: str | Sequence[str]) -> list[str]:
+    """Return names that are given as a list or as text with commas, each once."""
+    names = value.split(",") if isinstance(value, str) else list(value)
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+@dataclass(frozen=True)
+class References:
+    """The references to run: on data of the host, on data of the device."""
+
+    on_host: Sequence[Reference]
+    on_device: Sequence[Resident]
+    by_name: bool
+
+
+def references_of(
+    chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
+) -> References:
+    """Return the references that `wanted` names, as `Request.against` says."""
+    there = residents(chosen.calls)  # on the device
+    here = () if resident else chosen.references  # on the host
+    names = [] if wanted is None else names_of(wanted)
+    if not names and isinstance(wanted, str):
+        raise InvalidConfig("no reference is named; take a name, all or none")
+    if wanted is None:
+        return References(_installed(here), there if resident else (), False)
+    if names == ["all"]:
+        able = [item for item in there if resident or item.unavailable(device) is None]
+        return References(here, able, False)
+    if names == ["none"] or not names:
+        return References((), (), False)
+    valid = [*(item.name for item in here), *(item.peer for item in there)]
+    valid = list(dict.fromkeys([*valid, *(item.name for item in there)]))
+    unknown = [name for name in names if name not in valid]
+    if unknown:
+        where = " with its data on the device" * resident
+        raise InvalidConfig(
+            f"{chosen.name} has no reference {', '.join(unknown)}{where}; "
+            f"it has: all, none, {', '.join(valid)}"
+        )
+    on_host = [item for name in names for item in here if item.name == name]
+    on_device = [
+        item
+        for item in there
+        if item.name in names or (item.peer in names and _can_serve(item, on_host, device))
+    ]
+    return References(on_host, on_device, True)
+
+
+def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> bool:
+    """Return whether a library that is named without a side is run on the device, too.
+
+    Where it runs on the host it need not; else it must, or say why it cannot.
+    """
+    also_there = any(reference.name == item.peer for reference in on_host)
+    return not also_there or item.unavailable(device) is None
+
+
+def _installed(references: Sequence[Reference]) -> list[Reference]:
+    """Return those that run if nothing is said: all that are installed, without MPI.
+
+    Starting the ranks of several worlds takes too long for a first look. With ``all``, what is
+    missing gets a row that says so.
+    """
+    return [
+        item
+        for item in references
+        if isinstance(item, CReference)
+        or (not isinstance(item, MpiReference) and item.unavailable() is None)
+    ]
+
+
+def workers_of(item: Reference | Resident, threads: Sequence[int], ranks: bool) -> dict[str, int]:
+    """Return the rows of a reference: their names, and how many threads or ranks each has.
+
+    Parameters
+    ----------
+    item : Reference or Resident
+    threads : sequence of int
+        Of those that use several.
+    ranks : bool
+        Whether they are the numbers of ranks, too; else a reference over MPI knows its own.
+    """
+    if not item.threaded:
+        return {item.name: 1}
+    if isinstance(item, MpiReference):
+        if item.unavailable() is not None:  # once is enough to say so
+            return {item.name: 1}
+        return {f"{item.name} x{count}": count for count in (threads if ranks else item.ranks)}
+    if len(threads) == 1:
+        return {item.name: threads[0]}
+    return {f"{item.name} x{count}": count for count in threads}

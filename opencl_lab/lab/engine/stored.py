@@ -1,0 +1,312 @@
+"""Documents of earlier runs (schema ``oclab/1``), read back into measurements."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Work
+from opencl_lab.core.records import Count, Finite, parsed, typed
+from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement
+from opencl_lab.lab.measuring.difference import Difference
+from opencl_lab.lab.measuring.samples import Times
+
+__all__ = ["Result", "Results", "measurement_of", "parts_of", "read_results", "times_of"]
+
+SCHEMA = "oclab/1"
+LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
+LARGEST_SIZE = 1 << 63
+UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+CLOSE = 1e-9  # relative: a median of two floats may lie beyond both
+
+
+TEXTS = ("implementation", "kind", "algorithm", "reason", "note", "peak_note")
+SAME = ("threads", "workers", "calls", "kernel_ms", "transfer_ms", "build_ms", "speedup")
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Times as a document has them."""
+
+    min: Finite
+    median: Finite
+    max: Finite
+    runs: Count = 1
+    interval: tuple[Finite, Finite] | None = None
+
+    def __post_init__(self) -> None:
+        if not _ordered(0.0, self.min, self.median, self.max):
+            raise ValueError("min, median and max are not in this order")
+        first, last = self.interval or (self.min, self.max)
+        if not _ordered(self.min, first, self.median, last, self.max):
+            raise ValueError("the interval does not lie between min and max, around median")
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row as a document has it, with the names of `Measurement.as_row`."""
+
+    implementation: str | None = None
+    kind: str | None = None
+    algorithm: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    note: str | None = None
+    baseline: str | None = None
+    peak_note: str | None = None
+    data: Any = None
+    config: Any = None
+    ok: Any = None
+    threads: Count = 1
+    workers: Count = 1
+    calls: Count = 1
+    kernel_ms: Finite | None = None
+    kernel_times: _Times | None = None
+    transfer_ms: Finite | None = None
+    total_ms: _Times | None = None
+    build_ms: Finite | None = None
+    gflops: Finite | None = None
+    gbps: Finite | None = None
+    peak_fraction: Finite | None = None
+    speedup: Finite | None = None
+    max_abs_diff: Finite | None = None
+    max_rel_diff: Finite | None = None
+    rel_l2_diff: Finite | None = None
+    error_over_bound: Finite | None = None
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a document, of any command."""
+
+    results: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A row: its measurement, and the columns that stand before it, such as ``{"n": 1000}``."""
+
+    leading: Mapping[str, Any]
+    measurement: Measurement
+
+
+@dataclass(frozen=True)
+class Results:
+    """What one document says.
+
+    Parameters
+    ----------
+    path : Path
+        Where it was read.
+    content : mapping
+        The whole document.
+    rows : tuple of Result
+        Empty where it has no row of a measured implementation.
+    """
+
+    path: Path
+    content: Mapping[str, Any]
+    rows: tuple[Result, ...]
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """Return an object of the document; an empty one where there is none."""
+        found = self.content.get(name)
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def command(self) -> str:
+        """The command that wrote it, such as ``bench`` or ``sort``."""
+        return str(self.content.get("command") or "")
+
+    @property
+    def version(self) -> str:
+        """The version of opencl_lab that wrote it."""
+        return str(self.content.get("version") or "")
+
+    @property
+    def device(self) -> Mapping[str, Any]:
+        """The device as it was recorded."""
+        return self.mapping("device")
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of the problem as they were recorded."""
+        return self.mapping("options")
+
+    @property
+    def operation(self) -> str:
+        """The operation that was measured, or the study."""
+        named = self.mapping("problem").get("operation") or self.content.get("study")
+        return str(named or self.command)
+
+    @property
+    def size_name(self) -> str | None:
+        """The column of sizes of a sweep; None where it is none."""
+        sizes = self.mapping("problem").get("sizes")
+        if not isinstance(sizes, list) or not self.rows:
+            return None
+        for name in self.rows[0].leading:
+            if all(row.leading.get(name) in sizes for row in self.rows):
+                return name
+        return None
+
+    def series(self) -> list[tuple[int, list[Measurement]]]:
+        """Return the rows of a sweep by size, the smallest first; empty where it is none."""
+        name = self.size_name
+        found: dict[int, list[Measurement]] = {}
+        for row in self.rows if name is not None else ():
+            size = row.leading[name] if name is not None else None
+            if isinstance(size, int):
+                found.setdefault(size, []).append(row.measurement)
+        return sorted(found.items())
+
+
+def read_results(path: Path) -> Results:
+    """Read a document.
+
+    Raises
+    ------
+    InvalidProblem
+        If it cannot be read, is damaged, is none of opencl_lab, or was written by a newer one.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise InvalidProblem(f"{path} is too large for a document of opencl_lab")
+        content = _clean(parsed(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InvalidProblem(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InvalidProblem(f"{path} is damaged: it is not JSON ({error})") from error
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if not isinstance(schema, str) or not schema.startswith("oclab/"):
+        raise InvalidProblem(f"{path} is no document of opencl_lab: it names no schema oclab/1")
+    if schema != SCHEMA:
+        raise InvalidProblem(
+            f"{path} has the schema {schema}, this opencl_lab reads {SCHEMA}: take a newer one"
+        )
+    return _results_of(path, content)
+
+
+def parts_of(results: Results) -> list[Results]:
+    """Return the studies in what `oclab study all --json` printed; of other documents itself.
+
+    Raises
+    ------
+    InvalidProblem
+        If a study is damaged.
+    """
+    studies = results.content.get("studies")
+    if not isinstance(studies, list):
+        return [results]
+    common = {name: value for name, value in results.content.items() if name != "studies"}
+    found = [study for study in studies if isinstance(study, dict) and "results" in study]
+    return [_results_of(results.path, {**common, **study}) for study in found] or [results]
+
+
+def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
+    """Return a document with its rows of implementations; those of calls have none."""
+    try:
+        rows = typed(_Rows, content).results
+    except ValueError as error:
+        raise InvalidProblem(f"{path} is damaged: {error}") from error
+    found = []
+    for index, row in enumerate(rows):
+        if "implementation" not in row:
+            continue
+        try:
+            measurement = measurement_of(row)
+        except ValueError as error:
+            raise InvalidProblem(f"{path} is damaged: results[{index}]: {error}") from error
+        leading = {name: value for name, value in row.items() if _leads(name, value)}
+        found.append(Result(leading, measurement))
+    return Results(path, content, tuple(found))
+
+
+def times_of(row: Mapping[str, Any], name: str) -> Times | None:
+    """Return the times that a row of any document has by this name; None where they are damaged."""
+    try:
+        return _times(typed(_Times | None, row.get(name)))
+    except ValueError:
+        return None
+
+
+def _clean(value: Any) -> Any:
+    """Return JSON-able values whose texts have no characters that no file of text may have."""
+    if isinstance(value, str):
+        return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, dict):
+        return {_clean(name): _clean(item) for name, item in value.items()}
+    return [_clean(item) for item in value] if isinstance(value, list) else value
+
+
+def _leads(name: str, value: Any) -> bool:
+    """Return whether a column says what was run: words and whole numbers that are not ours."""
+    if name in COLUMNS or isinstance(value, bool):
+        return False
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
+
+
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
+    """Return a row of a document as the measurement that it was.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged.
+    """
+    read = typed(_Row, row)
+    status = read.status or ("correct" if read.ok else "runtime")
+    same: dict[str, Any] = {name: getattr(read, name) for name in SAME}
+    same |= {name: getattr(read, name) or "" for name in TEXTS}
+    return Measurement(
+        **same,
+        status=status,  # type: ignore[arg-type]
+        config=read.config if isinstance(read.config, dict) else {},
+        kernel_times=_times(read.kernel_times),
+        total_ms=_times(read.total_ms),
+        work=_work(read),
+        baseline=read.baseline or BASELINE,
+        difference=_difference(read, status),
+        peak=read.peak_fraction,
+        data="device" if read.data == "device" else "host",
+    )
+
+
+def _times(read: _Times | None) -> Times | None:
+    """Return times of runs; without a recorded interval this is from min to max."""
+    if read is None:
+        return None
+    interval = read.interval or (read.min, read.max)
+    return Times(read.median, read.min, read.max, read.runs, interval)
+
+
+def _difference(read: _Row, status: str) -> Difference | None:
+    """Return what is known of an error; JSON has none that are infinite."""
+    share = read.error_over_bound
+    if read.max_abs_diff is None:  # unless found in another way, see `Difference.checked`
+        return None if share is None else Difference(math.nan, math.nan, error_over_bound=share)
+    max_rel = math.inf if read.max_rel_diff is None else read.max_rel_diff
+    if share is None and status == "correctness":
+        share = math.inf
+    elif share is None and read.max_abs_diff == 0:  # so it was, though nobody kept it
+        share = 0.0
+    return Difference(read.max_abs_diff, max_rel, error_over_bound=share, rel_l2=read.rel_l2_diff)
+
+
+def _work(read: _Row) -> Work | None:
+    """Return the work that the recorded rates are of."""
+    flops, nbytes = read.gflops or 0.0, read.gbps or 0.0
+    if read.total_ms is None or not (flops or nbytes):
+        return None
+    return Work(flops * read.total_ms.median * 1e6, nbytes * read.total_ms.median * 1e6)
+
+
+def _ordered(*values: float) -> bool:
+    """Return whether no value is greater than the next, but for rounding."""
+    return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))

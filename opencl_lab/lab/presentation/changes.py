@@ -1,0 +1,286 @@
+"""Two runs of the same problems, row by row: what became faster or slower, beyond noise."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal, TypeAlias
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.stored import Result, Results
+from opencl_lab.lab.presentation.conditions import other_conditions, shown
+
+__all__ = ["THRESHOLD", "Change", "Changes", "compare_results"]
+
+THRESHOLD = 1.10
+"""Ratio of medians from which on a slower row is a regression, if nobody says otherwise.
+
+Two processes on one machine often differ by some per cent, which the spread within one does not
+show.
+"""
+CHANCE = 0.05  # that the times of two runs of the same speed lie apart by luck
+
+Verdict: TypeAlias = Literal[
+    "faster", "slower", "within noise", "too few runs", "fails now", "works now", "not measured"
+]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of both runs.
+
+    Parameters
+    ----------
+    what : mapping
+        The problem, as far as both documents say it.
+    old, new : Measurement
+    """
+
+    what: Mapping[str, Any]
+    old: Measurement
+    new: Measurement
+
+    @property
+    def ratio(self) -> float | None:
+        """New over old median of the total times: above 1 is slower."""
+        if not (self.old.ok and self.new.ok and self.old.total_ms and self.new.total_ms):
+            return None
+        return _ratio(self.old.total_ms.median, self.new.total_ms.median)
+
+    @property
+    def kernel_ratio(self) -> float | None:
+        """New over old time in kernels, which are of other runs; nothing is judged by it."""
+        if not (self.old.ok and self.new.ok):
+            return None
+        return _ratio(self.old.kernel_ms, self.new.kernel_ms)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Faster or slower where the times of both runs lie apart, else within noise.
+
+        With n and m runs, those of equal speed lie apart in 2 of (n + m)! / (n! m!) orders. Where
+        that is more than one in twenty, as with 3 and 3, nothing can be said.
+        """
+        old, new = self.old.total_ms, self.new.total_ms
+        if self.old.ok and not self.new.ok:
+            return "not measured" if self.new.status == "unavailable" else "fails now"
+        if not self.old.ok and self.new.ok:
+            return "works now" if self.old.status != "unavailable" else "not measured"
+        if not self.old.ok or old is None or new is None:
+            return "not measured"
+        if 2 / math.comb(old.runs + new.runs, old.runs) > CHANCE:
+            return "too few runs"
+        if old.is_above(new):
+            return "faster"
+        return "slower" if new.is_above(old) else "within noise"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else is different: kernel parameters, and why it is not measured."""
+        found = []
+        names = sorted(self.old.config.keys() | self.new.config.keys())
+        for name in names:
+            before, after = self.old.config.get(name), self.new.config.get(name)
+            if before != after:
+                found.append(f"{name} {shown(before)}, then {shown(after)}")
+        found += [row.reason for row in (self.new, self.old) if row.reason and not row.ok][:1]
+        return found
+
+    def regressed(self, threshold: float) -> bool:
+        """Return whether this is a row of ours that fails now, or is slower than the threshold."""
+        if self.new.kind != "opencl":
+            return False
+        if self.verdict == "slower":
+            return self.ratio is not None and self.ratio > threshold
+        return self.verdict == "fails now" or (self.verdict == "not measured" and self.old.ok)
+
+    def as_dict(self, threshold: float) -> dict[str, Any]:
+        """Return what the JSON document has."""
+        return {
+            **self.what,
+            "implementation": self.new.implementation,
+            "kind": self.new.kind,
+            "data": self.new.data,
+            "verdict": self.verdict,
+            "ratio": self.ratio,
+            "kernel_ratio": self.kernel_ratio,
+            "old_ms": None if self.old.total_ms is None else self.old.total_ms.as_dict(),
+            "new_ms": None if self.new.total_ms is None else self.new.total_ms.as_dict(),
+            "old_kernel_ms": self.old.kernel_ms,
+            "new_kernel_ms": self.new.kernel_ms,
+            "remarks": self.remarks,
+            "regression": self.regressed(threshold),
+        }
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All rows of two runs.
+
+    `missing` are those of `only_old` that are ours, of problems that the new run has measured:
+    what was left out of these. `short_old` and `short_new` are `only_old` and `only_new` in short,
+    a line for each problem, by what distinguishes it from the others. `warnings` are sentences
+    about what else differs than the code that was measured.
+    """
+
+    rows: list[Change]
+    only_old: list[str]
+    only_new: list[str]
+    missing: list[str]
+    warnings: list[str]
+    short_old: list[str]
+    short_new: list[str]
+
+    def regressed(self, threshold: float) -> bool:
+        """Return whether a row of ours is a regression, or missing in the new run."""
+        return bool(self.missing) or any(row.regressed(threshold) for row in self.rows)
+
+
+def compare_results(old: Results, new: Results) -> Changes:
+    """Set the rows of two documents against each other.
+
+    Rows belong together where the implementation, its threads and the side of the data agree,
+    and all of the problem that both documents record. Kernel parameters decide only between
+    several such rows, as tuning changes them.
+
+    Raises
+    ------
+    InvalidProblem
+        If a document has no measured rows, or no row is in both.
+    """
+    for results in (old, new):
+        if not results.rows:
+            raise InvalidProblem(f"{results.path} has no rows of measured implementations")
+    before = [_Row.of(old, row) for row in old.rows]
+    after = [_Row.of(new, row) for row in new.rows]
+    recorded = _names(before) & _names(after)  # by both documents
+    waiting: dict[str, list[_Row]] = {}
+    for row in before:
+        waiting.setdefault(row.key(recorded), []).append(row)
+    changes: list[Change] = []
+    added: list[_Row] = []
+    for row in after:
+        candidates = waiting.get(row.key(recorded), [])
+        if not candidates:
+            added.append(row)
+            continue
+        same = [item for item in candidates if item.config == row.config]
+        partner = (same or candidates)[0]
+        candidates.remove(partner)
+        changes.append(Change(row.part(recorded), partner.measurement, row.measurement))
+    if not changes:
+        raise InvalidProblem(
+            f"no row is in both {old.path} and {new.path}: they have {before[0]} and {after[0]}"
+        )
+    left = [row for rows in waiting.values() for row in rows]
+    measured = {row.problem(recorded) for row in after}
+    missing = [
+        str(row)
+        for row in left
+        if row.measurement.kind == "opencl"
+        and (row.problem(recorded) in measured or _lists(new, row))
+    ]
+    warnings = [*other_conditions(old, new), *_changed_references(changes)]
+    return Changes(
+        changes,
+        [str(row) for row in left],
+        [str(row) for row in added],
+        missing,
+        warnings,
+        _short([*before, *after], left),
+        _short([*before, *after], added),
+    )
+
+
+def _short(every: Sequence[_Row], rows: Sequence[_Row]) -> list[str]:
+    """Return a line for each problem, with what differs between `every` one, and its rows."""
+    differing = [
+        name
+        for name in dict.fromkeys(name for row in every for name in row.what)
+        if len({json.dumps(row.what.get(name)) for row in every}) > 1
+    ]
+    labels: dict[str, list[str]] = {}
+    for row in rows:
+        values = [f"{name}={row.what[name]}" for name in differing if name in row.what]
+        labels.setdefault(" ".join(values), []).append(row.measurement.label)
+    return [", ".join(names) + f" ({at})" * bool(at) for at, names in labels.items()]
+
+
+@dataclass(frozen=True)
+class _Row:
+    operation: str
+    what: Mapping[str, Any]
+    measurement: Measurement
+
+    @classmethod
+    def of(cls, results: Results, row: Result) -> _Row:
+        """Return a row with its problem, which names of files do not say."""
+        size = results.size_name
+        leading = row.leading
+        if size is not None and size in leading:
+            leading = {size: leading[size]}
+        what = {name: value for name, value in results.options.items() if name != "seed"}
+        if "seed" not in results.options and size is None:
+            what = dict(results.mapping("problem"))
+        what.update(leading)
+        return cls(results.operation, what, row.measurement)
+
+    @property
+    def config(self) -> str:
+        return json.dumps(dict(self.measurement.config), sort_keys=True)
+
+    def part(self, names: Iterable[str]) -> dict[str, Any]:
+        wanted = set(names)
+        return {name: value for name, value in self.what.items() if name in wanted}
+
+    def problem(self, names: Iterable[str]) -> str:
+        return json.dumps([self.operation, self.part(names)], sort_keys=True)
+
+    def key(self, names: Iterable[str]) -> str:
+        item = self.measurement
+        who = item.implementation, item.data, item.threads
+        return json.dumps([*who, self.problem(names)], sort_keys=True)
+
+    def __str__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.what.items())
+        return f"{self.measurement.label} ({self.operation} {values})"
+
+
+def _lists(results: Results, row: _Row) -> bool:
+    """Return whether a sweep says that it has measured the size of a row, though it has no row."""
+    sizes = results.mapping("problem").get("sizes")
+    name = results.size_name
+    return isinstance(sizes, list) and name is not None and row.what.get(name) in sizes
+
+
+def _names(rows: Iterable[_Row]) -> set[str]:
+    """Return the names of what distinguishes problems, such as size, or m, n and k."""
+    return {name for row in rows for name in row.what}
+
+
+def _ratio(old: float | None, new: float | None) -> float | None:
+    return new / old if old and new is not None else None
+
+
+def _changed_references(changes: Sequence[Change]) -> list[str]:
+    """Say whether the references changed as well, whose code is the same.
+
+    Most of them must have changed beyond noise, and in the same direction.
+    """
+    rows = [item for item in changes if item.new.kind != "opencl" and item.ratio]
+    for verdict in ("slower", "faster"):
+        found = [item.ratio for item in rows if item.verdict == verdict and item.ratio]
+        if len(found) < 2 or 2 * len(found) <= len(rows):
+            continue
+        middle = median(item.ratio for item in rows if item.ratio)
+        if not 1 / THRESHOLD <= middle <= THRESHOLD:
+            return [
+                f"the references took {middle:.2f} times as long, too (median of "
+                f"{len(rows)} rows, {len(found)} of them beyond noise): the machine was "
+                f"{verdict} in the second run"
+            ]
+    return []

@@ -1,0 +1,193 @@
+"""Plots of comparisons and sweeps, written to files. Matplotlib is imported only here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.engine.crossings import Crossover
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.operation import Curves
+from opencl_lab.lab.presentation.drawing import (
+    large_number,
+    legend_below,
+    pale_grid,
+    plain_number,
+    plain_scale,
+    saved_figure,
+    set_title,
+    written_figure,
+)
+from opencl_lab.lab.presentation.lines import (
+    ROW,
+    WIDTH,
+    Series,
+    Value,
+    draw_lines,
+    draw_rings,
+    group_name,
+    total,
+)
+from opencl_lab.lab.presentation.speedups import with_base
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "Series",
+    "group_name",
+    "plot_comparison",
+    "plot_curves",
+    "plot_efficiency",
+    "plot_speedup",
+    "plot_throughput",
+    "plot_times",
+    "share_of_worker",
+]
+
+OPENCL, OTHER = "#c0392b", "#5d6d7e"
+
+
+def plot_comparison(
+    path: Path,
+    rows: Sequence[Measurement],
+    title: str,
+    pictures: Mapping[str, Any] | None = None,
+) -> None:
+    """Draw the total time of each implementation as a bar, with its spread and speed-up.
+
+    Parameters
+    ----------
+    path : Path
+    rows : sequence of Measurement
+    title : str
+    pictures : mapping of str to numpy.ndarray, optional
+        Images to show above, by title.
+    """
+    [(_, rows)], bases = with_base([(0, rows)])
+    over = f"; x: speed-up over {', '.join(bases)}" if bases else ""
+    measured = [row for row in rows if row.total_ms is not None]
+    measured.sort(key=lambda row: row.total_ms.median if row.total_ms else 0, reverse=True)
+
+    def draw(axes: Axes) -> None:
+        for position, row in enumerate(measured):
+            times = row.total_ms
+            assert times is not None  # kept above
+            spread = [[times.median - times.min], [times.max - times.median]]
+            (bar,) = axes.barh(
+                position,
+                times.median,
+                xerr=spread,
+                color=OPENCL if row.kind == "opencl" else OTHER,
+                error_kw={"elinewidth": 1, "capsize": 2},
+            )
+            bar.set_gid(group_name(row.implementation))
+            speedup = "" if row.speedup is None else f", {row.speedup:.2f}x"
+            verdict = "" if row.ok else f"  {row.status}"
+            axes.annotate(
+                f" {times.median:.3g} ms{speedup}{verdict}",
+                (times.max, position),
+                va="center",
+                fontsize=8,
+            )
+        axes.set_yticks(range(len(measured)), [row.implementation for row in measured])
+        axes.set_xlabel(f"total time in ms of a call (median, min and max){over}")
+        axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
+        axes.spines[["top", "right"]].set_visible(False)
+        set_title(axes, title, 6.2)
+
+    saved_figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
+
+
+def plot_curves(path: Path, curves: Curves, title: str) -> None:
+    """Draw a result, not how long it took: each curve in a diagram of its own, on one scale."""
+    count = max(len(curves.values), 1)
+    with written_figure(path, 8, 3.0 + 1.5 * count) as figure:
+        panels = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+        for axes, (name, values) in zip(panels, curves.values.items(), strict=False):
+            axes.plot(curves.points, values, linewidth=0.8)
+            pale_grid(axes)
+            if count > 1:
+                axes.set_ylabel(name)
+        panels[-1].set_xlabel(curves.x_label)
+        figure.supylabel(curves.y_label, fontsize="medium")
+        set_title(panels[0], title, 7)
+
+
+def plot_times(
+    path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
+) -> None:
+    """Draw total time against size, both logarithmic, one line per implementation.
+
+    Where one becomes faster for good than another, `crossings`, is a ring with a number that the
+    legend explains.
+    """
+    label = "total time in ms (median, min and max)"
+    _plot(path, series, size_name, title, total, label, crossings=crossings)
+
+
+def plot_throughput(
+    path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
+) -> None:
+    """Draw throughput against size as `plot_times` does."""
+    units = (row.throughput_unit for _, rows in series for row in rows)
+    label = f"{next(filter(None, units), '')} (by total time; median, min and max)"
+    _plot(
+        path, series, size_name, title, lambda row: row.throughput, label,
+        crossings=crossings, write=large_number,
+    )  # fmt: skip
+
+
+def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
+    """Draw the speed-up over the baseline against size."""
+    label = f"speed-up over {baseline} (total time, median, min and max)"
+    _plot(path, series, size_name, title, lambda row: row.speedup, label, even=True, unit="x")
+
+
+def share_of_worker(row: Measurement) -> float | None:
+    """Return the efficiency where it says something: ours, and of several threads or ranks."""
+    return row.efficiency if row.kind == "opencl" or row.workers > 1 else None
+
+
+def _with_workers(row: Measurement) -> str:
+    unit = {"opencl": "compute unit", "mpi": "rank"}.get(row.kind, "thread")
+    return f"{row.implementation} ({counted(row.workers, unit)})"
+
+
+def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
+    """Draw the speed-up over the baseline per worker against size; see `share_of_worker`."""
+    label = f"efficiency: speed-up over {baseline}, per worker"
+    _plot(path, series, size_name, title, share_of_worker, label, even=True, named=_with_workers)
+
+
+def _plot(
+    path: Path,
+    series: Series,
+    size_name: str,
+    title: str,
+    value: Value,
+    label: str,
+    *,
+    crossings: Sequence[Crossover] = (),
+    even: bool = False,
+    unit: str = "",
+    write: Callable[[float], str] = plain_number,
+    named: Callable[[Measurement], str] | None = None,
+) -> None:
+    """Draw a value of the rows against size, with rings at `crossings`, or a line where it is 1."""
+
+    def draw(axes: Axes) -> None:
+        draw_lines(axes, series, value, named)
+        rows, notes = draw_rings(axes, series, crossings, value)
+        if axes.lines:
+            plain_scale(axes.yaxis, unit, write)
+        if even:
+            axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
+        axes.set_xlabel(size_name)
+        axes.set_ylabel(label)
+        legend_below(axes, notes)
+        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
+
+    saved_figure(path, draw, WIDTH, 5)

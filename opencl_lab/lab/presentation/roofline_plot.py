@@ -1,0 +1,144 @@
+"""The roofline: what was reached, below what the device's measured peaks allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.measuring.roofline import Peaks, rate_text
+from opencl_lab.lab.presentation.drawing import (
+    legend_below,
+    pale_grid,
+    plain_scale,
+    saved_figure,
+    set_title,
+)
+from opencl_lab.lab.presentation.lines import WIDTH, Series, group_name, styles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["no_roofline", "plot_roofline"]
+
+SMALLEST, LARGEST = 3.0, 9.0  # points, of the marks of the least and the greatest size
+ROOM = 3.0  # how many times less and more intensity is shown than was measured
+ARITHMETIC = (("flops32", "FP32 peak", "-"), ("flops64", "FP64 peak", "--"))
+TRAFFIC = (("cached_bytes", "within a cache", ":"), ("copy_bytes", "memory", "-."))
+
+
+def no_roofline(series: Series, peaks: Peaks | None) -> str:
+    """Return why there is nothing to draw, or nothing."""
+    rows = [row for size, rows in series for row in rows if _place(size, row)]
+    if not rows:
+        return "a roofline is about arithmetic, and no right row has any"
+    if peaks is None or not any(getattr(peaks, name) for name, *_ in (*ARITHMETIC, *TRAFFIC)):
+        return "`oclab doctor` measures the device's peaks, which a roofline needs"
+    return ""
+
+
+def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks: Peaks) -> None:
+    """Draw GFLOP/s by total time against flops per byte of the problem, both logarithmic.
+
+    One mark per size and implementation, larger for larger sizes, below the ceilings that
+    `oclab doctor` has measured: arithmetic, memory, caches.
+    """
+
+    def draw(axes: Axes) -> None:
+        found = _points(series)
+        placed = [point for points in found.values() for _, *point in points]
+        low = min(min(x for x, _ in placed), _first_ridge(peaks)) / ROOM
+        high = max(x for x, _ in placed) * ROOM
+        top = _draw_ceilings(axes, low, high, peaks)
+        _draw_points(axes, found, [row.implementation for _, rows in series for row in rows])
+        plain_scale(axes.yaxis)
+        plain_scale(axes.xaxis)
+        axes.set_xlim(low, high)
+        axes.set_ylim(min(y for _, y in placed) / 2, 2 * max(top, *(y for _, y in placed)))
+        axes.set_xlabel("arithmetic intensity of the problem in flops per byte")
+        axes.set_ylabel(f"GFLOP/s by total time; larger marks: larger {size_name}")
+        pale_grid(axes)
+        legend_below(axes)
+        set_title(axes, title, WIDTH - 1)
+
+    saved_figure(path, draw, WIDTH, 5)
+
+
+def _place(size: int, row: Measurement) -> tuple[float, float] | None:
+    """Return flops per byte and GFLOP/s of a right row that has arithmetic."""
+    rate, work = row.gflops, row.work
+    if size <= 0 or not row.ok or not rate or work is None or not work.bytes:
+        return None
+    return work.flops / work.bytes, rate
+
+
+def _points(series: Series) -> dict[str, list[tuple[int, float, float]]]:
+    """Return size, intensity and rate of each mark, by implementation."""
+    found: dict[str, list[tuple[int, float, float]]] = {}
+    for size, rows in series:
+        for row in rows:
+            place = _place(size, row)
+            if place is not None:
+                found.setdefault(row.implementation, []).append((size, *place))
+    return found
+
+
+def _first_ridge(peaks: Peaks) -> float:
+    """Return the intensity at which the steepest ceiling meets the highest; infinity for none."""
+    flat = [getattr(peaks, name) or 0.0 for name, *_ in ARITHMETIC]
+    slopes = [getattr(peaks, name) or 0.0 for name, *_ in TRAFFIC]
+    return max(flat) / max(slopes) if max(flat) and max(slopes) else math.inf
+
+
+def _draw_ceilings(axes: Axes, low: float, high: float, peaks: Peaks) -> float:
+    """Draw what the peaks allow between two intensities; return the highest, in GFLOP/s."""
+    flat = [getattr(peaks, name) for name, *_ in ARITHMETIC if getattr(peaks, name)]
+    slopes = [getattr(peaks, name) for name, *_ in TRAFFIC if getattr(peaks, name)]
+    most, steepest = max(flat, default=math.inf), max(slopes, default=math.inf)
+    grey: dict[str, Any] = {"color": "0.4", "linewidth": 1.2}
+    for name, label, line in ARITHMETIC:
+        rate = getattr(peaks, name)
+        if rate:
+            begin = min(max(low, rate / steepest), high)
+            text = f"{label}: {rate_text(rate, 'FLOP/s')}"
+            axes.plot([begin, high], [rate / 1e9] * 2, label=text, linestyle=line, **grey)
+    for name, label, line in TRAFFIC:
+        rate = getattr(peaks, name)
+        if rate:
+            end = max(min(high, most / rate), low)
+            text = f"{label}: {rate_text(rate, 'B/s')}"
+            heights = [rate * low / 1e9, rate * end / 1e9]
+            axes.plot([low, end], heights, label=text, linestyle=line, **grey)
+    return min(most, steepest * high) / 1e9
+
+
+def _draw_points(
+    axes: Axes, found: Mapping[str, Sequence[tuple[int, float, float]]], names: Iterable[str]
+) -> None:
+    """Draw the marks of `found` as all plots of a sweep with these `names` draw them."""
+    sizes = sorted({size for points in found.values() for size, *_ in points})
+    for name, style in styles(names).items():
+        points = found.get(name)
+        if points is None:
+            continue
+        _, x, y = zip(*points, strict=True)
+        style = {**style, "linewidth": style["linewidth"] or 1.0}
+        face = style.pop("markerfacecolor") or style["color"]
+        marker = style.pop("marker")
+        del style["markersize"]
+        axes.plot(x, y, alpha=0.4, **style)
+        areas = list(_areas([size for size, *_ in points], sizes))
+        axes.scatter(
+            x, y, areas, marker=marker, facecolor=face, edgecolor=style["color"], zorder=3,
+            gid=group_name(name, [size for size, *_ in points]),
+        )  # fmt: skip
+        axes.plot([], [], marker=marker, label=name, markerfacecolor=face, **style)
+
+
+def _areas(sizes: Sequence[int], every: Sequence[int]) -> Iterator[float]:
+    """Yield the areas of marks, in square points: the greater the size, the larger."""
+    for size in sizes:
+        share = every.index(size) / max(len(every) - 1, 1)
+        yield (SMALLEST + share * (LARGEST - SMALLEST)) ** 2

@@ -1,0 +1,170 @@
+"""Rows as a table for the terminal, as CSV, and as the JSON document."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.core.paths import write_target
+from opencl_lab.lab.engine.row import COLUMNS, Measurement
+from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.presentation.speedups import with_base
+
+__all__ = [
+    "OPTIONAL_COLUMNS",
+    "OTHER_RUNS",
+    "Measurements",
+    "comparison_table",
+    "number",
+    "peak_caption",
+    "table_text",
+    "write_csv",
+]
+
+ERROR = "error/bound"
+OPTIONAL_COLUMNS = (
+    *("min..max", "transfer ms", ERROR, "kernel % peak", "kernel ms"),
+    *("GB/s", "GFLOP/s", "speed-up"),
+)
+"""What a narrow terminal does without, in this order."""
+DEVICE_ROWS = "@device: the data were on the device, before and after"
+OTHER_RUNS = "kernel ms: of runs with events, which are others than those of total ms"
+FILE_WIDTH = 140  # of tables in text files
+RESULT_WIDTH = 16  # what is left to a reason, which wraps
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number with so many significant digits, plainly written where that is short."""
+    if value is None:
+        return "-"
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        text = f"{value:.{digits}g}"
+        return f"{value:.0f}" if "e" in text else text
+    return f"{value:.2e}"
+
+
+def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
+    """Return tables and sentences as a text file has them."""
+    console = Console(file=io.StringIO(), width=width)
+    for item in shown:
+        console.print(item, markup=not isinstance(item, str))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
+    """Return the rows as a table: times, rate, speed-up and whether the result is right.
+
+    The heading of the speed-ups names what they are over, see `with_base`.
+    Rates are by the total time. The error is relative to the bound by which the operation judges
+    it, so that a right result has at most 1. The share of the device's peak is by the kernel
+    time, and shown where `oclab doctor` has measured that.
+    """
+    [(_, rows)], bases = with_base([(0, rows)])
+    wide = any(not row.ok or row.note for row in rows)
+    flops = any(row.gflops for row in rows)
+    # As it is: what stands in brackets, such as a variant of an algorithm, would be markup.
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    table.caption_justify = "left"
+    captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
+    captions += [OTHER_RUNS] * any(_kernels_above_total(row) for row in rows)
+    peak = peak_caption(row.peak_note for row in rows)
+    caption = "\n".join([*captions, *([peak] if peak else [])])
+    table.caption = Text(caption) if caption else None
+    table.add_column("implementation", no_wrap=True)
+    peaks = any(row.peak is not None for row in rows)
+    rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
+    speedup = "speed-up" + ("\nover " + ",\n".join(bases) if bases else "")
+    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR):
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
+    for row in rows:
+        times = row.total_ms
+        right = "ok" + (f", {row.note}" if row.note else "")
+        verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
+        table.add_row(
+            Text(row.label),
+            number(row.kernel_ms),
+            number(row.transfer_ms, 3),
+            number(times.median if times else None),
+            f"{number(times.min, 3)}..{number(times.max, 3)}" if times else "-",
+            number(row.gflops if flops else row.gbps),
+            *([share_text(row.peak)] if peaks else []),
+            "-" if row.speedup is None else f"{row.speedup:.2f}x",
+            number(None if row.difference is None else row.difference.error_over_bound, 2),
+            verdict if row.status != "unavailable" else Text(row.reason, "dim"),
+        )
+    return table
+
+
+class Measurements(list[Measurement]):
+    """Measured rows: a list that prints as a table, also in notebooks.
+
+    Parameters
+    ----------
+    rows : iterable of Measurement
+    title : str
+        Of the table.
+    """
+
+    def __init__(self, rows: Iterable[Measurement] = (), title: str = ""):
+        super().__init__(rows)
+        self.title = title
+
+    def __repr__(self) -> str:
+        return table_text(comparison_table(self, self.title)).rstrip()
+
+    def _repr_html_(self) -> str:
+        """Return the table as notebooks show it."""
+        table = comparison_table(self, self.title)
+        columns = table.columns
+        lines = [
+            _html_line("th", (column.header for column in columns)),
+            *(_html_line("td", cells) for cells in zip(*(c.cells for c in columns), strict=True)),
+        ]
+        caption, body = html.escape(self.title), "\n".join(lines)
+        below = f"<p>{html.escape(str(table.caption))}</p>" if table.caption else ""
+        return f"<table>\n<caption>{caption}</caption>\n{body}\n</table>{below}"
+
+
+def _html_line(tag: str, cells: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{html.escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+
+def _kernels_above_total(row: Measurement) -> bool:
+    total = row.total_ms
+    return row.kernel_ms is not None and total is not None and row.kernel_ms > total.median
+
+
+def peak_caption(notes: Iterable[str]) -> str | None:
+    """Return what shares above 100 % of the peak mean, None where there are none."""
+    found = "; ".join(dict.fromkeys(note for note in notes if note))
+    return f">100 % of peak: {found}" if found else None
+
+
+def write_csv(
+    path: Path, rows: Iterable[tuple[Mapping[str, Any], Measurement]], leading: Sequence[str] = ()
+) -> None:
+    """Write measurements as CSV, each after values of its own for the `leading` columns.
+
+    Raises
+    ------
+    InvalidProblem
+        If the file cannot be written.
+    """
+    with (
+        write_target(path) as temporary,
+        temporary.open("w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, [*leading, *COLUMNS])
+        writer.writeheader()
+        for before, row in rows:
+            writer.writerow({**before, **row.as_csv()})

@@ -1,0 +1,112 @@
+"""Messages between two processes of ours: Python objects over a socket.
+
+A message is the number of its frames, the length of each, and the frames: the pickle, then the
+memory of its arrays, so that large ones are not copied.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+__all__ = ["Ended", "Frame", "Frames", "Link", "pack"]
+
+Frame: TypeAlias = bytes | memoryview
+Frames: TypeAlias = Sequence[Frame]
+"""A message that is pickled already."""
+
+NUMBER = struct.Struct("<Q")
+HANGUP = getattr(select, "POLLRDHUP", select.POLLHUP)
+LEAST_WAIT, LONGEST_WAIT = 1e-3, 1e6  # seconds that a socket takes for a limit
+
+
+class Ended(Exception):
+    """The other end of a link is gone, or its process."""
+
+
+def pack(message: Any) -> Frames:
+    """Pickle a message."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    return [head, *(buffer.raw() for buffer in buffers)]
+
+
+class Link:
+    """One end of a socket between two processes.
+
+    Deadlines are those of `time.monotonic`. After a `TimeoutError` the link is of no use, as half
+    a message may have gone through it.
+    """
+
+    def __init__(self, connection: socket.socket):
+        self.connection = connection
+
+    def write(self, frames: Frames, deadline: float = math.inf) -> None:
+        """Send a message; raise `Ended` if nobody reads it, or TimeoutError."""
+        lengths = [memoryview(frame).nbytes for frame in frames]
+        header = struct.pack(f"<{1 + len(lengths)}Q", len(lengths), *lengths)
+        with self._ending():
+            for frame in (header, *frames):
+                self._wait(deadline)
+                self.connection.sendall(frame)
+
+    def put(self, message: Any, deadline: float = math.inf) -> None:
+        """Pickle a message and send it."""
+        self.write(pack(message), deadline)
+
+    def get(self, deadline: float = math.inf) -> Any:
+        """Return the next message, in writable memory.
+
+        Raises
+        ------
+        Ended, TimeoutError
+        Exception
+            Whatever a message raises that cannot be made a Python object here.
+        """
+        with self._ending():
+            (count,) = NUMBER.unpack(self._read(NUMBER.size, deadline))
+            lengths = struct.unpack(f"<{count}Q", self._read(count * NUMBER.size, deadline))
+            head, *buffers = [self._read(length, deadline) for length in lengths]
+        return pickle.loads(head, buffers=buffers)
+
+    def ended(self, seconds: float = 0.0) -> bool:
+        """Return whether the other end is gone, or goes within some seconds."""
+        poll = select.poll()
+        poll.register(self.connection, HANGUP)
+        return bool(poll.poll(seconds * 1e3))
+
+    def close(self) -> None:
+        """Close it; the other end hears of it."""
+        self.connection.close()
+
+    def _read(self, length: int, deadline: float) -> bytearray:
+        data = bytearray(length)
+        left = memoryview(data)
+        while len(left):
+            self._wait(deadline)
+            count = self.connection.recv_into(left)
+            if not count:
+                raise Ended
+            left = left[count:]
+        return data
+
+    def _wait(self, deadline: float) -> None:
+        """Let the next step end at a deadline."""
+        left = max(LEAST_WAIT, deadline - time.monotonic())
+        self.connection.settimeout(left if left < LONGEST_WAIT else None)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise Ended from error

@@ -1,0 +1,314 @@
+"""Fourier transforms along one axis and several, of mirrored signals too, and shifts of spectra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.fft.functions.signatures import (
+    Numbers,
+    Out,
+    Shape,
+    along_axes,
+    along_axis,
+    like,
+    mirrored_along_axes,
+)
+from opencl_lab.ops.fft.problem import Norm
+from opencl_lab.ops.fft.transform import (
+    axes_and_lengths,
+    complex_axis,
+    complex_type,
+    finish,
+    from_real,
+    last_first,
+    rolled,
+    to_real,
+)
+from opencl_lab.runtime.arrays import AnyArray, copied
+from opencl_lab.runtime.replay import replayed
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "hfft2",
+    "hfftn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "ihfft2",
+    "ihfftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftn",
+]
+
+LAST_TWO = (-2, -1)
+
+
+@like(along_axis)
+def fft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform along one axis; see `numpy.fft.fft`.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+        Any shape, any strides.
+    n : int, optional
+        Length of the axis: longer ones are cut, shorter ones get zeros.
+    axis : int
+    norm : {"backward", "ortho", "forward"}, optional
+    out : array, optional
+        Receives the result; of its shape and dtype.
+    queue : pyopencl.CommandQueue, optional
+        Where to transform a host array; default: the library's queue on `select_device()`.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array
+        complex64 or complex128.
+    """
+    return complex_axis(x, n, axis, norm, False, queue, out)
+
+
+@like(along_axis)
+def ifft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform back along one axis; see `numpy.fft.ifft`. Parameters are those of `fft`."""
+    return complex_axis(x, n, axis, norm, True, queue, out)
+
+
+@like(along_axis)
+def rfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform real numbers to their first n // 2 + 1 frequencies; see `numpy.fft.rfft`.
+
+    Parameters are those of `fft`; complex input is an `InvalidProblem`.
+    """
+    return from_real(x, n, axis, norm, queue, out)
+
+
+@like(along_axis)
+def irfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform n // 2 + 1 frequencies to n real numbers; see `numpy.fft.irfft`.
+
+    Parameters are those of `fft`, but `n` is the length of the result: by default
+    ``2 * (m - 1)`` for an axis of length m.
+    """
+    return to_real(x, n, axis, norm, queue, out)
+
+
+@like(along_axis)
+def hfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform a signal that mirrors itself, of which `a` is half; see `numpy.fft.hfft`.
+
+    Its spectrum is real. Parameters are those of `irfft`.
+    """
+    return to_real(x, n, axis, _other_way(norm), queue, out, conjugate=True)
+
+
+@like(along_axis)
+def ihfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Return half of the signal whose spectrum is real; see `numpy.fft.ihfft`.
+
+    Parameters are those of `rfft`.
+    """
+    half = from_real(x, n, axis, _other_way(norm), queue)
+    return finish(half, out, queue, conjugate=True)
+
+
+@like(along_axes)
+def fftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform along several axes; see `numpy.fft.fftn`.
+
+    Parameters
+    ----------
+    a : array_like or pyopencl.array.Array
+    s : sequence of int, optional
+        Length of each axis, -1 for its own; the default is that of all.
+    axes : sequence of int, optional
+        Default: the last ``len(s)``, or all. They are transformed from the last to the first,
+        and one that comes twice is transformed twice.
+    norm, out, queue, device
+        As for `fft`.
+    """
+    return _complex_axes(x, s, axes, norm, out, queue, inverse=False)
+
+
+@like(along_axes)
+def ifftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform back along several axes; see `numpy.fft.ifftn`. Parameters are those of `fftn`."""
+    return _complex_axes(x, s, axes, norm, out, queue, inverse=True)
+
+
+@like(along_axes)
+def rfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform real numbers along several axes, the last one to half; see `numpy.fft.rfftn`.
+
+    Parameters are those of `fftn`.
+    """
+    return _from_real_axes(x, s, axes, norm, out, queue)
+
+
+@like(along_axes)
+def irfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform back to real numbers along several axes; see `numpy.fft.irfftn`.
+
+    Parameters are those of `fftn`; ``s[-1]`` is the length of the result's last axis,
+    by default ``2 * (m - 1)``. The last of `axes` comes last, after the others in their order.
+    """
+    return _to_real_axes(x, s, axes, norm, out, queue)
+
+
+@like(along_axes, axes=LAST_TWO)
+def fft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform along two axes; see `numpy.fft.fft2`. Parameters are those of `fftn`."""
+    return _complex_axes(x, s, axes, norm, out, queue, inverse=False)
+
+
+@like(along_axes, axes=LAST_TWO)
+def ifft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform back along two axes; see `numpy.fft.ifft2`. Parameters are those of `fftn`."""
+    return _complex_axes(x, s, axes, norm, out, queue, inverse=True)
+
+
+@like(along_axes, axes=LAST_TWO)
+def rfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform real numbers along two axes; see `numpy.fft.rfft2`. As `rfftn`."""
+    return _from_real_axes(x, s, axes, norm, out, queue)
+
+
+@like(along_axes, axes=LAST_TWO)
+def irfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform back to real numbers along two axes; see `numpy.fft.irfft2`. As `irfftn`."""
+    return _to_real_axes(x, s, axes, norm, out, queue)
+
+
+@like(mirrored_along_axes)
+def hfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform a signal that mirrors itself along several axes; see `scipy.fft.hfftn`.
+
+    `x` is half of it along the last of `axes`, and its spectrum is real.
+
+    Parameters
+    ----------
+    x, s, axes, norm
+        As `a` and the others of `irfftn`.
+    overwrite_x, workers
+        Permission to use the memory of `x`, and how many threads: no use to a device.
+    out, queue, device
+        As for `fft`.
+    """
+    return _to_real_axes(x, s, axes, _other_way(norm), out, queue, conjugate=True)
+
+
+@like(mirrored_along_axes)
+def ihfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Return half of the signal whose spectrum is real; see `scipy.fft.ihfftn`.
+
+    Parameters are those of `hfftn`, but `x` is real.
+    """
+    half = _from_real_axes(x, s, axes, _other_way(norm), None, queue)
+    return finish(half, out, queue, conjugate=True)
+
+
+@like(mirrored_along_axes, axes=LAST_TWO)
+def hfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Transform a signal that mirrors itself along two axes; see `scipy.fft.hfft2`. As `hfftn`."""
+    return _to_real_axes(x, s, axes, _other_way(norm), out, queue, conjugate=True)
+
+
+@like(mirrored_along_axes, axes=LAST_TWO)
+def ihfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+    """Return half of the signal whose spectrum is real; see `scipy.fft.ihfft2`. As `ihfftn`."""
+    half = _from_real_axes(x, s, axes, _other_way(norm), None, queue)
+    return finish(half, out, queue, conjugate=True)
+
+
+@replayed()
+def fftshift(
+    x: Any, axes: Numbers = None, *, out: Out = None, queue: Any = None, device: DeviceSpec = None
+) -> AnyArray:
+    """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
+
+    Parameters
+    ----------
+    x : array_like or pyopencl.array.Array
+    axes : int or sequence of int, optional
+        Default: all.
+    out : array, optional
+        Receives the result; may be `x`. Shape and dtype of `x`.
+    queue : pyopencl.CommandQueue, optional
+        For a device array that has none.
+    device : str, int or Device, optional
+        In place of `queue`, as `select_device` takes it.
+    """
+    return rolled(x, axes, lambda n: n // 2, out, queue, device)
+
+
+@replayed()
+def ifftshift(
+    x: Any, axes: Numbers = None, *, out: Out = None, queue: Any = None, device: DeviceSpec = None
+) -> AnyArray:
+    """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
+    return rolled(x, axes, lambda n: -(n // 2), out, queue, device)
+
+
+def _other_way(norm: Norm) -> Norm:
+    """Return the norm of a transform in terms of the opposite direction."""
+    if norm is None or norm == "backward":
+        return "forward"
+    return "backward" if norm == "forward" else norm
+
+
+def _complex_axes(
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any, *, inverse: bool
+) -> AnyArray:
+    """Transform numbers along several axes, the last one first."""
+    order, lengths = axes_and_lengths(x, s, axes)
+    if not order:  # the result must not be the input
+        return finish(copied(x, queue, dtype=complex_type(x)), out, queue)
+    for axis, length, target in last_first(order, lengths, out):
+        x = complex_axis(x, length, axis, norm, inverse, queue, target)
+    return x
+
+
+def _real_axes(x: AnyArray, s: Shape, axes: Shape) -> tuple[list[int], list[int | None]]:
+    """Return axes and lengths of a real transform, which has one at least."""
+    order, lengths = axes_and_lengths(x, s, axes)
+    if not order:
+        raise InvalidProblem("a real transform needs at least one axis")
+    return order, lengths
+
+
+def _from_real_axes(
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any
+) -> AnyArray:
+    """Transform real numbers along several axes, the last one first and to half."""
+    (*steps,) = last_first(*_real_axes(x, s, axes), out)
+    axis, length, target = steps[0]
+    x = from_real(x, length, axis, norm, queue, target)
+    for axis, length, target in steps[1:]:
+        x = complex_axis(x, length, axis, norm, False, queue, target)
+    return x
+
+
+def _to_real_axes(
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any, *, conjugate: bool = False
+) -> AnyArray:
+    """Transform frequencies, or their conjugates, along several axes to real numbers."""
+    order, lengths = _real_axes(x, s, axes)
+    last = lengths[-1] if s is not None else 2 * (x.shape[order[-1]] - 1)
+    for axis, length in zip(order[:-1], lengths[:-1], strict=True):
+        x = complex_axis(x, length, axis, norm, True, queue, conjugate=conjugate)
+        conjugate = False
+    return to_real(x, last, order[-1], norm, queue, out, conjugate=conjugate)

@@ -1,0 +1,152 @@
+"""The signatures of NumPy and SciPy, each written once, as what brings arguments in order.
+
+The modules beside this one say what a transform does with an array of either side. `like` makes the
+public function of that, which takes the arguments of its kin and is replayed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any, ParamSpec, TypeAlias
+
+from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.fft.problem import Norm
+from opencl_lab.ops.fft.transform import prepared
+from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.replay import replayed
+
+__all__ = [
+    "Numbers",
+    "Options",
+    "Out",
+    "Shape",
+    "along_axes",
+    "along_axis",
+    "cosines_along_axes",
+    "cosines_along_axis",
+    "like",
+    "mirrored_along_axes",
+]
+
+Out: TypeAlias = AnyArray | None
+Shape: TypeAlias = Sequence[int] | None
+Numbers: TypeAlias = int | Sequence[int] | None
+Options: TypeAlias = tuple[int, Norm, bool | None]
+"""Of cosine transforms: type, norm, and whether to orthogonalize."""
+Run: TypeAlias = Callable[..., AnyArray]
+P = ParamSpec("P")
+
+
+def like(
+    order: Callable[P, tuple[Any, ...]], **defaults: Any
+) -> Callable[[Run], Callable[P, AnyArray]]:
+    """Return a decorator for what runs on the ordered arguments of a function below.
+
+    It gives it their names and defaults, of which some may be others.
+    """
+    given = inspect.signature(order)
+    changed = [p.replace(default=defaults.get(n, p.default)) for n, p in given.parameters.items()]
+    signature = given.replace(parameters=changed)
+
+    def decorate(run: Run) -> Callable[P, AnyArray]:
+        def transform(*args: P.args, **kwargs: P.kwargs) -> AnyArray:
+            try:
+                bound = signature.bind(*args, **kwargs)
+            except TypeError as error:  # which names no function
+                raise TypeError(f"{run.__name__}() {error}") from None
+            bound.apply_defaults()
+            return run(*order(*bound.args, **bound.kwargs))
+
+        update_wrapper(transform, run)
+        del transform.__wrapped__  # type: ignore[attr-defined]
+        transform.__signature__ = signature  # type: ignore[attr-defined]
+        return replayed()(transform)
+
+    return decorate
+
+
+def along_axis(
+    a: Any,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    out: Out = None,
+    *,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[Any, ...]:
+    """Take what `numpy.fft.fft` does: x, n, axis, norm, out, queue."""
+    x, queue = prepared(a, queue, device)
+    return x, n, axis, norm, out, queue
+
+
+def along_axes(
+    a: Any,
+    s: Shape = None,
+    axes: Shape = None,
+    norm: Norm = None,
+    out: Out = None,
+    *,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[Any, ...]:
+    """Take what `numpy.fft.fftn` does: x, s, axes, norm, out, queue."""
+    x, queue = prepared(a, queue, device)
+    return x, s, axes, norm, out, queue
+
+
+def mirrored_along_axes(
+    x: Any,
+    s: Shape = None,
+    axes: Shape = None,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    *,
+    out: Out = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[Any, ...]:
+    """Take what `scipy.fft.hfftn` does: x, s, axes, norm, out, queue."""
+    x, queue = prepared(x, queue, device)
+    return x, s, axes, norm, out, queue
+
+
+def cosines_along_axis(
+    x: Any,
+    type: int = 2,
+    n: int | None = None,
+    axis: int = -1,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: Out = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[Any, ...]:
+    """Take what `scipy.fft.dct` does: x, options, n, axis, out, queue."""
+    x, queue = prepared(x, queue, device)
+    return x, (type, norm, orthogonalize), n, axis, out, queue
+
+
+def cosines_along_axes(
+    x: Any,
+    type: int = 2,
+    s: Numbers = None,
+    axes: Numbers = None,
+    norm: Norm = None,
+    overwrite_x: bool = False,
+    workers: int | None = None,
+    orthogonalize: bool | None = None,
+    *,
+    out: Out = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
+) -> tuple[Any, ...]:
+    """Take what `scipy.fft.dctn` does: x, options, s, axes, out, queue."""
+    x, queue = prepared(x, queue, device)
+    return x, (type, norm, orthogonalize), s, axes, out, queue

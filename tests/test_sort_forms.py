@@ -1,0 +1,288 @@
+"""The radix sort and merging in all forms: skewed keys, all types, what travels, looking back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from radix_checks import (
+    FORMS,
+    GPU,
+    SKEWS,
+    N,
+    need,
+    planned,
+    skewed,
+    sorted_by,
+    specials,
+    stable_order,
+)
+
+import opencl_lab as ol
+from opencl_lab.core import template
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort import merge_cpu, merge_gpu, radix_gpu
+from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
+
+RADIX = SORT.algorithm("radix")
+MERGED = 5_003  # keys, for merging
+INT32 = np.dtype(np.int32)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_skewed_keys(form, rng, queue):
+    """Stably, by which position each key had; all skews by one program, and twice the same."""
+    options = need(form, queue) | {"queue": queue, "descending": form == "merge long"}
+    keys = np.stack([skewed(name, rng) for name in SKEWS])
+    parts = [keys[:, :length] for length in (MERGED, 1000, 130, 33, 9, 8, 2, 1)]
+    if not form.startswith("merge"):
+        parts = [*keys, *(np.array_split(keys, 5) if form in ("cpu", "onesweep") else ())]
+    for part in parts:
+        order = ol.argsort(part, **options)
+        np.testing.assert_array_equal(order, stable_order(part, options["descending"]))
+    again = ol.argsort(part, **options)
+    assert again.tobytes() == order.tobytes()
+
+
+def test_large_buckets_of_one_key_and_of_two(rng, queue):
+    """Near either end of the range, at each distance at which buckets become wider."""
+    options = need("cpu", queue) | {"queue": queue}
+    share = rng.random(N)
+    for exponent in range(17):
+        two = 2**exponent - 1 + rng.integers(0, 2, N)
+        keys = np.where(share < 0.6, rng.integers(0, 4, N), rng.integers(0, 2**30, N))
+        keys = np.where(share > 0.7, two, keys).astype(np.int32)
+        for given in (keys, -keys):
+            order = ol.argsort(given, **options)
+            np.testing.assert_array_equal(order, stable_order(given), err_msg=str(exponent))
+
+
+@pytest.mark.parametrize("form", ["cpu", "streamed"])
+def test_many_small_chunks(form, rng, queue, monkeypatch):
+    """Whose elements end and begin in the same lines of memory, in all buckets."""
+    need(form, queue)
+    monkeypatch.setattr("opencl_lab.ops.sort.radix_cpu.KEYS_OF_CHUNK", 256)
+    monkeypatch.setattr("opencl_lab.ops.sort.radix_cpu.CHUNKS_OF_UNIT", 32)
+    plan = planned(form, SortProblem(N, INT32, indices=True), queue)
+    executable = session_of(queue).executable(("chunks", form), lambda: plan)
+    for buckets in (5, 16, 32):
+        keys = (rng.integers(0, buckets, (1, N)) << 26).astype(np.int32) + np.int32(1)
+        keys += rng.integers(0, 3, keys.shape, np.int32)
+        for _ in range(5):
+            order = execute(executable, {"keys": keys}, queue).outputs["sorted_values"]
+            np.testing.assert_array_equal(order, stable_order(keys))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "form", "n", "descending"),
+    [
+        ("int8", "cpu", N, True),
+        ("float64", "cpu", N, False),
+        ("float16", "onesweep", N, False),
+        ("uint64", "scan", N, True),
+        ("float64", "onesweep", 200, True),
+        ("uint8", "merge cpu", MERGED, True),
+        ("float32", "merge cpu", MERGED, True),
+        ("float64", "merge long", MERGED, False),
+        ("float16", "merge gpu", MERGED, False),
+        ("uint64", "merge gpu", MERGED, True),
+    ],
+)
+def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
+    """Bit for bit: NaN of all payloads last, and zeros of both signs in their order.
+
+    All forms sort float32 in `test_sort_properties`.
+    """
+    options = need(form, queue) | {"queue": queue, "descending": descending}
+    dtype = np.dtype(dtype)
+    keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
+    if dtype.kind == "f":
+        special = np.concatenate([specials(dtype), np.array([1e-7, -1.0], dtype)])
+        for share, values in ((0.7, special), (0.3, rng.standard_normal(50).astype(dtype))):
+            places = rng.random(n) < share
+            keys[places] = rng.choice(values, np.count_nonzero(places))
+    right = keys[stable_order(keys, descending)]
+    assert ol.sort(keys, **options).tobytes() == right.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "value_bytes", "shape"),
+    [
+        ("cpu", "int32", 1, (N,)),
+        ("cpu", "uint8", 16, (700,)),
+        ("scan", "int32", 8, (N,)),
+        ("onesweep", "uint8", 16, (N,)),
+        ("onesweep", "int32", 2, (200,)),
+        ("merge cpu", "float32", 1, (2, MERGED)),
+        ("merge long", "int8", 16, (2, MERGED)),
+        ("merge gpu", "float32", 8, (2, MERGED)),
+        ("merge gpu", "int8", 2, (2, MERGED)),
+    ],
+)
+def test_values_travel(form, dtype, value_bytes, shape, rng, queue):
+    options = need(form, queue) | {"queue": queue}
+    keys = rng.integers(0, 100, shape).astype(dtype)
+    bytes_of_row = (*shape[:-1], shape[-1] * value_bytes)
+    values = rng.integers(0, 256, bytes_of_row, np.uint8).view(f"V{value_bytes}")
+    order = stable_order(keys)
+    moved = ol.sort_by_key(keys, values, **options)
+    np.testing.assert_array_equal(moved[0], np.take_along_axis(keys, order, -1))
+    assert moved[1].tobytes() == np.take_along_axis(values, order, -1).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "descending"), [("int32", False), ("float32", True), ("uint64", True)]
+)
+def test_runs_that_networks_sort(dtype, descending, rng, queue):
+    """Rows around whole blocks; NaN and zeros of both signs keep their order bit by bit."""
+    need("cpu", queue)
+    device = replace(session_of(queue).device, native_vector_bytes=64)
+    dtype = np.dtype(dtype)
+    longest = 0
+    for n in (25, 31, 127, 128, 129, 256, 257, 511, 513, 1100, 3000, 5001, 8192):
+        problem = SortProblem(n, dtype, 3, descending=descending)
+        plan = planned("cpu", problem, queue, device)
+        network = plan.launches[0].params["RUN"].network
+        if not network:
+            assert n > longest > 0
+            continue
+        longest = network
+        keys = rng.integers(0, 256, (3, n * dtype.itemsize), np.uint8).view(dtype)
+        if dtype.kind == "f":
+            keys = np.where(rng.random(keys.shape) < 0.5, keys, np.nan).astype(dtype)
+            keys[0] = rng.standard_normal(n)
+            keys[2] = rng.choice(np.array([0.0, -0.0, 1.0, -np.inf], dtype), n)
+        found = sorted_by(plan, keys, queue, ("network", problem))
+        order = np.stack([stable_order(row, descending) for row in keys])
+        right = np.take_along_axis(keys, order, -1)
+        np.testing.assert_array_equal(found.view(np.uint8), right.view(np.uint8), err_msg=str(n))
+
+
+def test_networks_sort_what_they_can():
+    cpu = replace(GPU, kind="cpu", native_vector_bytes=64)
+    cpu = replace(cpu, capabilities=replace(cpu.capabilities, local_memory=1 << 18))
+
+    def params(n, dtype="int32", device=cpu, **what):
+        problem = SortProblem(n, np.dtype(dtype), **what)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        return plan.launches[0].params
+
+    sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
+    for n in sizes:
+        found = params(n)
+        assert n / 2 ** found["CUT"].bits <= found["CUT"].share <= found["RUN"].network
+    assert params(10**9)["CUT"].share < 10**9 >> params(10**9)["CUT"].bits
+    assert params(500) == params(5000)  # one program serves all short rows
+    assert not params(500, value_bytes=4)["RUN"].network
+    assert not params(500, indices=True)["RUN"].network
+    assert not params(500, "int16")["RUN"].network and not params(5000, "int64")["RUN"].network
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
+
+
+@pytest.mark.parametrize("form", ["scan", "onesweep", "merge cpu", "merge gpu"])
+def test_wide_counts(form, rng, queue, monkeypatch):
+    """Counts of 64 bits, which rows of 2^30 or 2^31 keys need, in short rows."""
+    need(form, queue)
+    keys = skewed("zipf", rng, MERGED).reshape(1, -1)
+    monkeypatch.setattr(radix_gpu, "WIDE", 1000)
+    for module in (merge_cpu, merge_gpu):
+        monkeypatch.setattr(module, "index_type", lambda count: np.uint64)
+    plan = planned(form, SortProblem(MERGED, keys.dtype), queue)
+    params = plan.launches[-1].params
+    assert params["INDEX_T"] == "ulong" if "merge" in form else plan.launches[0].params["WIDE"]
+    np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
+
+
+@pytest.mark.parametrize(("form", "n", "launches"), [("cpu", N, 5), ("merge long", MERGED, 8)])
+def test_a_launch_a_phase(form, n, launches, rng, queue):
+    """What runs where items do not see what others have written."""
+    need(form, queue)
+    device = session_of(queue).device
+    apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
+    plan = planned(form, SortProblem(n, INT32), queue, apart)
+    assert len(plan.launches) >= launches
+    for name in ("uniform", "one-bucket", "sorted", "uniform"):  # counters must be zero again
+        keys = skewed(name, rng, n).reshape(1, -1)
+        np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"apart {form}"), np.sort(keys))
+
+
+def test_tiles_that_announce_nothing_are_counted(rng, queue, monkeypatch):
+    def mute(name, params):
+        source = template.render(name, params)
+        text = source.text
+        for mark in ("OWN", "ALL"):
+            said = f"PUT((p), {mark} | (status_t)(n))"
+            assert said in text
+            text = text.replace(said, "")
+        return replace(source, text=text)
+
+    monkeypatch.setattr("opencl_lab.runtime.programs.render", mute)
+    keys = rng.integers(0, 256, (1, 3001), np.uint8)
+    config = {**FORMS["impatient"][1], "WG_SIZE": 256, "ITEM_KEYS": 2, "DIGIT_BITS": 8}
+    problem, device = SortProblem(3001, keys.dtype), session_of(queue).device
+    plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
+    np.testing.assert_array_equal(sorted_by(plan, keys, queue, "mute"), np.sort(keys))
+
+
+# -------------------------------------------------------------------- merging
+
+
+@pytest.mark.parametrize("form", ["merge cpu", "merge gpu"])
+def test_runs_that_need_no_merging(form, queue):
+    """One run before the other, both ways; runs that take turns; a run of one key."""
+    options = need(form, queue) | {"queue": queue}
+    up = np.arange(MERGED, dtype=np.int32)
+    turns = np.concatenate([up[::2], up[1::2]])
+    for keys in (up, up[::-1], turns, np.roll(up, MERGED // 2), np.roll(up, 1), np.roll(up, -1)):
+        np.testing.assert_array_equal(ol.sort(keys, **options), up)
+
+
+@pytest.mark.parametrize(("form", "tile"), [("merge cpu", 256), ("merge gpu", 160)])
+def test_equal_keys_that_straddle_diagonals(form, tile, queue):
+    """Ties and crossings that begin and end at the borders of tiles, and beside them."""
+    options = need(form, queue) | {"queue": queue}
+    place = np.arange(MERGED)
+    borders = [m * tile // 2 + step for m in (1, 2, 3, 4, 8, 16) for step in (-1, 0, 1)]
+    rows = [place < border for border in borders]  # the path goes along two sides of the square
+    rows += [(place - border) % (2 * tile) < tile for border in borders]  # of each pair of runs
+    rows += [place % (2 * tile) // max(border % tile, 1) for border in borders]
+    keys = np.stack(rows).astype(np.int32)
+    order = ol.argsort(keys, **options)
+    np.testing.assert_array_equal(order, stable_order(keys))
+
+
+@pytest.mark.parametrize("rows", [1, 31, 1000])
+def test_rows_that_share_groups(rows, rng, queue):
+    """Several rows a group, of which the last may have fewer; none reaches into the next."""
+    for n in (1, 3, 5, 7, 39):
+        keys = rng.integers(0, 9, (rows, n)).astype(np.float32)
+        order = ol.argsort(keys, **need("merge gpu", queue), queue=queue)
+        np.testing.assert_array_equal(order, stable_order(keys))
+
+
+@pytest.mark.parametrize("form", ["merge cpu", "merge gpu"])
+def test_in_place(form, rng, queue):
+    """Rows of which an item or a group writes some while others read theirs; floats twice."""
+    options = need(form, queue)
+    for shape in ((300, 39), (MERGED,)):
+        keys = rng.integers(-9, 9, shape).astype(np.float32)
+        given = cl.array.to_device(queue, keys)
+        assert ol.sort(given, out=given, **options) is given
+        np.testing.assert_array_equal(given.get(), np.sort(keys))
+
+
+def test_loops_that_are_unrolled(rng, queue):
+    """What devices with inline PTX get, which any compiler takes."""
+    device = session_of(queue).device
+    unrolled = replace(device, capabilities=replace(device.capabilities, inline_ptx=True))
+    problem = SortProblem(MERGED, np.dtype(np.float32))
+    plan = planned("merge gpu", problem, queue, unrolled)
+    launch = plan.launches[0]
+    assert "#pragma unroll" in template.render(launch.template, launch.params).text
+    keys = rng.integers(-9, 9, (1, MERGED)).astype(np.float32)
+    np.testing.assert_array_equal(sorted_by(plan, keys, queue, "unrolled"), np.sort(keys))

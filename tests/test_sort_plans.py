@@ -1,0 +1,275 @@
+"""Plans of the radix sort and of merging, what `auto` takes, and sorting by some bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from radix_checks import FORMS, GPU, N, need, stable_order
+
+import opencl_lab as ol
+from opencl_lab.core.device import Capabilities
+from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.plan import check_plan
+from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort import radix_gpu
+from opencl_lab.ops.sort.problem import SortProblem
+
+INT32 = np.dtype(np.int32)
+RADIX = SORT.algorithm("radix")
+CPU = replace(
+    GPU, kind="cpu", capabilities=replace(GPU.capabilities, visible_writes=True, fp64=True)
+)
+
+
+def plan_of(name, problem, device, **values):
+    """Return a plan that was checked against the limits of the device."""
+    algorithm = SORT.algorithm(name)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device, values), device)
+    check_plan(plan, device)
+    return plan
+
+
+def kernels(problem, device, **values):
+    return [launch.kernel for launch in plan_of("radix", problem, device, **values).launches]
+
+
+@pytest.mark.parametrize("n", [1, 33, 1000, 10_000, 10**6, 2**31 + 5])
+@pytest.mark.parametrize("options", [{}, {"indices": True}, {"value_bytes": 16}])
+@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "float64"])
+def test_built_in_configurations_fit(dtype, options, n):
+    problem = SortProblem(n, np.dtype(dtype), **options)
+    for local, group, progress in (
+        (32, 256, False), (48, 1024, True), (16, 64, True), (2, 64, True),
+    ):  # fmt: skip
+        limits = Capabilities(
+            max_work_group=group,
+            local_memory=local << 10,
+            forward_progress=progress,
+            inline_ptx=local == 48,
+        )
+        items = (group,) * 3
+        device = replace(GPU, max_work_group=group, max_work_items=items, capabilities=limits)
+        plan = plan_of("merge-path", problem, device)
+        assert all(launch.local_memory <= 48 << 10 for launch in plan.launches)
+        assert plan.launches[0].params["INDEX_T"] == ("ulong" if n > 2**31 else "uint")
+        assert n > 33 or [launch.kernel for launch in plan.launches] == ["sort_tiles"]
+        if local == 2:
+            continue
+        plan = plan_of("radix", problem, device)
+        names = [launch.kernel for launch in plan.launches]
+        assert n > 33 or names == ["sort_rows"]
+        if n >= 10**6:
+            wide_words = n >= radix_gpu.WIDE and not limits.inline_ptx
+            assert ("count_tiles" in names) == (not progress or wide_words)
+        assert plan.launches[0].params.get("WIDE", False) == (n >= radix_gpu.WIDE)
+    for units in (1, 2, 64):
+        assert len(plan_of("merge-path", problem, replace(CPU, compute_units=units)).launches) == 1
+
+
+def test_networks_sort_what_they_can():
+    cpu = replace(GPU, kind="cpu", native_vector_bytes=64)
+    cpu = replace(cpu, capabilities=replace(cpu.capabilities, local_memory=1 << 18))
+
+    def params(n, dtype="int32", device=cpu, **what):
+        problem = SortProblem(n, np.dtype(dtype), **what)
+        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        return plan.launches[0].params
+
+    sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
+    for n in sizes:
+        found = params(n)
+        assert n / 2 ** found["CUT"].bits <= found["CUT"].share <= found["RUN"].network
+    assert params(10**9)["CUT"].share < 10**9 >> params(10**9)["CUT"].bits
+    assert params(500) == params(5000)  # one program serves all short rows
+    assert not params(500, value_bytes=4)["RUN"].network
+    assert not params(500, indices=True)["RUN"].network
+    assert not params(500, "int16")["RUN"].network and not params(5000, "int64")["RUN"].network
+    assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "dtype", "name"),
+    [
+        (1024, 1, "int32", "merge-path"),
+        (1025, 1, "int32", "radix"),
+        (128, 9, "int8", "merge-path"),
+        (129, 9, "int8", "radix"),
+        (5000, 20, "int32", "radix"),  # a row a group
+        (20_000, 1, "int32", "odd-even-merge"),
+        (1 << 17, 2, "float32", "odd-even-merge"),
+        (1 << 17, 3, "float32", "radix"),
+        ((1 << 17) + 1, 1, "int32", "radix"),
+        (50_000, 1, "int8", "radix"),
+        (2000, 10**6, "int32", "radix"),
+        (3000, 300, "int64", "merge-path"),
+        (2048, 10**6, "int64", "merge-path"),
+        (2049, 10**6, "int64", "radix"),
+        (1 << 21, 1, "float64", "merge-path"),
+        ((1 << 21) + 1, 1, "int64", "radix"),
+    ],
+)
+def test_what_auto_takes(n, rows, dtype, name):
+    problem = SortProblem(n, np.dtype(dtype), rows)
+    able = replace(GPU.capabilities, barriers_in_loops=True, fp64=True)
+    gpu = replace(GPU, capabilities=able)
+    assert SORT.choose(problem, gpu).name == name
+    assert SORT.choose(problem, gpu, "radix").name == "radix"
+    if n > 1024:
+        assert SORT.choose(problem, replace(gpu, kind="cpu")).name == "radix"
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype", "name"),
+    [
+        (2, "int32", "radix"),
+        (3, "int32", "merge-path"),
+        (96, "float64", "merge-path"),
+        (97, "float64", "radix"),
+        (112, "int32", "merge-path"),
+        (113, "int64", "radix"),
+        (24, "bool", "merge-path"),
+        (25, "float16", "radix"),
+    ],
+)
+def test_what_auto_takes_for_short_rows(n, dtype, name):
+    fp64 = replace(GPU.capabilities, fp64=True)
+    cpu = replace(GPU, kind="cpu", capabilities=fp64)
+    problem = SortProblem(n, np.dtype(dtype), 1000)
+    assert SORT.choose(problem, cpu).name == name
+    few = SortProblem(n, np.dtype(dtype))
+    least = "radix" if dtype == "float16" else "odd-even-merge"
+    assert SORT.choose(few, cpu).name == least
+    assert SORT.choose(replace(few, rows=129 // n + 1), cpu).name == name
+
+
+def test_what_auto_takes_where_doubles_are_not_compared():
+    problem = SortProblem(100, np.dtype(np.float64))
+    cpu = replace(GPU, kind="cpu")
+    assert SORT.algorithm("odd-even-merge").supports(problem, cpu)
+    assert SORT.choose(problem, cpu).name == "radix"
+
+
+def test_rows_share_their_launches():
+    for name, lengths, values in (
+        ("radix", (1000, 100_000), {}),
+        ("merge-path", (10, 1000, 100_000), {"WG_SIZE": 256, "ITEM_KEYS": 15}),
+    ):
+        for n in lengths:
+            problems = (SortProblem(n, INT32, rows) for rows in (1, 5, 300))
+            counts = {len(plan_of(name, problem, GPU, **values).launches) for problem in problems}
+            assert len(counts) == 1
+    plan = plan_of("merge-path", SortProblem(10, INT32, 10**6), GPU)
+    assert plan.launches[0].global_size[0] < 1.1 * 10**6  # one item a row
+    for n, rows in ((10, 10**6), (1000, 1000), (10**6, 3), (10**5, 64)):
+        assert kernels(SortProblem(n, np.dtype(np.float32), rows), CPU) == ["radix_cpu"]
+
+
+def test_rows_in_the_caches_take_one_scratch_buffer():
+    for n, value_bytes, names in (
+        (1000, 0, {"spares"}),
+        (1000, 4, {"spares"}),
+        (40_000, 0, {"spares", "first"}),
+        (40_000, 4, {"spares", "first", "second"}),
+    ):
+        problem = SortProblem(n, np.dtype(np.int32), 64, value_bytes=value_bytes)
+        plan = plan_of("radix", problem, CPU)
+        assert {spec.name for spec in plan.with_role("scratch")} == names
+
+
+TILED = {**FORMS["merge cpu"][1], "WG_SIZE": 1, "ITEM_KEYS": 1}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "config", "message"),
+    [
+        ("radix", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
+        ("radix", {"WG_SIZE": 48}, "multiple of 32"),
+        ("radix", {"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
+        ("radix", {"DIGIT_BITS": 9}, "at most 8 unless FORM is cpu"),
+        ("radix", {"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ("radix", {"PATIENCE": 5}, "unless FORM is onesweep"),
+        ("radix", {"STREAM": True}, "STREAM False unless FORM is cpu"),
+        ("radix", {"ITEM_KEYS": 40}, "of local memory"),
+        ("merge-path", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
+        ("merge-path", {"WG_SIZE": 48}, "power of two"),
+        ("merge-path", {"WG_SIZE": 2}, "power of two, and 4 or more"),
+        ("merge-path", {"ITEM_KEYS": 1}, "ITEM_KEYS must be 1 if FORM is cpu"),
+        ("merge-path", {"ITEM_KEYS": 0}, "ITEM_KEYS must be positive"),
+        ("merge-path", {"TILE": 64}, "TILE and STRETCH must be 1 unless FORM is cpu"),
+        ("merge-path", {**TILED, "TILE": 96}, "powers of two"),
+        ("merge-path", {**TILED, "TILE": 4}, "at least 8"),
+        ("merge-path", {**TILED, "STRETCH": 1024}, "two tiles"),
+        ("merge-path", {"WG_SIZE": 256, "ITEM_KEYS": 300}, "ITEM_KEYS must not be above"),
+        ("merge-path", {"WG_SIZE": 256, "ITEM_KEYS": 41}, "of local memory"),
+    ],
+)
+def test_configurations_that_cannot_run(algorithm, config, message):
+    with pytest.raises(InvalidConfig, match=message):
+        plan_of(algorithm, SortProblem(10**6, INT32), GPU, **config)
+
+
+def numbers(keys):
+    """Return the number of each key among all values of its type in order."""
+    unsigned = keys.view(f"u{keys.itemsize}").astype(object)
+    middle = 1 << (8 * keys.itemsize - 1)
+    if keys.dtype.kind == "u":
+        return unsigned
+    if keys.dtype.kind == "i":
+        return (unsigned + middle) % (2 * middle)
+    fraction = 1 << np.finfo(keys.dtype).nmant  # those of NaN are left out below -infinity
+    return np.where(unsigned >= middle, 2 * middle - unsigned, unsigned + middle) - fraction
+
+
+@pytest.mark.parametrize(
+    ("form", "dtype", "bits", "descending"),
+    [
+        ("cpu", "int32", (5, 16), False),
+        ("cpu", "float32", (20, 32), True),
+        ("onesweep", "uint64", (31, 33), False),
+    ],
+)
+def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
+    low, high = bits
+    if dtype == "float32":
+        keys = rng.standard_normal(N, np.float32)
+        keys[::1000] = 0
+    else:
+        limits = np.iinfo(dtype)
+        keys = rng.integers(limits.min, limits.max, N, dtype, endpoint=True)
+    counting = ((numbers(keys) >> low) % (1 << (high - low))).astype(np.int64)
+    order = stable_order(counting, descending)
+    sort = {"descending": descending, "bits": bits, **need(form, queue), "queue": queue}
+    assert ol.sort(keys, **sort).tobytes() == keys[order].tobytes()
+    short = ol.argsort(keys[:20000].reshape(100, 200), **sort)
+    np.testing.assert_array_equal(
+        short, stable_order(counting[:20000].reshape(100, 200), descending)
+    )
+
+
+def test_bits_are_for_radix_and_in_the_key(rng):
+    keys = rng.integers(-99, 99, 100).astype(np.int8)
+    order = np.argsort((keys.view(np.uint8) ^ 128) & 7, kind="stable")
+    for bits in ((0, 3), [0, 3], (np.int64(0), np.uint8(3))):
+        np.testing.assert_array_equal(ol.argsort(keys, bits=bits), order)
+    for bits, message in (
+        ((3, 3), "0 <= low < high <= 8, not \\(3, 3\\)"),
+        ((0, 9), "not \\(0, 9\\)"),
+        ((-1, 3), "not \\(-1, 3\\)"),
+        (3, "a pair of integers \\(low, high\\), not 3"),
+        ((1.5, 2), "a pair of integers"),
+    ):
+        with pytest.raises(ol.InvalidProblem, match=message):
+            ol.sort(keys, bits=bits)
+    for name in ("merge-path", "odd-even-merge"):
+        with pytest.raises(ol.InvalidConfig, match="only radix sorts by some bits"):
+            ol.sort(keys, bits=(0, 3), algorithm=name)
+
+
+def test_fewer_bits_take_fewer_launches():
+    def passes(bits):
+        problem = SortProblem(10**6, np.dtype(np.int64), bits=bits)
+        return kernels(problem, GPU).count("scatter")
+
+    assert [passes(bits) for bits in (None, (0, 64), (8, 24), (3, 12), (63, 64))] == [8, 8, 2, 2, 1]
