@@ -4,8 +4,6 @@ import sys
 
 from opencl_lab.lab.interrupt import exit_at_interrupt, interrupted
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Run the command line and return its exit status."""

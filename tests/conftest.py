@@ -34,7 +34,6 @@ import pytest
 from opencl_lab.drivers.discovery import devices, select_device
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import set_target
-from opencl_lab.runtime.session import default_queue
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
 
@@ -98,7 +97,7 @@ def open_path():
 @pytest.fixture(scope="session")
 def queue(device):
     """A queue of the library's on the device under test, which tells times."""
-    return default_queue(device, profiling=True)
+    return device.queue(profiling=True)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.passes.factors import (
     is_smooth,
 )
-from opencl_lab.runtime.session import default_queue
 
 FFT = DFT.algorithm("fft")
 BOUND = {"complex64": 1e-6, "complex128": 1e-14}  # of direct sums
@@ -32,9 +31,7 @@ def relative(actual, expected):
 def check(problem, config=None, seed=3):
     inputs = DFT.generate(problem, seed)
     expected = DFT.expected(problem, inputs)["spectrum"]
-    run = DFT.run(
-        problem, inputs, algorithm="fft", config=config, queue=default_queue(select_device())
-    )
+    run = DFT.run(problem, inputs, algorithm="fft", config=config, queue=select_device().queue())
     actual = run.outputs["spectrum"]
     assert actual.shape == expected.shape and actual.dtype == expected.dtype
     # Bluestein's convolution is three transforms of more than twice the length.

@@ -16,7 +16,7 @@ from runtime_kernels import SMALL
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay
 from opencl_lab.runtime.results import PooledArray
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 N = 700
 COMPLETE = cl.command_execution_status.COMPLETE
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
 @pytest.fixture
 def queue(device):
-    return cl.CommandQueue(default_queue(device).context)
+    return cl.CommandQueue(device.queue().context)
 
 
 @pytest.fixture
@@ -187,9 +187,9 @@ def test_what_the_driver_refuses_is_reported_by_pyopencl(started, given, monkeyp
 
 
 def test_events_stay_where_they_tell_times_or_cost_nothing(device, monkeypatch):
-    profiling = default_queue(device, profiling=True)
+    profiling = device.queue(profiling=True)
     assert bound._starter(profiling) is None
-    plain = default_queue(device)
+    plain = device.queue()
     assert (bound._starter(plain) is None) == session_of(plain).device.unified_memory
     monkeypatch.setattr(session_of(plain), "device", replace(device, unified_memory=False))
     assert bound._starter(plain) is bound._driver_enqueue()

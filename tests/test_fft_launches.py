@@ -17,7 +17,7 @@ from opencl_lab.ops.fft.passes import fusion
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 
 def joined(problem, units, patience=None, **config):
@@ -31,11 +31,11 @@ def joined(problem, units, patience=None, **config):
     assert len(launch.params["STEPS"]) == 2
     if patience is not None:
         launch = replace(launch, params={**launch.params, "PATIENCE": patience})
-    return Executable(replace(plan, launches=(launch,)), session_of(default_queue(device)))
+    return Executable(replace(plan, launches=(launch,)), session_of(device.queue()))
 
 
 def check_joined(executable, problem, seeds=(3,), queue=None):
-    queue = queue or default_queue(select_device())
+    queue = queue or select_device().queue()
     for seed in seeds:
         inputs = DFT.generate(problem, seed)
         expected = DFT.expected(problem, inputs)["spectrum"]
@@ -68,7 +68,7 @@ def test_items_that_leave_are_not_missed(units):
 
 def test_no_item_waits_for_one_that_never_finishes():
     problem = DftProblem(4096)
-    executable, queue = joined(problem, 2), default_queue(select_device())
+    executable, queue = joined(problem, 2), select_device().queue()
     check_joined(executable, problem)
     (spec,) = executable.plan.with_role("zeros")
     counters = executable._zeros[queue.int_ptr][spec.name]
@@ -83,7 +83,7 @@ def test_no_item_waits_for_one_that_never_finishes():
 
 
 def test_queues_do_not_share_the_counters_of_a_launch():
-    problem, queue = DftProblem(2**14), default_queue(select_device())
+    problem, queue = DftProblem(2**14), select_device().queue()
     executable = joined(problem, 2)
     queues = [cl.CommandQueue(queue.context, queue.device) for _ in range(3)]
     with ThreadPoolExecutor(len(queues)) as threads:
@@ -106,7 +106,7 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
     assert ahead is None or launch.params["LOOK_AHEAD"] == 1 + ahead
-    return Executable(plan, session_of(default_queue(device)))
+    return Executable(plan, session_of(device.queue()))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_both_steps_by_groups_in_one_launch(ahead, dtype, monkeypatch):
         check_joined(executable, problem, seeds=(3, 4))
         (spec,) = executable.plan.with_role("zeros")
         left = np.ones(spec.shape, spec.dtype)
-        queue = default_queue(select_device())
+        queue = select_device().queue()
         cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
         assert not left.any()
 

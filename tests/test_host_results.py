@@ -11,7 +11,7 @@ from runtime_kernels import together
 import opencl_lab as ol
 from opencl_lab.runtime import host_results
 from opencl_lab.runtime.host_results import HostResults
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
@@ -100,7 +100,7 @@ def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
 
 def test_results_of_further_calls(device, rng):
     keys = rng.integers(-(2**31), 2**31, (8, 3000)).astype(np.int32)
-    pool = session_of(default_queue(device)).host_results
+    pool = session_of(device.queue()).host_results
     pool.free_held()
     kept = [ol.sort(row) for row in keys[:5]]
     parts = [ol.sort(row)[::7] for row in keys[5:]]

@@ -14,7 +14,6 @@ from matrix import BORROWED, ROWS, SWEPT_ELSEWHERE, around_parameters
 
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.conv2d.problem import BOUNDARIES, IMAGE_TYPES, MODES
-from opencl_lab.runtime.session import default_queue
 
 GUARD = 4096  # bytes; a multiple of the alignment that any device asks of sub-buffers
 POISON = 0xA5
@@ -136,7 +135,7 @@ def test_matrix(row):
     reason = algorithm.supports(problem, device)
     if reason is not None:
         pytest.skip(f"{algorithm.name} on {device.name}: {reason}")
-    queue = default_queue(device, profiling=True)
+    queue = device.queue(profiling=True)
     chosen = algorithm.configure(problem, device, config)
     outputs = algorithm.plan(problem, chosen, device).with_role("out")
     before = {name: array.tobytes() for name, array in inputs.items()}

@@ -17,7 +17,6 @@ from opencl_lab.lab.measuring.rest import rest
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
 from opencl_lab.lab.measuring.samples import Times, interval_of_median
-from opencl_lab.runtime.session import default_queue
 
 # --- turns in rounds ----------------------------------------------------------------------------
 
@@ -261,7 +260,7 @@ def test_an_event_agrees_with_the_host_that_waited_for_it():
 
 @pytest.mark.parametrize("words", [1, 1023, 1024, 1025, 40_000])
 def test_a_fingerprint_changes_with_any_bit_and_with_the_order(device, rng, words):
-    queue = default_queue(device)
+    queue = device.queue()
     fingerprints = Fingerprints(queue)
     contents = rng.integers(0, 1 << 32, words, np.uint32)
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, contents.nbytes)
@@ -291,6 +290,6 @@ def test_poison_is_the_same_byte_on_both_sides(device, shape, dtype):
     assert host.shape == shape and host.dtype == dtype
     assert host.tobytes() == bytes([POISON]) * host.nbytes
     if host.size and dtype == "float64":
-        guarded = Guarded(default_queue(device), shape, np.dtype(dtype))
+        guarded = Guarded(device.queue(), shape, np.dtype(dtype))
         guarded.poison()
         assert guarded.get().tobytes() == host.tobytes()

@@ -15,7 +15,6 @@ import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime.arrays import overlap
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.runtime.session import default_queue
 
 ALIKE = {"sort rows", "topk of many", "gemm of one stack", "gemm scaled", "conv2d of bytes"}
 ALIKE |= {"conv2d large", "fft middle", "fft prime", "fft of real", "rfft odd", "dct filled"}
@@ -207,7 +206,7 @@ def test_copies_have_the_fewest_dimensions():
 
 
 def test_parts_of_one_buffer_may_overlap(device, rng):
-    queue = default_queue(device)
+    queue = device.queue()
     size = 1 << 15
     step = max(4, queue.device.mem_base_addr_align // 8)
     keys = rng.integers(-(2**30), 2**30, size // 4, np.int32)

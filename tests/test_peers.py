@@ -215,7 +215,7 @@ def _blas(queue):
 
 @pytest.mark.parametrize("options", GEMMS)
 def test_arguments_of_clblast(options, device, monkeypatch):
-    queue = ol.runtime.session.default_queue(device)
+    queue = device.queue()
     monkeypatch.setattr(clblast, "_library", lambda: "there")
     monkeypatch.setattr(clblast, "_routine", _blas(queue))
     assert judged(GEMM, resident(GEMM, "clblast"), device, **options).ok

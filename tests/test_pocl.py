@@ -234,10 +234,10 @@ def test_what_pocl_cannot_read_is_built_again(device, folder):
 CLEARED = """
 import os, shutil
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 from opencl_lab.core.template import Source
 
-session = session_of(default_queue(select_device()))
+session = session_of(select_device().queue())
 for name in ("first", "second"):
     session.program(Source(name, f"__kernel void {name}(void) {{}}"), ())
     assert os.listdir(os.environ["POCL_CACHE_DIR"])

@@ -11,7 +11,6 @@ from public_calls import complexes, floats
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime import replay
-from opencl_lab.runtime.session import default_queue
 
 CASES = {
     "sort": ([lambda rng: rng.integers(-99, 99, (4, 50), np.int32)], {"axis": 0}),
@@ -29,7 +28,7 @@ CASES = {
 @pytest.fixture
 def queue(device):
     """The library's own, which tells no times."""
-    return default_queue(device)
+    return device.queue()
 
 
 @pytest.mark.parametrize("name", CASES)

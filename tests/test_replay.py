@@ -15,7 +15,6 @@ from scipy import ndimage
 
 import opencl_lab as ol
 from opencl_lab.runtime import replay
-from opencl_lab.runtime.session import default_queue
 from opencl_lab.tuned import database
 
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
@@ -44,7 +43,7 @@ def equal(one, other):
 @pytest.fixture
 def queue(device):
     """The library's own, which tells no times."""
-    return default_queue(device)
+    return device.queue()
 
 
 @pytest.mark.parametrize("name", CALLS)

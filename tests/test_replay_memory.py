@@ -11,7 +11,7 @@ from runtime_kernels import SMALL
 
 import opencl_lab as ol
 from opencl_lab.runtime import replay
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
 
@@ -107,7 +107,7 @@ def test_out_is_returned_though_the_input_is_the_same_memory(side, rng):
 
 
 def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
-    queue = default_queue(device)
+    queue = device.queue()
     session = session_of(queue)
     keys = cl.array.to_device(queue, rng.integers(0, 99, 300, np.int32))
     for _ in range(2):

@@ -19,7 +19,6 @@ from opencl_lab.lab.reference.peers import OurCall
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.session import default_queue
 
 # --- our public calls ---------------------------------------------------------------------------
 
@@ -43,7 +42,7 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
 
     monkeypatch.setattr(type(SORT.solver), "run", watched)
     (row,) = compared(device, n=2000, repeats=3, against="none").measurements
-    plain, timed = default_queue(device), default_queue(device, profiling=True)
+    plain, timed = device.queue(), device.queue(profiling=True)
     assert row.ok and row.calls > 1 and row.total_ms.runs == 3
     assert ran.count(plain) <= 1  # recorded once, and replayed since
     kernels = device.capabilities.event_timing

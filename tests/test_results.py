@@ -20,14 +20,14 @@ from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import pending
 from opencl_lab.runtime.kept import call_when_freeing
 from opencl_lab.runtime.results import PooledArray, ResultPool
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 N = 700
 
 
 @pytest.fixture
 def queue(device):
-    return cl.CommandQueue(default_queue(device).context)
+    return cl.CommandQueue(device.queue().context)
 
 
 @pytest.fixture(params=["events", "no events"])

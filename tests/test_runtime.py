@@ -19,7 +19,7 @@ from opencl_lab.core.plan import LocalMemory
 from opencl_lab.core.template import Source
 from opencl_lab.runtime.pointers import UNASKED, takes_pointers
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 # ------------------------------------------------------------------- building
 
@@ -57,7 +57,7 @@ def test_the_context_lives_as_long_as_the_library_s_own_queue(monkeypatch):
 
     monkeypatch.setattr(cl, "Context", Context)
     monkeypatch.setattr(cl, "CommandQueue", lambda *args: object())
-    default_queue(Device("Paper", "cpu", handle=object()))
+    Device("Paper", "cpu", handle=object()).queue()
     gc.collect()
     assert made[0]() is not None
 

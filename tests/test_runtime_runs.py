@@ -22,7 +22,7 @@ from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime import bound, host
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.recording import Step
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 # -------------------------------------------------------------------- running
 
@@ -208,8 +208,8 @@ def test_launches_run_one_after_the_other(in_order, device, own_queue, rng, monk
 
 
 def test_default_queue_is_one_and_in_order(device):
-    queue, timing = default_queue(device), default_queue(device, profiling=True)
-    assert default_queue(device) is queue and queue.context == timing.context
+    queue, timing = device.queue(), device.queue(profiling=True)
+    assert device.queue() is queue and queue.context == timing.context
     assert queue.device == device.handle
     assert not queue.properties & cl.command_queue_properties.PROFILING_ENABLE
     assert timing.properties & cl.command_queue_properties.PROFILING_ENABLE
@@ -302,7 +302,7 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
     arrays = operation.generate(problem, 0)
 
     def factor(operation):
-        queue = default_queue(device)
+        queue = device.queue()
         doubled = operation.run(problem, arrays, queue=queue).outputs["doubled"]
         return np.unique((doubled / arrays["source"]).round(3)).tolist()
 
@@ -328,7 +328,7 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
 
 def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
     keys = rng.integers(0, 99, 500, np.int32)
-    queue = default_queue(device)
+    queue = device.queue()
     ol.sort(keys, queue=queue)
 
     def broken(text):

@@ -21,7 +21,7 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table
 from opencl_lab.runtime import session as session_module
 from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import default_queue, session_of
+from opencl_lab.runtime.session import session_of
 
 # --------------------------------------------------------------------- threads
 
@@ -100,7 +100,7 @@ def test_threads_share_one_session_and_one_queue(function, fresh, device, monkey
     else:
         uncached = queues._queue.__wrapped__
         monkeypatch.setattr(queues, "_queue", cache(uncached))
-        made = together(*[lambda: default_queue(device)] * 2)
+        made = together(*[lambda: device.queue()] * 2)
     assert made[0] is made[1]
 
 

@@ -22,7 +22,6 @@ from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.stage import Stage, Wrong
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.runtime.session import default_queue
 
 FOREVER = math.inf
 
@@ -142,7 +141,7 @@ def test_results_are_right_by_their_bits_or_by_comparison(device, monkeypatch):
         return type(planted.PLANTED).compare(planted.PLANTED, *given)
 
     monkeypatch.setattr(planted.PLANTED, "compare", compare)
-    queue = default_queue(task.device, profiling=True)
+    queue = task.device.queue(profiling=True)
     stage = Stage(task, task.check_problems[0], planted.config(), queue)
     for config, count in ((planted.config(), 1), (planted.config("none", 64), 1)):
         stage.poison()
@@ -256,7 +255,7 @@ def test_an_orphan_ends():
 
 
 def test_guards_tell_where_they_were_hit(device):
-    queue = default_queue(device, profiling=True)
+    queue = device.queue(profiling=True)
     guarded = Guarded(queue, (3, 5), np.dtype(np.int16))
     guarded.poison()
     assert guarded.damage() is None

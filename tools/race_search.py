@@ -119,7 +119,7 @@ def run_inside(name: str) -> None:
 
         programs.render = edited
     device = select_device()
-    queue = session.default_queue(device)
+    queue = session.device.queue()
     apart = replace(device, capabilities=replace(device.capabilities, visible_writes=False))
     plan, arrays, expected = case.make(apart, np.random.default_rng(1))
     executable = session.session_of(queue).executable(name, lambda: plan)

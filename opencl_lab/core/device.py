@@ -18,8 +18,6 @@ except ImportError as error:  # it is linked with an ICD loader that is not ther
         f"pyopencl cannot be loaded ({error}); `oclab doctor` says what to install"
     ) from error
 
-__all__ = ["Capabilities", "Device"]
-
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -14,32 +14,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Argument, Launch, ceil_divide, round_up
 from opencl_lab.core.space import Constraint, Value
 
-__all__ = [
-    "C_TYPES",
-    "INDEX_LIMIT",
-    "VECTOR_WIDTHS",
-    "WIDEN",
-    "WORD_TYPES",
-    "c_type",
-    "divides",
-    "group_limit",
-    "host_c_type",
-    "index_type",
-    "item_launch",
-    "lacks_barriers",
-    "lacks_groups",
-    "lacks_type",
-    "largest_power",
-    "not_negative",
-    "one_of",
-    "positive",
-    "power_of_two",
-    "real_type",
-    "vector_width",
-    "widening",
-    "word_size",
-]
-
 C_TYPES = {
     "bool": "uchar",
     "int8": "char",

@@ -22,18 +22,6 @@ import platformdirs
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import size_text
 
-__all__ = [
-    "cache_dir",
-    "check_target",
-    "data_dir",
-    "free_bytes",
-    "locked",
-    "read_json",
-    "replace_file",
-    "write_json",
-    "write_target",
-]
-
 SMALL = 1 << 14  # bytes of a table, about
 MOST_LINKS = 40  # to follow, as on Linux
 UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"

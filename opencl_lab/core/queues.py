@@ -11,8 +11,6 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import LaunchError
 
-__all__ = ["MAKING", "check_fork", "is_forked", "note_start", "queue_of"]
-
 # Two threads at once would each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, warns of a clash.
 MAKING = threading.RLock()

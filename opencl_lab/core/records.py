@@ -17,18 +17,6 @@ import msgspec
 
 from opencl_lab.core.space import Config, Value
 
-__all__ = [
-    "Count",
-    "Finite",
-    "Natural",
-    "Positive",
-    "as_json",
-    "parsed",
-    "read_as",
-    "sound_fields",
-    "typed",
-]
-
 LARGEST = sys.float_info.max  # and so neither infinity nor NaN
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_of", "counted", "duration", "number_of", "plain", "size_text"]
-
 UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 

@@ -18,19 +18,6 @@ from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
 from opencl_lab.drivers.probed import is_report
 
-__all__ = [
-    "danger",
-    "make_section",
-    "own_or_root",
-    "private_folder",
-    "remove_section",
-    "section_files",
-    "section_folder",
-    "sections",
-    "temporary_folder",
-    "usable_folder",
-]
-
 ROOT = 0
 UNKNOWN_OWNER = 65534  # whom a container shows for users that it does not know
 OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH

@@ -25,17 +25,6 @@ from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
 
-__all__ = [
-    "KINDS",
-    "DeviceFallbackWarning",
-    "DeviceSpec",
-    "Selection",
-    "choose_device",
-    "device_of",
-    "devices",
-    "select_device",
-]
-
 DeviceSpec: TypeAlias = str | int | Device | None
 """What `select_device` takes."""
 KINDS = ("gpu", "accelerator", "cpu")

@@ -25,19 +25,6 @@ from opencl_lab.drivers import wheel
 from opencl_lab.drivers.caches import danger, section_folder, temporary_folder
 from opencl_lab.drivers.wheel import DRIVER, OURS, SWITCH, VENDORS
 
-__all__ = [
-    "adapted",
-    "check_switch",
-    "chosen",
-    "is_intel_cpu",
-    "loader_library",
-    "own_vendors",
-    "register",
-    "was_withdrawn",
-    "why_withdrawn",
-    "withdraw_unless_loaded",
-]
-
 ICD_FILE = "opencl_lab-intel.icd"
 ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
 MAPS = Path("/proc/self/maps")

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, MutableMapping
 
-__all__ = ["may_pin", "pin"]
-
 AFFINITY, OWN = "POCL_AFFINITY", "_OPENCL_LAB_POCL_AFFINITY"
 """What PoCL reads, and what says that this package has set it, to child processes too."""
 WORKERS, UNITS = "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"

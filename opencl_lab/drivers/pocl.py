@@ -40,15 +40,6 @@ from opencl_lab.drivers.caches import (
 )
 from opencl_lab.drivers.pocl_target import library_target
 
-__all__ = [
-    "forget_last_built",
-    "linker_missing",
-    "no_room",
-    "prepare_cache",
-    "record_built",
-    "restore_cache",
-]
-
 PROGRAM = "[A-P]{2}/[A-P]{30,}"  # the folder of one program, which has one for each
 KERNEL = r"[A-Za-z_]\w*"  # kernel, which has one for each
 SIZE = r"[\w-]+"  # size of work-groups

@@ -28,8 +28,6 @@ from pathlib import Path
 
 from opencl_lab.drivers.processes import cpu_fields
 
-__all__ = ["TARGETS", "library_target", "repair_target", "set_target"]
-
 TARGETS = {
     "x86-64": ("sse2", {"sse2"}),
     "core2": ("ssse3", {"ssse3", "cx16"}),

@@ -15,8 +15,6 @@ from opencl_lab.core.records import read_as, sound_fields
 if TYPE_CHECKING:
     from opencl_lab.core.device import Device
 
-__all__ = ["Probed", "Report", "corrected", "is_report", "probe_file", "stored_report"]
-
 
 class Probed(Struct, kw_only=True):
     """What is read of a report, by any version; each finding in it is checked apart."""

@@ -8,14 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = [
-    "PROCESSORS",
-    "cpu_fields",
-    "default_threads",
-    "host_memory",
-    "on_all_processors",
-]
-
 PROCESSORS = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
 """Those that this process may use; empty where the system does not say.
 

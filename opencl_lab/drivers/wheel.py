@@ -10,18 +10,6 @@ import os
 import sys
 from collections.abc import Mapping
 
-__all__ = [
-    "DRIVER",
-    "OURS",
-    "SWITCH",
-    "VENDORS",
-    "awaits_registration",
-    "library",
-    "supported",
-    "switched_off",
-    "unknown_word",
-]
-
 VENDORS = "etc/OpenCL/vendors"
 OURS = "OPENCL_VENDOR_PATH"
 

@@ -12,8 +12,6 @@ from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.presentation.table import Measurements
 from opencl_lab.lab.registry import get_operation
 
-__all__ = ["compare"]
-
 
 def compare(
     operation: str,

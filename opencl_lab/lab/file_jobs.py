@@ -10,8 +10,6 @@ from typing import Any, Protocol
 from opencl_lab.core.device import Device
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["FileJob", "FileResult", "FindJob"]
-
 
 @dataclass(frozen=True)
 class FileResult:

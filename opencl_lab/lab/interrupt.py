@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-__all__ = ["exit_at_interrupt", "interrupt_at_termination", "interrupted"]
-
 STATUS = 130
 
 

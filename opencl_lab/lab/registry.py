@@ -14,8 +14,6 @@ from opencl_lab.lab.ops.select.topk import TOPK
 from opencl_lab.lab.ops.select.unique import UNIQUE
 from opencl_lab.lab.ops.sort.operation import SORT
 
-__all__ = ["get_operation", "operations"]
-
 OPERATIONS: tuple[Operation[Any], ...] = (
     *(CONV2D, DFT, GEMM, SORT),
     *(TOPK, UNIQUE, SEARCHSORTED),

@@ -27,8 +27,6 @@ from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array, queue
 from opencl_lab.runtime.kinds import kinds_of
 from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
 
-__all__ = ["Prepared", "prepare"]
-
 FUNCTIONS = {
     function.__name__: function
     for function in (

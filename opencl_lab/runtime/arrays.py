@@ -20,33 +20,6 @@ from opencl_lab.runtime.recording import note_fresh
 from opencl_lab.runtime.results import PooledArray
 from opencl_lab.runtime.session import session_of
 
-__all__ = [
-    "AnyArray",
-    "as_array",
-    "assign",
-    "axis_of",
-    "beginning",
-    "broadcast",
-    "check_out",
-    "check_sides",
-    "contiguous",
-    "copied",
-    "direct_target",
-    "empty",
-    "fitted",
-    "is_device_array",
-    "is_plain",
-    "native",
-    "overlap",
-    "pair_of",
-    "queue_for",
-    "reshaped",
-    "roll",
-    "shares_memory",
-    "to_device",
-    "whole_number",
-]
-
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
 

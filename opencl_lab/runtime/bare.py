@@ -11,8 +11,6 @@ import pyopencl as cl
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Bare"]
-
 NOTHING = "__kernel void nothing(void) {}"
 
 

@@ -20,8 +20,6 @@ from opencl_lab.runtime.executable import BoundLaunch, DeviceMemory, make_zero
 from opencl_lab.runtime.recording import Step
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["BoundSteps"]
-
 _Sizes: TypeAlias = tuple[int, ...]
 
 

@@ -25,8 +25,6 @@ from opencl_lab.core.plan import Buffer, Plan, round_up
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Copy", "View", "dense_strides"]
-
 TEMPLATE = "common/copy.cl.mako"
 CONVERTED = ("float32", "float64", "complex64", "complex128", "int64")
 """What numbers are converted to."""

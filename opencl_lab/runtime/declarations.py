@@ -14,8 +14,6 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["with_declarations"]
-
 PACKAGE = "pocl_binary_distribution"
 FOLDER = Path(".libs", "share", "pocl", "include")
 RELEASE = "PoCL 3.0"

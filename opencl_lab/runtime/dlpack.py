@@ -22,8 +22,6 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied
 
-__all__ = ["CPU", "OPENCL", "Exported", "imported"]
-
 CPU, OPENCL = 1, 4
 """Types of devices: ``kDLCPU`` and ``kDLOpenCL``."""
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}

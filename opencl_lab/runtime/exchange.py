@@ -22,8 +22,6 @@ from opencl_lab.runtime.arrays import to_device as copy_to
 from opencl_lab.runtime.dlpack import Exported, imported
 from opencl_lab.runtime.session import queue_or_default, session_of
 
-__all__ = ["to_device", "to_dlpack"]
-
 
 def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None = None) -> AnyArray:
     """Return an array on a device, where calls need no copies of it.

@@ -15,18 +15,6 @@ import pyopencl as cl
 from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan
 from opencl_lab.core.template import recent_digest
 
-__all__ = [
-    "MOST_QUEUES",
-    "BoundLaunch",
-    "Builder",
-    "DeviceMemory",
-    "DeviceTable",
-    "Executable",
-    "KernelInfo",
-    "is_in_order",
-    "make_zero",
-]
-
 MOST_QUEUES = 16
 """Queues whose pools and counters are kept, where they are idle."""
 

@@ -18,8 +18,6 @@ from opencl_lab.runtime.session import Session, session_of
 
 COMPLETE = cl.command_execution_status.COMPLETE
 
-__all__ = ["Execution", "execute", "explain", "pending"]
-
 
 @dataclass
 class Execution:

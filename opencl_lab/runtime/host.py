@@ -16,8 +16,6 @@ from opencl_lab.runtime.pointers import takes_pointers
 from opencl_lab.runtime.recording import Fresh, Step
 from opencl_lab.runtime.session import Session, session_of
 
-__all__ = ["HostMemory", "HostSteps", "run_host"]
-
 FLAGS = cl.mem_flags
 POLLING_UNITS = 8
 POLLING = 1e-4

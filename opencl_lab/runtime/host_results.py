@@ -20,8 +20,6 @@ import numpy as np
 from opencl_lab.runtime.kept import free_kept
 from opencl_lab.runtime.results import Pool
 
-__all__ = ["HostResults"]
-
 LEAST = 32 << 20
 """Bytes from which glibc, whatever it has seen, takes each block from the system."""
 ALIGNED = 1 << 20

@@ -20,17 +20,6 @@ import pyopencl.array
 
 from opencl_lab.core.device import Device
 
-__all__ = [
-    "PATIENCE",
-    "Kept",
-    "bytes_limit",
-    "call_when_dropped",
-    "call_when_freeing",
-    "free_kept",
-    "new_array",
-    "with_room",
-]
-
 MOST_EXECUTABLES = 256
 MOST_PROGRAMS = 128
 """PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""

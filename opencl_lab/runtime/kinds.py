@@ -20,8 +20,6 @@ from pyopencl.tools import PooledBuffer
 from opencl_lab.core.device import Device
 from opencl_lab.runtime.results import PooledArray
 
-__all__ = ["MOST_CONSTANT", "Signature", "kinds_of"]
-
 DATA = {
     "a", "b", "bias", "c", "v", "x", "image", "keys", "values",
     "out", "out_keys", "out_values", "out_indices",

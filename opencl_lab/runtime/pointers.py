@@ -12,8 +12,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.drivers.pocl import linker_missing, no_room
 from opencl_lab.runtime.declarations import with_declarations
 
-__all__ = ["UNASKED", "takes_pointers"]
-
 WORDS = 4096
 ADD = """
 __kernel void add(__global int *words, const int amount)

@@ -26,8 +26,6 @@ from opencl_lab.drivers.intel import adapted, is_intel_cpu
 from opencl_lab.drivers.pocl import forget_last_built, linker_missing, no_room, restore_cache
 from opencl_lab.runtime.declarations import with_declarations
 
-__all__ = ["Programs"]
-
 SPECIFIC = "//sm_"
 """Starts the marks that `opencl_lab.runtime.ptx` takes away."""
 

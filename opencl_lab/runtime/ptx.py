@@ -15,8 +15,6 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import BuildError
 
-__all__ = ["is_specific", "reloaded", "specific_ptx"]
-
 MARK = re.compile(r"//(sm_\d+)a: ")
 TARGET = rb"^(\.target\s+%s)\b(?!a)"
 

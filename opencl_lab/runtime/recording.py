@@ -16,18 +16,6 @@ import pyopencl.array
 if TYPE_CHECKING:
     from opencl_lab.runtime.executable import Executable
 
-__all__ = [
-    "LOCAL",
-    "Fresh",
-    "Recorder",
-    "Step",
-    "note_condition",
-    "note_constants",
-    "note_fresh",
-    "recording",
-    "unrecorded",
-]
-
 
 class _Local(threading.local):
     """What a thread is recording."""

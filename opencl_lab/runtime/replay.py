@@ -42,16 +42,6 @@ from opencl_lab.runtime.results import PooledArray, memory_of
 from opencl_lab.runtime.session import session_of
 from opencl_lab.tuned import database
 
-__all__ = [
-    "Recipe",
-    "data_and_values",
-    "forget",
-    "free_memory",
-    "is_replayed",
-    "record",
-    "replayed",
-]
-
 MOST_RECIPES = 1024
 ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
 

@@ -27,8 +27,6 @@ from opencl_lab.runtime.kept import with_room
 SMALL = 1 << 20
 MOST_SIZES = 256
 
-__all__ = ["Pool", "PooledArray", "ResultPool", "memory_of"]
-
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
     """What a pool gets back when an array dies; the array holds it until then.

@@ -20,8 +20,6 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.copies import Copy, View
 
-__all__ = ["Rows"]
-
 
 @dataclass(frozen=True)
 class Rows:

@@ -25,8 +25,6 @@ from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
 
-__all__ = ["Session", "default_queue", "queue_or_default", "session_of"]
-
 IDLE_SHARE = 0.25
 """Share of a device's memory that a pool keeps at most while nobody uses it."""
 
@@ -173,8 +171,3 @@ def session_of(queue: cl.CommandQueue) -> Session:
 def queue_or_default(queue: cl.CommandQueue | None) -> cl.CommandQueue:
     """Return `queue`; if that is None, the library's own on `select_device()`."""
     return select_device().queue() if queue is None else queue
-
-
-def default_queue(device: Device, *, profiling: bool = False) -> cl.CommandQueue:
-    """Return the library's own queue on a device; see `Device.queue`."""
-    return device.queue(profiling=profiling)

@@ -21,18 +21,6 @@ import pyopencl as cl
 from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.drivers.processes import default_threads
 
-__all__ = [
-    "LEAST",
-    "LEAST_SENT",
-    "Bytes",
-    "Copy",
-    "Jobs",
-    "Staging",
-    "abandon",
-    "finish_first",
-    "start",
-]
-
 LEAST = 4 << 20
 LEAST_SENT = 16 << 20
 """Bytes of an array from which it pays."""

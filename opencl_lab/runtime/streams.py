@@ -33,19 +33,6 @@ from opencl_lab.runtime.kept import PATIENCE, free_kept, new_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
 
-__all__ = [
-    "LIMIT",
-    "SLOTS",
-    "Lane",
-    "Part",
-    "Stream",
-    "in_chunks",
-    "largest_fitting",
-    "limit_of_parts",
-    "memory_limit",
-    "unless",
-]
-
 LIMIT = "OCLAB_DEVICE_BYTES"
 SHARE = {False: 0.75, True: 0.25}
 """Of a device's memory that parts take; less where that is the host's, too."""

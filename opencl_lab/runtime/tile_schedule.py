@@ -12,8 +12,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["HostArray", "Schedule", "Step", "Tile", "Upload", "schedule"]
-
 HostArray: TypeAlias = np.ndarray[Any, Any]
 
 

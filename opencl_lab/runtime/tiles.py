@@ -37,8 +37,6 @@ from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
 from opencl_lab.runtime.streams import Lane, in_chunks, unless
 from opencl_lab.runtime.tile_schedule import HostArray, Schedule, Tile, Upload
 
-__all__ = ["OUT_SLOTS", "run_tiles"]
-
 OUT_SLOTS = 3
 """Tiles of the result on the device: one that is made, one to be made next, one that leaves."""
 AHEAD = 2

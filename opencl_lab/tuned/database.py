@@ -32,22 +32,6 @@ from opencl_lab.tuned.storage import (
     update_entries,
 )
 
-__all__ = [
-    "Match",
-    "add",
-    "clear",
-    "enabled",
-    "entries",
-    "forget",
-    "generation",
-    "lookup",
-    "relatives",
-    "remember",
-    "same_unit",
-    "staleness",
-    "store",
-]
-
 LEVELS = (
     "this device and size",
     "this device, nearest size",

@@ -16,16 +16,6 @@ from opencl_lab.core.errors import OclabError
 from opencl_lab.core.records import Positive, as_json, parsed, typed
 from opencl_lab.core.space import Config
 
-__all__ = [
-    "Entry",
-    "Origin",
-    "Sized",
-    "document",
-    "entry_of",
-    "parse",
-    "to_bucket",
-]
-
 SCHEMA = "oclab-tuning/1"
 
 

@@ -17,8 +17,6 @@ from opencl_lab.tuned.entry import (
     parse,
 )
 
-__all__ = ["overlay_file", "read_entries", "say_once", "shipped_file", "update_entries"]
-
 _log = logging.getLogger(__name__)
 _said: set[str] = set()
 

@@ -17,7 +17,6 @@ import opencl_lab as ol
 from fuzz.arrays import Arrays, bytes_of
 from fuzz.calls import Call
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.runtime.session import default_queue
 
 _once: set[str] = set()
 
@@ -41,7 +40,7 @@ class World:
 
     def __init__(self) -> None:
         device = select_device()
-        first = default_queue(device)
+        first = device.queue()
         self.device = device
         self.queues = [first, cl.CommandQueue(first.context)]
         self.pools = [

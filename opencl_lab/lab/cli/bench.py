@@ -12,8 +12,6 @@ from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.values import no_nan
 from opencl_lab.lab.presentation.changes import THRESHOLD
 
-__all__ = ["bench_command"]
-
 
 @click.group(
     "bench",

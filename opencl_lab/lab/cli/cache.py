@@ -11,8 +11,6 @@ from opencl_lab.drivers.caches import remove_section, section_files, sections
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 
-__all__ = ["cache_command"]
-
 
 @click.group("cache", cls=LazyGroup)
 @global_options

@@ -19,8 +19,6 @@ from opencl_lab.lab.engine.request import check_baseline
 from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.presentation.table import number
 
-__all__ = ["CALL_RESULTS", "bench_calls"]
-
 CALL_RESULTS = ("calls.json",)
 
 EXPLAINED = (

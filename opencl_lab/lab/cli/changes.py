@@ -17,8 +17,6 @@ from opencl_lab.lab.engine.stored import Results, read_results
 from opencl_lab.lab.presentation.changes import Change, Changes, compare_results
 from opencl_lab.lab.presentation.table import number
 
-__all__ = ["compare_runs"]
-
 IN_A_FOLDER = "results.json"  # what `oclab bench` writes there
 STYLES = {"faster": "green", "works now": "green", "slower": "yellow", "fails now": "red"}
 OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")

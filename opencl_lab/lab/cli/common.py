@@ -26,19 +26,6 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
     from opencl_lab.drivers.discovery import Selection
     from opencl_lab.lab.measuring.environment import Start
 
-__all__ = [
-    "Settings",
-    "add_options",
-    "document",
-    "global_options",
-    "json_text",
-    "output_path",
-    "print_json",
-    "say_written",
-    "settings",
-    "write_files",
-]
-
 FALLBACK_WIDTH = 140  # of tables that do not go to a terminal
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,8 +11,6 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:  # imported where it is used: see `opencl_lab.lab.cli.lazy`
     from opencl_lab.lab.operation import Operation
 
-__all__ = ["algorithms", "files", "folders", "one_of", "references"]
-
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Any]]
 
 

@@ -30,8 +30,6 @@ from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.ops.solver import AUTO
 
-__all__ = ["CROSSOVER_FILES", "bench_crossover", "range_of"]
-
 CROSSOVER_FILES = ("crossover.csv", "crossover.json", "crossover.png")
 SECONDS = 3.0
 """Time limit of a size where none is given: which side is faster is less than how fast it is."""

@@ -14,8 +14,6 @@ from opencl_lab.drivers.discovery import choose_device, devices
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.measuring.roofline import Peaks, rate_text, stored_peaks
 
-__all__ = ["devices_command"]
-
 OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "group")
 """What a narrow terminal does without, in this order."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
     from opencl_lab.lab.doctor.diagnose import Report
     from opencl_lab.lab.doctor.findings import Finding
 
-__all__ = ["doctor_command", "tables_of"]
-
 STYLES = {"ok": "green", "no": "dim", "missing": "yellow", "limited": "yellow"}
 STYLES["broken"] = "bold red"
 

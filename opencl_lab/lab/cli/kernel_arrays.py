@@ -15,8 +15,6 @@ from opencl_lab.lab.files import FORMATS, read_array, split_part
 from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
 from opencl_lab.lab.tuning.signature import Argument
 
-__all__ = ["argument_values"]
-
 INOUT = "inout:"
 RANDOM_INTEGERS = 100
 

@@ -13,9 +13,6 @@ import click
 
 from opencl_lab.lab.interrupt import exit_at_interrupt
 
-__all__ = ["LazyGroup"]
-
-
 WHOLE = 1000
 """Letters of a summary in a list of commands: it is wrapped, and never cut."""
 

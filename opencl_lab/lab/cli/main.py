@@ -17,8 +17,6 @@ from opencl_lab.core.errors import BuildError, OclabError
 from opencl_lab.lab.cli.common import Settings, global_options
 from opencl_lab.lab.cli.lazy import LazyGroup
 
-__all__ = ["main"]
-
 INTERRUPTED = 130
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 

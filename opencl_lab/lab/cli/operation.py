@@ -21,8 +21,6 @@ from opencl_lab.lab.engine.runner import Comparison, run_point
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import residents
 
-__all__ = ["operation_command"]
-
 
 def operation_command(chosen: Operation[Any]) -> click.Command:
     """Return the command of an operation."""

@@ -14,8 +14,6 @@ from opencl_lab.lab.cli.values import Number, WholeNumber, variants
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.operation import Operation, Option
 
-__all__ = ["RunOptions", "given_of", "problem_options", "run_options", "used_options"]
-
 REPEATS, SECONDS = 5, 10.0
 """Rows of calls that a look at one problem makes, unless these take so long."""
 

@@ -23,8 +23,6 @@ from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, comparison_table
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["Outputs", "check_outputs", "print_comparison", "print_what_was_read"]
-
 
 def check_outputs(asked: OperationRequest, data: Data) -> bool:
     """Check before the work that its result can be written; return whether the plot shows it.

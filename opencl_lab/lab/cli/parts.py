@@ -23,8 +23,6 @@ from opencl_lab.lab.presentation.table import write_csv
 from opencl_lab.lab.reference.descriptor import Reference
 from opencl_lab.lab.reference.peers import Resident
 
-__all__ = ["find_job", "run_job"]
-
 NOT_RUN = "references are not run on files that are sorted in parts: they need the whole array"
 
 

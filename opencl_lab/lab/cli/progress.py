@@ -15,8 +15,6 @@ from opencl_lab.lab.cli.common import settings
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
     from opencl_lab.lab.engine.runner import StepReport
 
-__all__ = ["progress_bar"]
-
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
 LINE_INTERVAL = 10.0  # seconds between lines where there is no terminal for a bar
 

@@ -15,8 +15,6 @@ from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.report.page import page_of
 from opencl_lab.lab.report.sweeps import find_results
 
-__all__ = ["report_command"]
-
 PAGE_BYTES = 1 << 20  # about as many as a page takes
 NAME = "report.html"
 

@@ -20,8 +20,6 @@ from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.reference.descriptor import Arrays
 
-__all__ = ["Data", "OperationRequest", "read_data", "request_of"]
-
 
 @dataclass(frozen=True)
 class OperationRequest:

@@ -15,15 +15,6 @@ from opencl_lab.lab.cli.common import json_text, print_json, settings, write_fil
 from opencl_lab.lab.engine.stored import Results, read_results
 from opencl_lab.lab.presentation.drawing import check_plot
 
-__all__ = [
-    "named_folder",
-    "print_and_write",
-    "results_folder",
-    "write_json",
-    "write_results",
-    "write_text",
-]
-
 
 def named_folder(out: str) -> Path:
     """Return the folder that an option names.

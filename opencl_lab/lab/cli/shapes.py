@@ -21,8 +21,6 @@ from opencl_lab.lab.presentation.shapes import ShapeResult, judged, summary, sum
 from opencl_lab.lab.presentation.table import table_text
 from opencl_lab.lab.reference.descriptor import DeviceReference, HostReference
 
-__all__ = ["ShapeOutputs", "shape_sweep_of", "shapes_of"]
-
 STANDARD = "standard"
 SECONDS = 1.0
 """Time limit of a shape where none is given: many shapes are measured, each less well."""

@@ -33,8 +33,6 @@ from opencl_lab.lab.studies.plots import remove_plots
 from opencl_lab.lab.studies.run import run_study
 from opencl_lab.lab.studies.scaling import machine_of
 
-__all__ = ["study_command"]
-
 RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
 
 

@@ -33,8 +33,6 @@ from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep, Unfinished
 from opencl_lab.lab.operation import Operation
 
-__all__ = ["sweep_command"]
-
 
 def sweep_command(chosen: Operation[Any]) -> click.Command:
     """Return the command that sweeps one operation."""

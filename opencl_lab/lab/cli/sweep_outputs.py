@@ -33,8 +33,6 @@ from opencl_lab.lab.presentation.table import (
     write_csv,
 )
 
-__all__ = ["SweepOutputs", "bench_document"]
-
 
 def bench_document(
     sweep: Sweep, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any

@@ -9,8 +9,6 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
     from rich.console import Console
     from rich.table import Column, Table
 
-__all__ = ["fit", "markdown"]
-
 IN_CELLS = str.maketrans({"|": "\\|", "*": "\\*", "\n": "<br>"})
 """What characters are written as that would mean something in a table of Markdown."""
 

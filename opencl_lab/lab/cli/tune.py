@@ -18,8 +18,6 @@ from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 
-__all__ = ["tune_command", "tune_operation_command"]
-
 
 class _Tunable(LazyGroup):
     """The operations, and any kernel in a file by its path."""

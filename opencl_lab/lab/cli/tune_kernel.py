@@ -21,8 +21,6 @@ from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 
-__all__ = ["tune_kernel_command"]
-
 HELP = """Tune the kernel in {file}.
 
 A template *.mako gets its parameters as its arguments, OpenCL C as macros. The kernel's

@@ -22,8 +22,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.result import TuneResult, TuningProgress, share_of_peak
 from opencl_lab.lab.tuning.task import TuningTask
 
-__all__ = ["failure_counts", "pace", "watch"]
-
 LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
 
 

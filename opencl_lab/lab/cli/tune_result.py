@@ -17,8 +17,6 @@ from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.prune import Pruning
 from opencl_lab.lab.tuning.result import TuneResult
 
-__all__ = ["print_result", "result_document"]
-
 OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
 """What a narrow terminal does without, in this order."""
 

@@ -22,8 +22,6 @@ from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import DEFAULT_TIME_LIMIT, SearchOptions, run_tuning
 
-__all__ = ["AskedSearch", "run_search", "search_options"]
-
 INTERRUPTED = 130
 SEARCH_OPTIONS = (
     click.option(

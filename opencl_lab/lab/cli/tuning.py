@@ -32,8 +32,6 @@ from opencl_lab.lab.tuning.adopt import problem_with
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 
-__all__ = ["show_operation_command", "tuning_command"]
-
 OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
 """What a narrow terminal does without, in this order."""
 DEVICE_WIDTH = 10  # at least; a driver's version may be broken anywhere

@@ -17,8 +17,6 @@ from opencl_lab.lab.tuning.runs import Run, runs
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 
-__all__ = ["STYLES", "Chosen", "pairs_text", "selection_options", "state_of"]
-
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
 
 

@@ -29,8 +29,6 @@ from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import document as entries_document
 from opencl_lab.tuned.entry import parse
 
-__all__ = ["export_command", "import_command"]
-
 WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tuner, "t4": to_t4}
 
 

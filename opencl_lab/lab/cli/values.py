@@ -12,16 +12,6 @@ import click
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import bytes_of, number_of
 
-__all__ = [
-    "ByteCount",
-    "Number",
-    "WholeNumber",
-    "no_nan",
-    "parameter_values",
-    "variants",
-    "whole_numbers",
-]
-
 
 def whole_numbers(text: str) -> list[int]:
     """Return the integers of a comma-separated list.

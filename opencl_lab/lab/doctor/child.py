@@ -8,8 +8,6 @@ from typing import Any
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.workers.child import find
 
-__all__ = ["ProbeRun"]
-
 
 class ProbeRun:
     """A probe that is ready to begin.

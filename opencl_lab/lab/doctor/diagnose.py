@@ -23,9 +23,6 @@ from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
 
-__all__ = ["PROBES", "Finding", "Probe", "Report", "examine", "report", "store"]
-
-
 NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
 NO_RATE = "how fast arrays get to the device or back stays unknown"
 FAULT = "opencl_lab works around it; another version of the driver may do better"

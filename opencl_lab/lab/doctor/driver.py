@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-__all__ = ["load"]
-
 NO_PLATFORM = -1001  # CL_PLATFORM_NOT_FOUND_KHR
 
 

@@ -16,8 +16,6 @@ from opencl_lab.lab.doctor.findings import VERDICTS, Finding, Probe
 from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
-__all__ = ["examine"]
-
 TIME_LIMIT = 20.0
 
 TOGETHER, MOST_TOGETHER = 2, 8

@@ -21,8 +21,6 @@ from opencl_lab.lab.doctor.toolchain import Tool
 from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
-__all__ = ["installation"]
-
 TIME_LIMIT = 20.0
 LOAD = "opencl_lab.lab.doctor.driver:load"
 INSTALL_LOADER = "apt install ocl-icd-libopencl1, or pip install --force-reinstall pyopencl"

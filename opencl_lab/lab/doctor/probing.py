@@ -15,8 +15,6 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.lab.measuring.doubt import agree
 
-__all__ = ["Answer", "Answers", "Array", "ProbeSession", "Wrong", "check", "why"]
-
 Answer: TypeAlias = dict[str, Any]
 Answers: TypeAlias = Iterator[Answer]
 Array: TypeAlias = np.ndarray[Any, Any]

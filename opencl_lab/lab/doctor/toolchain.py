@@ -17,8 +17,6 @@ from opencl_lab.lab.reference.compiler import FREE_DISK, INSTALL_COMPILER, INSTA
 from opencl_lab.lab.reference.descriptor import CReference
 from opencl_lab.lab.reference.mpi import INSTALL_MPI, MPI_ENVIRONMENT, find_mpiexec, no_mpi
 
-__all__ = ["Tool", "toolchain"]
-
 COMPILERS = "cc gcc clang"
 INSTALL_LINKER = "apt install binutils"
 TIME_LIMIT = 20.0

@@ -11,8 +11,6 @@ from opencl_lab.lab.engine.crossings import Crossover, Verdict, crossovers, verd
 from opencl_lab.lab.engine.explore import Strategy
 from opencl_lab.lab.engine.row import Measurement
 
-__all__ = ["CLOSE", "CrossoverSearch", "Look", "Pair"]
-
 CLOSE = 1.05  # ratio of sizes between which nothing more is measured
 MIDDLE = 0.4  # of the way between two sizes, on a logarithmic scale, where the middle begins
 STRIDE = 4  # ratio of sizes until the first is found where ours is faster

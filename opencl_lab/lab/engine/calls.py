@@ -26,9 +26,6 @@ from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.arrays import to_device
 from opencl_lab.runtime.bare import Bare
 from opencl_lab.runtime.executable import Executable
-from opencl_lab.runtime.session import default_queue
-
-__all__ = ["OURS", "CallCost", "CallReport", "measure_calls"]
 
 OURS = "opencl_lab"
 PREPARED = "prepared, with out="
@@ -146,9 +143,9 @@ def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
     """
     chosen, problem, calls = point.operation, point.problem, point.operation.calls
     inputs = point.make_inputs()
-    queue = default_queue(device)
+    queue = device.queue()
     on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}
-    timed = default_queue(device, profiling=True)
+    timed = device.queue(profiling=True)
     runs = [
         chosen.run(problem, on_device, algorithm=calls.algorithm, queue=timed)
         for _ in range(KERNEL_RUNS)

@@ -11,8 +11,6 @@ from typing import Literal, TypeAlias
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 
-__all__ = ["Crossover", "Verdict", "crossovers", "sizes_text", "verdict"]
-
 FEW = 6
 """Sizes that are listed one by one."""
 

@@ -18,8 +18,6 @@ from contextlib import closing
 from time import monotonic
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = ["Exploration", "Limits", "Stop", "Stopped", "Strategy", "grid"]
-
 P = TypeVar("P", bound=Hashable)
 R = TypeVar("R")
 

@@ -28,8 +28,6 @@ from opencl_lab.lab.reference.execute import Prepared, prepare
 from opencl_lab.lab.reference.peers import Resident
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["LONG_MS", "TOO_SLOW", "Implementation", "ReferenceRun", "Workload"]
-
 FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
 SAMPLE_RUNS = 3
 PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody asked for by name

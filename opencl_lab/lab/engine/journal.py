@@ -22,8 +22,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Journal", "digest_of", "read_journal"]
-
 
 class Journal:
     """A file of records about one thing, read once and then written to.

@@ -22,9 +22,6 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, named
 from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution
-from opencl_lab.runtime.session import default_queue
-
-__all__ = ["OpenCL", "row_name"]
 
 KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
 KERNEL_MS = 50.0  # after which a round has no further one
@@ -104,7 +101,7 @@ class OpenCL(Implementation):
             self.config = algorithm.configure(problem, self.device, given)
             self._work = algorithm.work(problem)
         self._outputs = self.workload.poisoned_outputs()
-        self._queue = default_queue(self.device)
+        self._queue = self.device.queue()
         if self.data == "device":
             self._inputs, self._outputs = (
                 self._there(self.workload.inputs),
@@ -176,7 +173,7 @@ class OpenCL(Implementation):
 
     def _profiled(self) -> tuple[float, Execution]:
         """Run on the queue that has events; return milliseconds until the outputs are there."""
-        queue = default_queue(self.device, profiling=True)
+        queue = self.device.queue(profiling=True)
         if self.data == "device":
             self._queue.finish()  # what was put there
         begin = time.perf_counter()

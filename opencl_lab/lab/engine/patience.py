@@ -18,8 +18,6 @@ from opencl_lab.lab.reference.descriptor import Reference
 from opencl_lab.lab.reference.peers import Resident, residents
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["UNNAMED", "Patience", "Trial", "reference_trial"]
-
 UNNAMED = 5.0  # seconds of a call of a reference that nobody asked for by name
 NAMED = 60.0  # and of one that somebody did
 WRONG = 20.0  # how far an estimate over a wide gap may be off: caches, and what a call costs at all

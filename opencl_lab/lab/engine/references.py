@@ -12,8 +12,6 @@ from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import CReference, MpiReference, Reference
 from opencl_lab.lab.reference.peers import Resident, residents
 
-__all__ = ["References", "names_of", "references_of", "workers_of"]
-
 
 def names_of(value: str | Sequence[str]) -> list[str]:
     """Return names that are given as a list or as text with commas, each once."""

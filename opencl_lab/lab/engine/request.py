@@ -21,16 +21,6 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls
 from opencl_lab.ops.solver import Problem
 
-__all__ = [
-    "AlgorithmRun",
-    "Point",
-    "Request",
-    "Schedule",
-    "check_baseline",
-    "check_point",
-    "point_of",
-]
-
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
 AlgorithmRun: TypeAlias = tuple[str, str, Mapping[str, Any]]

@@ -12,17 +12,6 @@ from opencl_lab.core.plan import Work
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
-__all__ = [
-    "BASELINE",
-    "COLUMNS",
-    "Measurement",
-    "Side",
-    "Status",
-    "exit_status",
-    "first_failure",
-    "over_baseline",
-]
-
 Status: TypeAlias = Literal[
     "correct", "correctness", "compile", "runtime", "timeout", "constraints", "unavailable"
 ]

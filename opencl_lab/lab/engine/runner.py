@@ -17,8 +17,6 @@ from opencl_lab.lab.measuring.rest import rest
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
 from opencl_lab.lab.reference.descriptor import Arrays
 
-__all__ = ["Comparison", "StepReport", "one_of", "run_point"]
-
 CHOSEN = "auto takes it"
 
 StepReport: TypeAlias = Callable[[int, int, str], None]

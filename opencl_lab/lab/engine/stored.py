@@ -17,8 +17,6 @@ from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
-__all__ = ["Result", "Results", "measurement_of", "parts_of", "read_results", "times_of"]
-
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
 LARGEST_SIZE = 1 << 63

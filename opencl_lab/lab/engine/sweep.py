@@ -28,8 +28,6 @@ from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import AUTO, Problem
 
-__all__ = ["FILE", "Shape", "ShapeSweep", "Sweep", "Unfinished", "shape_text"]
-
 ROWS = ("algorithms", "variants", "against", "threads", "resident")
 """What a request says of which rows there are."""
 FILE = "unfinished.jsonl"

@@ -18,8 +18,6 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 
-__all__ = ["NpyFile", "scratch_file"]
-
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 
-__all__ = ["convert"]
-
 
 def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """Return `array` as `dtype`, with every value kept but for rounding to a floating type.

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_picture", "read_picture", "write_picture"]
-
 
 def read_picture(path: Path) -> np.ndarray[Any, Any]:
     """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from opencl_lab.core.wording import counted
 
-__all__ = ["read_sound"]
-
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 ENCODINGS = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "IMA ADPCM", 85: "MP3"}
 STREAMED = 0x7FFFF000

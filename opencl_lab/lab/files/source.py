@@ -11,8 +11,6 @@ from typing import Any, TextIO
 
 from opencl_lab.core.errors import InvalidProblem
 
-__all__ = ["DEVICE", "STDIN", "split_part", "standard_input"]
-
 STDIN = "-"
 DEVICE = "/dev/stdin"  # the same, and of this one parts can be named
 BEGINNINGS = {

@@ -18,8 +18,6 @@ import numpy as np
 
 from opencl_lab.core.wording import counted
 
-__all__ = ["Table", "check_text", "read_columns", "read_text", "write_columns", "write_text"]
-
 ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
 QUOTE = '"'
 COMMENT = "#"

@@ -11,16 +11,6 @@ import numpy as np
 
 from opencl_lab.drivers.processes import default_threads
 
-__all__ = [
-    "UNLIKE",
-    "Difference",
-    "errors_of",
-    "growth",
-    "largest_share",
-    "over_parts",
-    "shares_of_bound",
-]
-
 Array = np.ndarray[Any, Any]
 Part = TypeVar("Part")
 

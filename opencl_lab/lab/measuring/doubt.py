@@ -11,8 +11,6 @@ from typing import Any
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.measuring.roofline import Peaks, refusal
 
-__all__ = ["agree", "doubt", "unseen"]
-
 CLOCK_SLACK = 1.1
 """Events may claim so many times what the host's clock saw."""
 OVERHEAD_MS = 0.5

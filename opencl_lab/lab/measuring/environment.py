@@ -23,8 +23,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.drivers.processes import cpu_fields, default_threads, host_memory
 from opencl_lab.lab.measuring import gpu_state, load
 
-__all__ = ["Start", "begin", "record"]
-
 PACKAGE = Path(__file__).parents[2]
 PACKAGES = (
     *("numpy", "pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "mako", "scipy"),

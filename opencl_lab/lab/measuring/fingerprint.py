@@ -11,8 +11,6 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.template import render
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Fingerprints"]
-
 TEMPLATE = "common/fingerprint.cl.mako"
 CPU_ITEMS, GPU_ITEMS = 1 << 10, 1 << 15
 WORD = np.dtype(np.uint32).itemsize

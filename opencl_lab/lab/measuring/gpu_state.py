@@ -6,8 +6,6 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 
-__all__ = ["Gpu", "busy", "find_gpu"]
-
 CORE_CLOCK, MEMORY_CLOCK = 1, 2  # streaming multiprocessors, memory
 CORE_TEMPERATURE = 0
 STATES = range(16)  # P0, the fastest, to P15; 32 stands for an unknown one

@@ -11,8 +11,6 @@ import pyopencl.array
 from opencl_lab.core.plan import round_up
 from opencl_lab.lab.measuring.poison import POISON
 
-__all__ = ["Guarded"]
-
 LEAST_GUARD, MOST_GUARD = 1 << 14, 1 << 20
 
 

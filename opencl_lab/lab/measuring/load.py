@@ -14,8 +14,6 @@ from pathlib import Path
 
 from opencl_lab.drivers.processes import PROCESSORS, default_threads
 
-__all__ = ["Sample", "busy", "load_average", "sample"]
-
 SHARE = 0.25
 """Of the processors that this process may use: from more on, others disturb what is measured."""
 SHORTEST = 0.1

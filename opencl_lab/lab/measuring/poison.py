@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["POISON", "poisoned"]
-
 POISON = 0xCD
 """A byte that no right result is made of."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-__all__ = ["rest"]
-
 LOOK = 0.005
 """Seconds that are looked at: what spins takes processor time then, and what sleeps takes none."""
 IDLE = 0.1

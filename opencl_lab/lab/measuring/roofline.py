@@ -20,16 +20,6 @@ from opencl_lab.core.plan import Work
 from opencl_lab.core.records import Positive, sound_fields
 from opencl_lab.drivers.probed import probe_file, stored_report
 
-__all__ = [
-    "Peaks",
-    "above_peak",
-    "fraction_of_peak",
-    "rate_text",
-    "refusal",
-    "share_text",
-    "stored_peaks",
-]
-
 PREFIXES = ("", "k", "M", "G", "T", "P")
 TOLERANCE = 1.25
 """How far above a peak a result may be before it is refused: peaks are measured, too."""

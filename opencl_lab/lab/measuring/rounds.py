@@ -24,8 +24,6 @@ from typing import NamedTuple, TypeVar
 
 from opencl_lab.lab.measuring.samples import interval_of_median
 
-__all__ = ["BUDGET", "LEAST_ROUNDS", "Rounds", "Turn", "shuffled"]
-
 LEAST_ROUNDS = 5
 """Samples that show a spread at all."""
 STEADY = 0.02

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["MOST_CALLS", "calls_for", "in_a_row"]
-
 MOST_CALLS = 100
 
 

@@ -9,8 +9,6 @@ from functools import lru_cache
 from statistics import median
 from typing import Any
 
-__all__ = ["Times", "interval_of_median"]
-
 
 @dataclass(frozen=True)
 class Times:

@@ -16,18 +16,6 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.rows import Rows
 
-__all__ = [
-    "ORDERS",
-    "SAMPLE_KEYS",
-    "along_axis",
-    "arranged",
-    "c_defines",
-    "exact",
-    "keys_of",
-    "random_keys",
-    "rows_of",
-]
-
 ORDERS = (
     "random",
     "sorted",

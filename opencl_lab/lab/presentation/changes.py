@@ -14,8 +14,6 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.stored import Result, Results
 from opencl_lab.lab.presentation.conditions import other_conditions, shown
 
-__all__ = ["THRESHOLD", "Change", "Changes", "compare_results"]
-
 THRESHOLD = 1.10
 """Ratio of medians from which on a slower row is a regression, if nobody says otherwise.
 

@@ -8,8 +8,6 @@ from typing import Any
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results
 
-__all__ = ["other_conditions", "shown"]
-
 DEVICE = ("name", "platform", "driver", "compute_units")
 HOST = ("system", "python", "cpu", "processors", "memory_bytes")
 GPU = ("max_clock_mhz", "memory_clock_mhz", "power_limit_w", "performance_state")

@@ -21,21 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.transforms import Bbox
 
-__all__ = [
-    "ASIDE",
-    "check_plot",
-    "drawn_for_page",
-    "large_number",
-    "legend_below",
-    "pale_grid",
-    "plain_number",
-    "plain_scale",
-    "saved_figure",
-    "set_title",
-    "size_scale",
-    "written_figure",
-]
-
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
 
 PLOT_BYTES = 1 << 17  # about as many as a plot takes

@@ -15,18 +15,6 @@ from opencl_lab.lab.presentation.drawing import pale_grid, plain_number, size_sc
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ROW",
-    "WIDTH",
-    "Series",
-    "Value",
-    "draw_lines",
-    "draw_rings",
-    "group_name",
-    "styles",
-    "total",
-]
-
 WIDTH = 9.0  # inches, of a plot over sizes
 ROW = 12.0  # points between rows of numbers above a diagram
 LEAST_DISTANCE = 0.03  # between two numbers above a diagram, as a share of its width

@@ -35,18 +35,6 @@ from opencl_lab.lab.presentation.speedups import with_base
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "Series",
-    "group_name",
-    "plot_comparison",
-    "plot_curves",
-    "plot_efficiency",
-    "plot_speedup",
-    "plot_throughput",
-    "plot_times",
-    "share_of_worker",
-]
-
 OPENCL, OTHER = "#c0392b", "#5d6d7e"
 
 

@@ -21,8 +21,6 @@ from opencl_lab.lab.presentation.lines import WIDTH, Series, group_name, styles
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["no_roofline", "plot_roofline"]
-
 SMALLEST, LARGEST = 3.0, 9.0  # points, of the marks of the least and the greatest size
 ROOM = 3.0  # how many times less and more intensity is shown than was measured
 ARITHMETIC = (("flops32", "FP32 peak", "-"), ("flops64", "FP64 peak", "--"))

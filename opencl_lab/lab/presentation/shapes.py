@@ -14,8 +14,6 @@ from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.engine.sweep import Shape, shape_text
 from opencl_lab.lab.presentation.table import number
 
-__all__ = ["ShapeResult", "judged", "summary", "summary_lines", "table"]
-
 GOOD = 0.8
 """Of the speed of the best other library: what counts as no weak spot."""
 WORST = 5

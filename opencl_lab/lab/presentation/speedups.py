@@ -8,8 +8,6 @@ from dataclasses import replace
 from opencl_lab.lab.engine.row import BASELINE, Measurement, over_baseline
 from opencl_lab.lab.presentation.lines import Series
 
-__all__ = ["ONE_WORKER", "by_workers", "with_base"]
-
 ONE_WORKER = "one worker"
 """What speed-ups by workers are over."""
 

@@ -18,17 +18,6 @@ from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.speedups import with_base
 
-__all__ = [
-    "OPTIONAL_COLUMNS",
-    "OTHER_RUNS",
-    "Measurements",
-    "comparison_table",
-    "number",
-    "peak_caption",
-    "table_text",
-    "write_csv",
-]
-
 ERROR = "error/bound"
 OPTIONAL_COLUMNS = (
     *("min..max", "transfer ms", ERROR, "kernel % peak", "kernel ms"),

@@ -18,8 +18,6 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-__all__ = ["show_sizes", "show_values", "text_width"]
-
 FEWEST = 3  # labels of an axis: with fewer nobody reads a value between them
 BETWEEN = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
 """What is labelled of each power of ten; the first that gives labels enough is taken."""

@@ -36,8 +36,6 @@ from opencl_lab.lab.reference.compiler import (
 )
 from opencl_lab.lab.reference.descriptor import CReference
 
-__all__ = ["CFunction", "load"]
-
 SOURCES = Path(__file__).with_name("csrc")
 
 

@@ -15,8 +15,6 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.workers.child import Failed, find
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
-__all__ = ["Called", "ChildProcess"]
-
 
 class ChildProcess:
     """The parent's side of a child; use it as a context manager, or call `close`.

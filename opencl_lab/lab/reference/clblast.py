@@ -18,8 +18,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.on_queue import OnQueue
 
-__all__ = ["OnClblast", "no_clblast"]
-
 INSTALL = "not installed; install CLBlast's library (Debian: apt install libclblast-dev)"
 FILES = ("libclblast.so", "libclblast.so.1", "libclblast.dylib", "clblast.dll")
 ROW_MAJOR = 101

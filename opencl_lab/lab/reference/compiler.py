@@ -21,22 +21,6 @@ from opencl_lab.core.paths import cache_dir, read_json, write_json
 from opencl_lab.drivers.caches import section_folder
 from opencl_lab.drivers.processes import cpu_fields
 
-__all__ = [
-    "FREE_DISK",
-    "HALF",
-    "INSTALL_COMPILER",
-    "INSTALL_OPENMP",
-    "Compiler",
-    "Refused",
-    "call",
-    "compiler",
-    "cpu_text",
-    "describe",
-    "digest_of",
-    "known",
-    "library_folder",
-]
-
 CANDIDATES = ("cc", "gcc", "clang")
 
 BASE_FLAGS = ("-O3", "-shared", "-fPIC")

@@ -13,18 +13,6 @@ import numpy as np
 
 from opencl_lab.core.errors import ReferenceUnavailable
 
-__all__ = [
-    "Arrays",
-    "CReference",
-    "DeviceReference",
-    "HostReference",
-    "MpiReference",
-    "OutputsLike",
-    "Reference",
-    "imported",
-    "needs",
-]
-
 Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
 """Named arrays: the inputs or the outputs of one problem."""
 

@@ -29,8 +29,6 @@ from opencl_lab.lab.reference.mpi import Ranks
 from opencl_lab.lab.reference.peers import Resident, named
 from opencl_lab.lab.reference.threads import bind_openmp
 
-__all__ = ["Prepared", "prepare"]
-
 
 class Prepared(Protocol):
     """A reference that is ready to run on one problem.

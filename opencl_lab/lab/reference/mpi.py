@@ -28,8 +28,6 @@ from opencl_lab.lab.reference.ranks import remove, shared_files
 from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
 from opencl_lab.lab.workers.worker import command, end, last_line, opening
 
-__all__ = ["INSTALL_MPI", "MPI_ENVIRONMENT", "Ranks", "find_mpiexec", "no_mpi"]
-
 INSTALL_MPI = "pip install mpi4py mpich"
 MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without these
     "OMPI_ALLOW_RUN_AS_ROOT": "1",

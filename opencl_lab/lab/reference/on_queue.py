@@ -11,16 +11,13 @@ import pyopencl.tools
 
 from opencl_lab.core.device import Device
 from opencl_lab.runtime.arrays import to_device
-from opencl_lab.runtime.session import default_queue
-
-__all__ = ["OnQueue"]
 
 
 class OnQueue:
     """The library's queue on a device, and how arrays get there and back."""
 
     def __init__(self, device: Device):
-        self.queue = default_queue(device)
+        self.queue = device.queue()
         self.has_nan = False
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
 

@@ -15,19 +15,6 @@ from opencl_lab.lab.reference.clblast import OnClblast, no_clblast
 from opencl_lab.lab.reference.descriptor import DeviceReference, imported, needs
 from opencl_lab.lab.reference.on_queue import OnQueue
 
-__all__ = [
-    "LIBRARIES",
-    "Call",
-    "Calls",
-    "Library",
-    "OurCall",
-    "Resident",
-    "from_host",
-    "libraries",
-    "named",
-    "residents",
-]
-
 Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
 """``call(problem, module, arrays)`` returns a library's result, or None where it has none."""
 

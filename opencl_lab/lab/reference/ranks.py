@@ -16,8 +16,6 @@ from typing import Any
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.workers.child import at_hangup, find
 
-__all__ = ["Rank", "remove", "shared_files"]
-
 SHARED = "/dev/shm/mpich_shm_"
 
 

@@ -17,8 +17,6 @@ from opencl_lab.drivers.processes import PROCESSORS
 from opencl_lab.lab.reference.build import CFunction, load
 from opencl_lab.lab.reference.descriptor import CReference, imported, needs
 
-__all__ = ["bind_openmp", "blas_threads", "no_blas_control", "opencv_threads", "torch_threads"]
-
 BIND = CReference("OpenMP", "threads.c", "bind_threads", lambda _: {}, lambda *_: (), threaded=True)
 MOST_PROCESSORS = 1024  # of a cpu_set_t
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")

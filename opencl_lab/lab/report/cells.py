@@ -12,8 +12,6 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.documents import finite
 
-__all__ = ["Cell", "PageTable", "number_cell", "ratio_cell", "spread_cell", "table_without_empty"]
-
 NO_PICTURE = Markup("")
 LONG = 24  # rows; a longer table scrolls in a box of its own and can be searched
 

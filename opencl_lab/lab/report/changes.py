@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from opencl_lab.lab.engine.stored import Results, times_of
-from opencl_lab.lab.presentation.plots import group_name
+from opencl_lab.lab.presentation.lines import group_name
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import (
     Cell,
@@ -22,8 +22,6 @@ from opencl_lab.lab.report.documents import finite, objects, texts
 from opencl_lab.lab.report.plots import Ratio, plot_ratios
 from opencl_lab.lab.report.summary import Trouble
 from opencl_lab.lab.report.svg import Figure, figure_of
-
-__all__ = ["changes_figures", "changes_table", "changes_text", "changes_troubles"]
 
 MOST_RATIOS = 40  # that a plot has room for: those that changed most
 STYLES = {"faster": "ok", "works now": "ok", "slower": "failed", "fails now": "failed"}

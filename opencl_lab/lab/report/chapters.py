@@ -39,8 +39,6 @@ from opencl_lab.lab.report.svg import Figure
 from opencl_lab.lab.report.sweeps import Sweep, calls_of, sweeps_of
 from opencl_lab.lab.report.tables import calls_table, printed_table, table_of
 
-__all__ = ["Chapter", "Section", "Study", "chapter_across", "chapter_of", "sections_of"]
-
 INCOMPLETE = "This run is not complete: it was ended before all that was asked for was measured."
 
 

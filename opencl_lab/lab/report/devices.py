@@ -19,8 +19,6 @@ from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep, sweeps_of
 from opencl_lab.lab.report.thinning import thinned
 
-__all__ = ["Across", "across_devices"]
-
 FASTEST = "opencl (the fastest)"
 
 

@@ -11,8 +11,6 @@ from msgspec import Meta
 from opencl_lab.core.records import typed
 from opencl_lab.lab.engine.stored import Results
 
-__all__ = ["command_of", "finite", "is_comparison", "is_search", "objects", "source_of", "texts"]
-
 LARGEST = 1e300  # beyond which axes and ratios overflow
 Drawn = Annotated[float, Meta(gt=-LARGEST, lt=LARGEST)]
 

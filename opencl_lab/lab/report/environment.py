@@ -10,8 +10,6 @@ from opencl_lab.core.wording import size_text
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.report.cells import Cell, PageTable, table_without_empty
 
-__all__ = ["Machine", "busy_text", "device_names", "device_text", "machines_of"]
-
 DEVICE = {
     "name": "device",
     "kind": "kind",

@@ -9,9 +9,8 @@ from pathlib import Path
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import Peaks, share_text
+from opencl_lab.lab.presentation.lines import Series, group_name
 from opencl_lab.lab.presentation.plots import (
-    Series,
-    group_name,
     plot_comparison,
     plot_speedup,
     plot_throughput,
@@ -24,8 +23,6 @@ from opencl_lab.lab.report.plots import plot_efficiency_by_workers
 from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep
 from opencl_lab.lab.report.thinning import fastest_rows, thinned
-
-__all__ = ["figures_of", "tips_of"]
 
 Drawing = tuple[str, str, Callable[[Path], None]]
 """The end of its names within the page, what it shows, and what draws it."""

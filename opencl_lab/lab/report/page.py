@@ -23,8 +23,6 @@ from opencl_lab.lab.report.environment import busy_text, device_names, device_te
 from opencl_lab.lab.report.summary import standings_of
 from opencl_lab.lab.report.sweeps import sweeps_of
 
-__all__ = ["page_of"]
-
 HOME = files("opencl_lab.lab.report")
 
 

@@ -15,12 +15,11 @@ from opencl_lab.lab.presentation.drawing import (
     saved_figure,
     size_scale,
 )
-from opencl_lab.lab.presentation.plots import OPENCL, OTHER, group_name
+from opencl_lab.lab.presentation.lines import group_name
+from opencl_lab.lab.presentation.plots import OPENCL, OTHER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["Ratio", "Trial", "plot_efficiency_by_workers", "plot_ratios", "plot_search"]
 
 WIDTH, HEIGHT = 9.0, 5.0  # inches
 PALE = "#9aa7b1"

@@ -16,8 +16,6 @@ from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.lab.report.summary import SIDES, milliseconds, ranked, times_text
 
-__all__ = ["medians_of", "ratios_of", "sparkline"]
-
 MOST_SIZES = 4  # columns
 MOST_OTHERS = 6  # rows
 WIDE, HIGH, EDGE = 72.0, 20.0, 3.0  # of a small picture, in units of its own

@@ -11,7 +11,7 @@ from typing import Any
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results, times_of
-from opencl_lab.lab.presentation.plots import group_name
+from opencl_lab.lab.presentation.lines import group_name
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import (
     Cell,
@@ -24,8 +24,6 @@ from opencl_lab.lab.report.documents import finite, objects, texts
 from opencl_lab.lab.report.plots import Trial, plot_search
 from opencl_lab.lab.report.summary import Trouble
 from opencl_lab.lab.report.svg import Figure, figure_of
-
-__all__ = ["search_figures", "search_table", "search_text", "search_troubles"]
 
 MOST_TRIALS = 400  # that a plot has room for
 STOPPED = {

@@ -12,17 +12,6 @@ from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.sweeps import Sweep
 
-__all__ = [
-    "SIDES",
-    "Trouble",
-    "milliseconds",
-    "ranked",
-    "standings_of",
-    "summary_of",
-    "times_text",
-    "troubles_of",
-]
-
 SHOWN_SIZES = 4  # that are named one by one
 FEWEST_RUNS = 4  # of each: those of equal speed lie apart by luck in less than one of twenty cases
 MOST_TROUBLES = 20

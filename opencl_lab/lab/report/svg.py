@@ -14,9 +14,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from opencl_lab.lab.presentation.drawing import ASIDE, drawn_for_page
-from opencl_lab.lab.presentation.plots import group_name
-
-__all__ = ["Figure", "figure_of"]
+from opencl_lab.lab.presentation.lines import group_name
 
 INCHES = 5.8  # a plot is shown about as wide on a phone, half as wide again on a large screen
 LEAST_FONT = 11.0  # points; what is smaller cannot be read

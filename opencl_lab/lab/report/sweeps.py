@@ -13,8 +13,6 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.stored import Result, Results, parts_of, read_results
 from opencl_lab.lab.report.documents import is_search
 
-__all__ = ["Sweep", "find_results", "sweeps_of"]
-
 
 @dataclass(frozen=True)
 class Sweep:

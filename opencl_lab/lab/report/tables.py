@@ -19,8 +19,6 @@ from opencl_lab.lab.report.cells import (
 from opencl_lab.lab.report.cells import number_cell as _number
 from opencl_lab.lab.report.sweeps import Sweep
 
-__all__ = ["calls_table", "printed_table", "table_of"]
-
 CALL_COLUMNS = {
     "side": "arrays",
     "call_us": "µs per call",

@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.presentation.plots import Series
-
-__all__ = ["MOST_BARS", "MOST_LINES", "MOST_SIZES", "fastest_rows", "thinned"]
+from opencl_lab.lab.presentation.lines import Series
 
 MOST_BARS, MOST_LINES, MOST_SIZES = 30, 16, 48
 

@@ -16,20 +16,6 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.descriptor import Machine, PartResult, Point
 
-__all__ = [
-    "DEVICE",
-    "all_right",
-    "beside_best",
-    "crossing",
-    "each_point",
-    "fastest",
-    "level",
-    "orders",
-    "ratios",
-    "times_of",
-    "within",
-]
-
 DEVICE = "the device"
 """The fastest algorithm of ours at each size, taken together."""
 LEVEL = 1.1

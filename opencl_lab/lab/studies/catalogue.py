@@ -13,8 +13,6 @@ from opencl_lab.lab.studies import answers, scaling
 from opencl_lab.lab.studies.descriptor import Part, Question, Study
 from opencl_lab.lab.studies.peers import PEERS
 
-__all__ = ["STUDIES"]
-
 WORKERS = (1, 2, 4)
 ORDERS = ("random", "sorted", "reversed")
 TILES: tuple[AlgorithmRun, ...] = tuple(

@@ -14,16 +14,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.engine.row import Measurement
 
-__all__ = [
-    "SCALES",
-    "Machine",
-    "Part",
-    "PartResult",
-    "Point",
-    "Question",
-    "Study",
-]
-
 SCALES = ("small", "full")
 
 

@@ -18,8 +18,6 @@ from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, 
 from opencl_lab.lab.studies.plots import Draw, plots_of
 from opencl_lab.lab.studies.printed import Beside, beside_printed, printed_table
 
-__all__ = ["FILE_WIDTH", "Outcome"]
-
 NOTHING_PRINTED = "No figure that the report printed is known, so none stands beside the rows."
 FILE_WIDTH = 160  # of tables in text files
 

@@ -13,8 +13,6 @@ from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers
 from opencl_lab.lab.studies.descriptor import Part, Question, Study
 
-__all__ = ["PEERS"]
-
 ROWS = 1024
 """Transforms of a batch."""
 

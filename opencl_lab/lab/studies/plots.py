@@ -14,8 +14,6 @@ from opencl_lab.lab.presentation.plots import plot_speedup, plot_throughput, plo
 from opencl_lab.lab.presentation.speedups import ONE_WORKER, by_workers, with_base
 from opencl_lab.lab.studies.descriptor import PartResult, Study
 
-__all__ = ["plots_of", "remove_plots"]
-
 Draw: TypeAlias = Callable[[Path], None]
 
 KINDS = ("time", "speedup", "throughput", "workers")

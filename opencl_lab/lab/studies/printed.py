@@ -17,8 +17,6 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.studies.descriptor import Point
 
-__all__ = ["Beside", "Printed", "beside_printed", "printed_figures", "printed_table"]
-
 
 @dataclass(frozen=True)
 class Printed:

@@ -16,8 +16,6 @@ from opencl_lab.lab.engine.runner import StepReport, one_of, run_point
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.studies.descriptor import PartResult, Study
 
-__all__ = ["run_study", "workers_of_scale"]
-
 REPEATS = 5
 POINT_SECONDS = 20.0
 """For the timed rows of a point: where five of each would take longer, there are fewer."""

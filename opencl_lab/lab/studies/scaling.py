@@ -13,8 +13,6 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.answers import each_point, level
 from opencl_lab.lab.studies.descriptor import Machine, PartResult
 
-__all__ = ["by_workers", "local_memory", "machine_of"]
-
 OWN_LOCAL_MEMORY = 1  # CL_LOCAL; 2 is a part of global memory
 
 

@@ -14,8 +14,6 @@ from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Machine, Part, PartResult
 from opencl_lab.lab.studies.outcome import Outcome
 
-__all__ = ["stored_outcome"]
-
 
 class _Device(Struct):
     name: str

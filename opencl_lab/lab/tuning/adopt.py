@@ -23,8 +23,6 @@ from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["Adoption", "adopt", "problem_with", "read_recording", "task_of"]
-
 
 @dataclass(frozen=True)
 class Adoption:

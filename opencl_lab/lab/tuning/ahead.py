@@ -31,8 +31,6 @@ from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
 from opencl_lab.lab.workers.worker import Died, Worker
 
-__all__ = ["Ahead", "builders_for"]
-
 ROOM = 512 << 20
 """Bytes that a builder may take, of the host's memory and of a device's own."""
 SHARE = 0.25

@@ -16,9 +16,7 @@ from opencl_lab.lab.tuning.evaluation import Built
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
-from opencl_lab.runtime.session import default_queue, session_of
-
-__all__ = ["Builder"]
+from opencl_lab.runtime.session import session_of
 
 SMALL_GRID = 65_535
 """Groups in a dimension below which PoCL compiles another version of a kernel."""
@@ -40,7 +38,7 @@ class Builder:
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
         self._task = task = task.here()
         self._say = say
-        self._queue = default_queue(task.device, profiling=True)
+        self._queue = task.device.queue(profiling=True)
         self._launches = task.device.kind == "cpu"
         self._stages: dict[Problem, Stage] = {}
 

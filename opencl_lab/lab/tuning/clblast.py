@@ -32,8 +32,6 @@ from opencl_lab.core.wording import counted
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import Recording, reading, values_of
 
-__all__ = ["from_clblast"]
-
 DTYPES = {32: "float32", 64: "float64"}
 UNUSED = (
     "KREG", "KWI", "KWID", "MDIMA", "MDIMAD", "NDIMB", "NDIMBD", "SA", "SB", "STRM", "STRN", "VWM",

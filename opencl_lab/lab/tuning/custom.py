@@ -22,8 +22,6 @@ from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import Algorithm, Problem, Solver
 
-__all__ = ["KernelOperation", "place_text"]
-
 P = TypeVar("P", bound=Problem)
 
 

@@ -12,8 +12,6 @@ from opencl_lab.core.records import Positive, typed
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
 
-__all__ = ["Built", "Evaluation"]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -10,8 +10,6 @@ from typing import Any
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import ceil_divide, round_up
 
-__all__ = ["evaluate", "whole_numbers_of"]
-
 OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -14,8 +14,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.search import Search
 from opencl_lab.lab.tuning.trial import NEAR
 
-__all__ = ["Finals"]
-
 FINALISTS = 5
 
 STABLE_ROUNDS, MOST_ROUNDS = 4, 20

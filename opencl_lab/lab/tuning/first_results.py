@@ -17,9 +17,6 @@ from opencl_lab.lab.tuning.custom import KernelOperation, place_text
 from opencl_lab.lab.tuning.kernel_arguments import BoundArguments
 from opencl_lab.lab.tuning.stage import Stage, Wrong
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.runtime.session import default_queue
-
-__all__ = ["first_results"]
 
 OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
 
@@ -50,7 +47,7 @@ def first_results(
         If it does not run, writes elsewhere or not everywhere, or gives another result each time.
     """
     task = TuningTask(operation, operation.algorithms[0].name, operation.problem(), device)
-    stage = Stage(task, task.problem, config, default_queue(device, profiling=True))
+    stage = Stage(task, task.problem, config, device.queue(profiling=True))
     what = f"the first configuration {config}, with which all others are compared,"
 
     def results(pattern: int) -> Arrays:

@@ -20,16 +20,6 @@ from opencl_lab.core.space import Config, SearchSpace, Value
 from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.tuning.evaluation import Evaluation
 
-__all__ = [
-    "Recording",
-    "from_kernel_tuner",
-    "from_t4",
-    "reading",
-    "to_kernel_tuner",
-    "to_t4",
-    "values_of",
-]
-
 T4_VERSION = "1.0.0"
 MILLISECONDS = {"s": 1e3, "seconds": 1e3, "ms": 1.0, "milliseconds": 1.0, "us": 1e-3, "ns": 1e-6}
 MILLISECONDS |= {"microseconds": 1e-3, "nanoseconds": 1e-6}

@@ -14,8 +14,6 @@ from opencl_lab.lab.engine.journal import Journal, digest_of
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.task import TuningTask
 
-__all__ = ["evaluations_of", "journal_of"]
-
 VERSION = 3
 
 

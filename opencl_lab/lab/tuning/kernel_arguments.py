@@ -13,8 +13,6 @@ from opencl_lab.core.plan import Buffer
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.signature import Argument, Signature
 
-__all__ = ["BoundArguments", "bind_arguments", "expected_for"]
-
 
 @dataclass(frozen=True, eq=False)
 class BoundArguments:

@@ -33,8 +33,6 @@ from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.signature import Signature
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["KernelFile", "kernel_file"]
-
 MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 64 bits
 
 

@@ -13,8 +13,6 @@ from opencl_lab.core.space import Value
 from opencl_lab.core.template import declared, kernel_digest, render
 from opencl_lab.lab.tuning.signature import Signature, signature
 
-__all__ = ["KernelText"]
-
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\"<>\n]+)[\">]", re.MULTILINE)
 FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 

@@ -7,16 +7,6 @@ import math
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.space import Config
 
-__all__ = [
-    "BUILD_FACTOR",
-    "GENEROUS",
-    "GRACE",
-    "HOST_SECONDS",
-    "LEAST_BUILD",
-    "longest_phase",
-    "no_reference",
-]
-
 GENEROUS = 60.0  # seconds for anything before the first measurement
 HOST_SECONDS = 600.0  # inputs and expected results; no configuration is to blame for them
 LEAST_BUILD, BUILD_FACTOR = 10.0, 10.0  # of the usual time

@@ -22,8 +22,6 @@ from opencl_lab.lab.tuning.result import TuneResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_tuning"]
-
 COLUMNS = 4
 PALE = "#b8c1c9"
 JITTER, STEP = 0.28, 0.06

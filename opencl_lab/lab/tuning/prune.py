@@ -19,8 +19,6 @@ from opencl_lab.core.plan import Plan, check_plan
 from opencl_lab.core.space import Config, Constraint, SearchSpace, Value
 from opencl_lab.ops.solver import Algorithm, Problem
 
-__all__ = ["Points", "Pruning", "points_of", "traits_of"]
-
 EXACT = 100_000
 """Spaces of more combinations are not walked to the end just to be counted."""
 SAMPLE = 4_000

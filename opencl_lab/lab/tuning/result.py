@@ -18,8 +18,6 @@ from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.timeline import Slice
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["TuneResult", "TuningProgress", "failures", "share_of_peak", "share_of_space"]
-
 
 def failures(evaluations: Iterable[Evaluation]) -> dict[str, int]:
     """Return how many evaluations failed, by their status."""

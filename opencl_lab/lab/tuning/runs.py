@@ -16,8 +16,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import Recording, values_of
 from opencl_lab.lab.tuning.journal import evaluations_of
 
-__all__ = ["Run", "read_run", "runs"]
-
 
 @dataclass(frozen=True)
 class Run:

@@ -31,8 +31,6 @@ from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
-__all__ = ["Sandbox"]
-
 LEAST_RUN, RUN_FACTOR = 2.0, 10.0
 
 

@@ -27,8 +27,6 @@ from opencl_lab.lab.tuning.strategies import Strategy, in_order
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.timeline import Timeline
 
-__all__ = ["Search"]
-
 FINALS_SHARE, FINALS_SECONDS = 0.15, 15.0  # of the time limit, at most so much
 
 PROOFS, PROOFS_SHARE = 2, 0.33

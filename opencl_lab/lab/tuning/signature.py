@@ -18,8 +18,6 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import C_TYPES
 
-__all__ = ["Argument", "Signature", "signature"]
-
 DEPTH = 6  # of parentheses in parentheses
 INSIDE = reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(DEPTH), "[^()]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -20,8 +20,6 @@ from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["Stage", "Wrong", "verdict"]
-
 
 class Wrong(Exception):
     """A result that is not right."""

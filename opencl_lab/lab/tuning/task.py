@@ -15,8 +15,6 @@ from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Algorithm, Problem
 
-__all__ = ["TuningTask"]
-
 
 @dataclass(frozen=True)
 class TuningTask:

@@ -16,9 +16,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.executable import Executable
-from opencl_lab.runtime.session import default_queue
-
-__all__ = ["NEAR", "Trial"]
 
 HOPELESS = 3.0  # a first run so much slower than the best needs no second one
 NEAR = 1.3
@@ -44,7 +41,7 @@ class Trial:
         self._task = task = task.here()
         device = task.device
         self._say = say
-        queue = default_queue(device, profiling=True)
+        queue = device.queue(profiling=True)
         config = task.built_in
         task.operation.make_reference(say)
         say("preparing")

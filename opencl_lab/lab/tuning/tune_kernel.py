@@ -16,8 +16,6 @@ from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY
 from opencl_lab.lab.tuning.tuner import tune
 
-__all__ = ["tune_kernel"]
-
 
 def tune_kernel(
     file: str | Path,

@@ -31,8 +31,6 @@ from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_str
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.tuned import database
 
-__all__ = ["SearchOptions", "make_task", "run_tuning", "tune"]
-
 DEFAULT_TIME_LIMIT = 90.0
 
 RELATIVES = 4

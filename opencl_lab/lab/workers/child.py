@@ -20,8 +20,6 @@ from typing import Any, NoReturn
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.workers.link import Ended, Link
 
-__all__ = ["Failed", "at_hangup", "find", "main"]
-
 LOOK = 60.0  # seconds between looks at the other end
 ORPHAN_SECONDS = 3600
 """After which a process ends that has not looked, since foreign code lets no other thread run."""

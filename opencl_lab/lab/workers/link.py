@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-__all__ = ["Ended", "Frame", "Frames", "Link", "pack"]
-
 Frame: TypeAlias = bytes | memoryview
 Frames: TypeAlias = Sequence[Frame]
 """A message that is pickled already."""

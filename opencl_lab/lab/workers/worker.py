@@ -20,8 +20,6 @@ from opencl_lab.drivers.processes import on_all_processors
 from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
 
-__all__ = ["Died", "Worker", "command", "end", "last_line", "opening"]
-
 # The path comes first: with "-m", modules in the current folder would hide those of the library.
 START = """
 import sys

@@ -20,8 +20,6 @@ from opencl_lab.runtime.arrays import (
     reshaped,
 )
 
-__all__ = ["COLOURS", "bind", "result_shape", "weight_inputs"]
-
 WIDE = np.dtype(np.int64)
 COLOURS = (3, 4)
 """How many channels the pixels of a colour have."""

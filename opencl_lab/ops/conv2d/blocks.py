@@ -9,8 +9,6 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.fft.passes.factors import next_smooth
 
-__all__ = ["Blocks"]
-
 MULTIPLE = 16
 """Sides of blocks are multiples, whose transforms have whole vectors and few radices."""
 

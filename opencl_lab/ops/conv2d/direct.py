@@ -14,8 +14,6 @@ from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.pixels import Pass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["Naive", "Tiled"]
-
 CONSTANT_WEIGHTS = Parameter(
     "CONSTANT_WEIGHTS", (False, True), "the filter lies in constant memory where it fits there"
 )

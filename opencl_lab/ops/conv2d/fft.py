@@ -21,8 +21,6 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import TEMPLATES, default_config, planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
-__all__ = ["FftConvolution"]
-
 COMPLEX: dict[str, np.dtype[Any]] = {
     "float32": np.dtype(np.complex64),
     "float64": np.dtype(np.complex128),

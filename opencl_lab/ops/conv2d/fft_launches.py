@@ -15,8 +15,6 @@ from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.recheck import Recheck
 
-__all__ = ["TEMPLATE", "BlockKernels"]
-
 TEMPLATE = "conv2d/fft.cl.mako"
 IMAGE = "height width"
 FILTER = "filter_height filter_width"

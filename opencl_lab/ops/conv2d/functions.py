@@ -23,8 +23,6 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.recording import note_constants
 from opencl_lab.runtime.replay import replayed
 
-__all__ = ["conv2d"]
-
 
 @replayed("weights")
 def conv2d(

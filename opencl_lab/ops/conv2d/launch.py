@@ -14,8 +14,6 @@ from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = ["Convolution"]
-
 MANY_PRODUCTS = 1 << 37
 """Products one by one, above which a CPU takes from many seconds to minutes."""
 GRID_LIMIT = 65_535

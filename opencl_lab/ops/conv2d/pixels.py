@@ -11,8 +11,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["Pass", "Pixels", "value_outside"]
-
 
 @dataclass(frozen=True)
 class Pass:

@@ -12,16 +12,6 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.ops.solver import Problem
 
-__all__ = [
-    "BOUNDARIES",
-    "IMAGE_TYPES",
-    "MODES",
-    "Boundary",
-    "Conv2dProblem",
-    "Mode",
-    "accumulator_for",
-]
-
 IMAGE_TYPES = ("uint8", "int16", "uint16", "float16", "float32", "float64")
 Mode: TypeAlias = Literal["same", "valid", "full"]
 Boundary: TypeAlias = Literal["constant", "nearest", "reflect", "mirror", "wrap"]

@@ -16,8 +16,6 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.conv2d.blocks import Blocks
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["ERROR", "Recheck"]
-
 ERROR = 16.0
 """Roundings by which a result is off at most, of the largest pixel of its blocks times the largest
 magnitude in the spectrum of the filter. Noise of +-1 and a filter of one weight came to 12."""

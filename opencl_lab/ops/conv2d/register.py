@@ -22,8 +22,6 @@ from opencl_lab.ops.conv2d.pixels import Pass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.strip import Strip
 
-__all__ = ["Register", "Separable"]
-
 CPU_ROWS = 5
 CPU_STEP = 1024  # values along a row that one item of a CPU computes, one block after the other
 

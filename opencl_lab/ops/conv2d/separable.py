@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["split"]
-
 Weights: TypeAlias = np.ndarray[Any, Any]
 
 MOST_KEPT = 1 << 16

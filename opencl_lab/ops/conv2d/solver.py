@@ -10,8 +10,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import AUTO, Homes, Solver
 
-__all__ = ["CONV2D_SOLVER", "Conv2dSolver"]
-
 MANY_TAPS = 49
 """Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
 

@@ -10,8 +10,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.conv2d.pixels import Pass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["Strip"]
-
 
 @dataclass(frozen=True)
 class Strip:

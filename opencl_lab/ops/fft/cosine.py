@@ -25,8 +25,6 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import queue_or_default, session_of
 
-__all__ = ["CosineKind", "cosine_axis"]
-
 TEMPLATE = "dft/cosine.cl.mako"
 FFT = FftAlgorithm()
 INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}

@@ -24,8 +24,6 @@ from opencl_lab.ops.fft.passes.twiddles import root_table
 from opencl_lab.ops.fft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = ["DirectNaive", "DirectTiled"]
-
 BLOCK = 128
 """Samples that `DirectNaive` sums before it compensates."""
 

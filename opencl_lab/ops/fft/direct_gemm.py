@@ -19,8 +19,6 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = ["DirectGemm"]
-
 LONGEST = 512
 """Samples beyond which the rounding errors of a plain sum come near the tolerance."""
 

@@ -23,8 +23,6 @@ from opencl_lab.ops.fft.passes.real_transforms import RealRows
 from opencl_lab.ops.fft.problem import DftProblem, builder_of
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = ["FftAlgorithm"]
-
 
 class FftAlgorithm(Algorithm[DftProblem]):
     """Stockham passes of small radices; four steps for long and Bluestein for other lengths."""

@@ -14,18 +14,6 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, real_dtype
 from opencl_lab.ops.fft.passes.factors import largest_prime
 from opencl_lab.ops.solver import Problem
 
-__all__ = [
-    "KINDS",
-    "NORMS",
-    "SAMPLE_TYPES",
-    "DftProblem",
-    "Norm",
-    "builder_of",
-    "complex_dtype",
-    "scale_of",
-    "too_many_terms",
-]
-
 COMPLEX64 = np.dtype("complex64")
 COMPLEX_TYPES = ("complex64", "complex128")
 SAMPLE_TYPES = {

@@ -9,8 +9,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.solver import AUTO, Homes, Solver
 
-__all__ = ["DFT_SOLVER", "DIRECT", "DftSolver"]
-
 DIRECT = "direct"
 """Stands for the fastest algorithm that follows the definition."""
 FEW_TERMS = 1 << 20

@@ -37,22 +37,6 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
 
-__all__ = [
-    "axes_and_lengths",
-    "complex_axis",
-    "complex_type",
-    "converted",
-    "finish",
-    "from_real",
-    "last_first",
-    "prepared",
-    "real_type",
-    "rolled",
-    "to_real",
-    "whole",
-    "whole_spectrum",
-]
-
 
 def prepared(a: Any, queue: Any, device: DeviceSpec = None) -> tuple[AnyArray, Any]:
     """Return `a` as an array in the machine's byte order, and its queue."""

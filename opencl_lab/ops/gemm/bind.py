@@ -22,8 +22,6 @@ from opencl_lab.ops.gemm.problem import (
 from opencl_lab.ops.solver import real_number
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain, reshaped
 
-__all__ = ["bind", "refuse_types", "result_shape", "shaped"]
-
 
 def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
     """Return the shape of ``op(a) @ op(b)``, whose stacks broadcast as those of `numpy.matmul`.

@@ -7,8 +7,6 @@ from typing import Any
 
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["factors"]
-
 
 def factors(problem: GemmProblem, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return op(a) and op(b), as views but for conjugates, whose stacks broadcast.

@@ -19,8 +19,6 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.replay import replayed
 
-__all__ = ["gemm"]
-
 LARGE = 1 << 20
 """Bytes of matrices from which it may pay, or be needed, to multiply tile by tile."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from opencl_lab.core.device import Device
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["ALIGNED_HALVES", "reads_in_place", "row_lengths"]
-
 ALIGNED_HALVES = 8
 """Elements of float16 in 16 bytes."""
 

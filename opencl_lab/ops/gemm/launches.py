@@ -13,17 +13,6 @@ from opencl_lab.core.plan import Argument, Buffer, named
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = [
-    "Product",
-    "arguments",
-    "buffers",
-    "builtin_width",
-    "index_of",
-    "is_empty",
-    "params",
-    "vector_width",
-]
-
 VECTOR_BYTES = 16
 """Bytes that a lane of a GPU moves at once."""
 

@@ -15,20 +15,6 @@ from opencl_lab.core.plan import Work
 from opencl_lab.core.wording import counted
 from opencl_lab.ops.solver import Problem
 
-__all__ = [
-    "ACTIVATIONS",
-    "BIASES",
-    "ELEMENT_TYPES",
-    "INTEGER_TYPES",
-    "PRECISIONS",
-    "Activation",
-    "GemmProblem",
-    "Precision",
-    "Stack",
-    "is_conjugated",
-    "is_transposed",
-]
-
 ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 """What `opencl_lab.gemm` also multiplies, exactly; it is not measured or tuned."""

@@ -14,8 +14,6 @@ from opencl_lab.ops.gemm.in_place import reads_in_place
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.thin.lines import is_along, is_other_along
 
-__all__ = ["promising", "ranked"]
-
 FEW = 8
 """Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
 matrices."""

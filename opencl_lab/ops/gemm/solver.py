@@ -10,8 +10,6 @@ from opencl_lab.ops.gemm import ranking
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import AUTO, Homes, Solver
 
-__all__ = ["GEMM_SOLVER", "HYBRID", "GemmSolver"]
-
 HYBRID = "hybrid"
 
 

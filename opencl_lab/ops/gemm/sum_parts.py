@@ -12,8 +12,6 @@ from opencl_lab.core.plan import Buffer, Launch, ceil_divide, round_up
 from opencl_lab.ops.gemm import launches
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["PARTIAL", "SUM_PARTS", "joined_parts", "sum_parts"]
-
 SUM_PARTS = "gemm/sum_parts.cl.mako"
 PARTIAL = "partial"
 """Name of the buffer of the parts' sums."""

@@ -12,8 +12,6 @@ from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.gemm import launches
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["Naive", "Tiled"]
-
 
 class _Textbook(launches.Product):
     """An item for every element of the result and of what fills the last groups.

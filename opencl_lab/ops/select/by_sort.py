@@ -23,8 +23,6 @@ from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.radix import Radix
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-__all__ = ["ByMergePath", "ByOddEvenMerge", "ByRadix", "BySort", "RadixSelect"]
-
 SORT_TEMPLATES = tuple(
     dict.fromkeys(name for algorithm in SORT_SOLVER.algorithms for name in algorithm.templates)
 )

@@ -38,8 +38,6 @@ from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["searchsorted", "topk", "unique"]
-
 LONG = np.dtype(np.int64)
 
 

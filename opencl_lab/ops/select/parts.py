@@ -8,8 +8,6 @@ from opencl_lab.core.kernels import largest_power, power_of_two
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.space import Config, Constraint, Parameter
 
-__all__ = ["PARAMETERS", "POWER", "check_group", "largest_group", "parts_of"]
-
 LARGEST_PART = 1 << 31
 """Keys that the counts of a part can hold."""
 GROUPS = {"cpu": 4}

@@ -12,8 +12,6 @@ from opencl_lab.core.plan import Work
 from opencl_lab.ops.solver import Problem
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 
-__all__ = ["SearchProblem", "TopkProblem", "UniqueProblem"]
-
 
 def _check(dtype: np.dtype[Any], *sizes: int) -> None:
     if max(sizes) >= 2**63:

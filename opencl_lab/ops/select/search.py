@@ -14,8 +14,6 @@ from opencl_lab.ops.select.parts import largest_group
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.solver import Algorithm, Homes, Solver
 
-__all__ = ["SEARCH", "BinarySearch"]
-
 TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
 MANY = 1024

@@ -11,8 +11,6 @@ from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.solver import AUTO, Homes, Solver
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-__all__ = ["TOPK_SOLVER", "UNIQUE_SOLVER"]
-
 SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
 """If one of so many keys is wanted, or more, a sort of all takes less time: on CPUs, there for keys
 of eight bytes, and elsewhere. Of 50,000 float32 half take two cores of a Xeon 0.4 ms, not 0.8."""

@@ -15,8 +15,6 @@ from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = ["PARTED", "SELECTION", "Selection", "alike_parts", "is_whole"]
-
 TEMPLATE = "select/radix_select.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
 WHOLE = 1 << 14

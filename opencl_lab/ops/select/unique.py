@@ -14,8 +14,6 @@ from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.solver import Algorithm
 
-__all__ = ["HEADS", "Heads"]
-
 TEMPLATE = "select/unique.cl.mako"
 LONG = np.dtype(np.int64)
 

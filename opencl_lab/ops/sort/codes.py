@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["codes", "last_key"]
-
 Keys = np.ndarray[Any, Any]
 
 

@@ -11,8 +11,6 @@ from opencl_lab.core.kernels import WORD_TYPES, c_type
 from opencl_lab.core.plan import Argument, Buffer, named
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["ElementTypes", "Elements"]
-
 
 @dataclass(frozen=True)
 class ElementTypes:

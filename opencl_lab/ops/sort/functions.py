@@ -29,8 +29,6 @@ from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import queue_or_default, session_of
 
-__all__ = ["argsort", "sort", "sort_by_key"]
-
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 """Words of `numpy.sort`."""
 

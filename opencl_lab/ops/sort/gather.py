@@ -14,8 +14,6 @@ from opencl_lab.core.plan import Argument, Buffer, Plan, Work, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm, Homes, Problem, Solver
 
-__all__ = ["GATHER", "GatherProblem"]
-
 TEMPLATE = "sort/gather.cl.mako"
 
 

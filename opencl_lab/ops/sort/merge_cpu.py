@@ -14,8 +14,6 @@ from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["TEMPLATE", "cpu_config", "cpu_plan"]
-
 TEMPLATE = "sort/merge_path_cpu.cl.mako"
 
 CACHED = 1 << 18

@@ -11,8 +11,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["TEMPLATE", "gpu_config", "gpu_plan"]
-
 TEMPLATE = "sort/merge_path_gpu.cl.mako"
 
 GROUP = 256

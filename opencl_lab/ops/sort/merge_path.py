@@ -10,8 +10,6 @@ from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort import merge_cpu, merge_gpu
 from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
-__all__ = ["MergePath"]
-
 SLOTS = 1 << 16
 """Elements of a tile whose places a slot of 16 bits tells."""
 

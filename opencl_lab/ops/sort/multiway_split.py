@@ -18,8 +18,6 @@ import numpy as np
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.sort.codes import codes
 
-__all__ = ["Samples"]
-
 MOST_SAMPLES = 1 << 22
 
 

@@ -21,8 +21,6 @@ from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
-__all__ = ["OddEvenMerge"]
-
 HALF_TEMPLATE = "sort/half_keys.cl.mako"
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 WIDE = {"keys": "wide_keys", "sorted": "wide_sorted"}

@@ -29,8 +29,6 @@ from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes
 from opencl_lab.runtime.streams import Part, Stream
 
-__all__ = ["Keys", "sort_array", "sort_parts"]
-
 
 class Keys(Protocol):
     """Where rows of keys lie, as bytes in the machine's order; several threads use it at once."""

@@ -16,8 +16,6 @@ from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.streams import SLOTS, largest_fitting, limit_of_parts, memory_limit
 
-__all__ = ["Parts", "needs_parts", "parts_of"]
-
 FEW = 8
 """Parts of a row at least, so that copies and kernels overlap, unless they are short."""
 SHORT = 64 << 20

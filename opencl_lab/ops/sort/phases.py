@@ -11,8 +11,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["phased_plan"]
-
 
 def phased_plan(
     problem: SortProblem,

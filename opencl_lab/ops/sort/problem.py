@@ -13,8 +13,6 @@ from opencl_lab.core.plan import Work
 from opencl_lab.core.wording import counted
 from opencl_lab.ops.solver import Problem
 
-__all__ = ["KEY_TYPES", "PARTIAL_KEYS", "SortProblem"]
-
 KEY_TYPES = tuple(name for name in C_TYPES if not name.startswith("complex"))
 """Names of the dtypes that are sorted."""
 PARTIAL_KEYS = "only radix sorts by some bits of the keys"

@@ -11,8 +11,6 @@ from opencl_lab.ops.sort import radix_cpu, radix_gpu
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["Radix"]
-
 STREAMED = 8 << 20
 """Bytes of all elements from which lines that go past the caches pay."""
 

@@ -15,8 +15,6 @@ from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["TEMPLATE", "cpu_plan"]
-
 TEMPLATE = "sort/radix_cpu.cl.mako"
 
 STATE = 5  # words of the state of a row: `radix_cpu_buckets.mako` names them

@@ -12,17 +12,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = [
-    "LOOKS",
-    "PATIENCE",
-    "ROWS",
-    "TEMPLATE",
-    "gpu_config",
-    "gpu_plan",
-    "in_one_launch",
-    "local_bytes",
-]
-
 TEMPLATE = "sort/radix_gpu.cl.mako"
 ROWS = "sort/radix_gpu_rows.cl.mako"
 WARP = 32

@@ -11,8 +11,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.ops.solver import AUTO, Homes, Solver
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["SORT_SOLVER", "SortSolver"]
-
 MERGED = {4: 1 << 17, 8: 1 << 21}
 """Keys of a row up to which merging takes a GPU less time than radix, which has a launch per byte
 of a key: on an H200 49 us for 50,000 int32 instead of 59, 126 for 10^6 int64 instead of 142."""

@@ -13,8 +13,6 @@ from opencl_lab.core.template import render
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 from opencl_lab.lab.measuring.doubt import agree
 
-__all__ = ["barriers_in_loops", "event_timing", "forward_progress", "usable", "visible_writes"]
-
 
 def usable(device: Device) -> Answers:
     """Probe whether anything at all builds, runs and gives the right result."""

@@ -10,8 +10,6 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 
-__all__ = ["feature", "fp16", "fp64", "inline_ptx", "int64_atomics", "subgroups"]
-
 
 def feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> Answers:
     """Yield the steps of an optional feature that `attempt` tries out."""

@@ -12,8 +12,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.template import render
 from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 
-__all__ = ["local_arrays", "local_memory", "max_work_group", "vector_bytes"]
-
 
 def _short(reached: int, detail: str, error: Exception) -> Answer:
     """Return the last step of a search that ended before what the device claims."""

@@ -15,15 +15,6 @@ from opencl_lab.lab.doctor.probes.throughput import MAX_STEPS, Trial, race
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, check
 from opencl_lab.runtime.ptx import is_specific, reloaded
 
-__all__ = [
-    "declared_memory",
-    "flops16_matrix",
-    "flops32_matrix",
-    "flops64_matrix",
-    "matrix_units",
-    "warpgroup_matrix_units",
-]
-
 STEPS = 4  # of each chain in a round of peak_matrix.cl.mako
 WG_SIZE = 128
 

@@ -23,8 +23,6 @@ from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, 
 from opencl_lab.lab.measuring.roofline import rate_text
 from opencl_lab.lab.measuring.rounds import shuffled
 
-__all__ = ["Trial", "cached_bytes", "copy_bytes", "flops32", "flops64", "race"]
-
 LAUNCHES = 6  # of each trial, before the best ones go on
 LONG = 0.25  # seconds after which two launches are enough for that
 FINALISTS = 3

@@ -20,8 +20,6 @@ from opencl_lab.lab.doctor.probing import Answers, Array, ProbeSession, check
 from opencl_lab.lab.measuring.poison import POISON, poisoned
 from opencl_lab.lab.measuring.rows import in_a_row
 
-__all__ = ["fetch_bytes", "fetch_plain_bytes", "send_bytes", "send_plain_bytes"]
-
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64
 

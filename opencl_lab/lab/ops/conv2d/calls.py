@@ -16,9 +16,6 @@ from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["CALLS"]
-
-
 OPTIONS = ("mode", "boundary", "cval", "flip", "saturate")
 
 

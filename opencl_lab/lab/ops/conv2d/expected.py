@@ -8,8 +8,6 @@ import numpy as np
 
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["CHUNK", "coordinates", "correlate", "extend", "rounded", "window_of"]
-
 Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 15

@@ -18,8 +18,6 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.lab.ops.conv2d.expected import coordinates, rounded, window_of
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["correlate", "pays"]
-
 Array = np.ndarray[Any, Any]
 
 MANY_PRODUCTS = 1 << 30

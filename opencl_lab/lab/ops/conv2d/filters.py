@@ -9,8 +9,6 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 
-__all__ = ["FILTERS", "MAGNITUDE", "SIGNED", "named_filter"]
-
 Weights: TypeAlias = np.ndarray[Any, Any]
 
 MAGNITUDE = "sobel-magnitude"

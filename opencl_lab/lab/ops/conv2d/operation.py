@@ -34,8 +34,6 @@ from opencl_lab.ops.conv2d.problem import (
 )
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 
-__all__ = ["CONV2D", "Conv2d"]
-
 
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
     defines = {"ELEMENT_T": host_c_type(problem.dtype), "SUM_T": host_c_type(problem.sum_type)}

@@ -11,14 +11,6 @@ import numpy as np
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
-__all__ = [
-    "cupy_sums",
-    "opencv_conv2d",
-    "scipy_conv2d",
-    "torch_conv2d",
-    "torch_sums",
-]
-
 CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
 """Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
 

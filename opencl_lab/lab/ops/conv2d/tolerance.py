@@ -22,8 +22,6 @@ from opencl_lab.lab.ops.conv2d import expected, expected_fft
 from opencl_lab.lab.ops.conv2d.expected import CHUNK, extend
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
-__all__ = ["all_magnitudes", "compare", "magnitudes"]
-
 Array = np.ndarray[Any, Any]
 
 COMPARED = 1 << 16

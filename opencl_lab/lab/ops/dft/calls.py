@@ -13,8 +13,6 @@ from opencl_lab.ops.fft.fast import FftAlgorithm
 from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.fft.problem import NORMS, DftProblem, scale_of
 
-__all__ = ["CALLS"]
-
 AXIS = 1  # of batch x n x inner
 
 

@@ -37,8 +37,6 @@ from opencl_lab.ops.fft.problem import (
 )
 from opencl_lab.ops.fft.solver import DFT_SOLVER
 
-__all__ = ["DFT", "TOLERANCE", "Dft"]
-
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
 """Greatest relative error of a row in the Euclidean norm."""
 MOST_CURVES = 8

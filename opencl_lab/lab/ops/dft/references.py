@@ -10,16 +10,6 @@ import numpy as np
 
 from opencl_lab.lab.reference.descriptor import Arrays, imported
 
-__all__ = [
-    "empty_result",
-    "fftw_dft",
-    "finished",
-    "numpy_dft",
-    "readable",
-    "scipy_dft",
-    "torch_dft",
-]
-
 AXIS = 1
 """Signals are batch x n x inner."""
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, largest_share
 
-__all__ = ["compare"]
-
 Array = np.ndarray[Any, Any]
 
 PART = 1 << 16

@@ -11,8 +11,6 @@ from typing import Any
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.on_queue import OnQueue
 
-__all__ = ["vkfft_transform"]
-
 AXIS = 1  # of batch x n x inner
 
 

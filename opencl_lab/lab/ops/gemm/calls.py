@@ -13,9 +13,6 @@ from opencl_lab.ops.gemm.bind import shaped
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["CALLS"]
-
-
 OPTIONS = ("alpha", "beta", "precision")
 CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
 

@@ -21,8 +21,6 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.gemm.factors import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["compare", "expected_result"]
-
 Array = np.ndarray[Any, Any]
 
 GELU_SLOPE = 1.13

@@ -31,8 +31,6 @@ from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of, largest_share
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["VECTORS", "check", "stand_in", "stands_in", "too_large"]
-
 Array = np.ndarray[Any, Any]
 
 VECTORS = 20

@@ -18,8 +18,6 @@ from opencl_lab.lab.ops.gemm.references import check_plain
 from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, CReference
 
-__all__ = ["KERNEL", "gemm_ranks", "gemm_task"]
-
 C_TYPES = {"float32": "float", "float64": "double"}
 KERNEL = CReference(
     "mpi:c",

@@ -42,8 +42,6 @@ from opencl_lab.ops.gemm.problem import (
 )
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
-__all__ = ["GEMM", "Gemm"]
-
 CHUNK = 1 << 22
 """Elements that `Gemm.compare` looks at together."""
 FILE_SIZES = ("size", "m", "n", "k", "batch")

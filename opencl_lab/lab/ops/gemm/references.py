@@ -14,15 +14,6 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.gemm.factors import factors
 
-__all__ = [
-    "array_product",
-    "blas_gemm",
-    "check_plain",
-    "gelu",
-    "torch_gemm",
-    "torch_product",
-]
-
 CHUNK = 1 << 18
 """Numbers whose error functions are worked out together."""
 

@@ -18,8 +18,6 @@ from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.select.functions import searchsorted, topk, unique
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 
-__all__ = ["SEARCH_CALLS", "TOPK_CALLS", "UNIQUE_CALLS"]
-
 
 def _topk(problem: TopkProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
     options = {"k": problem.k, "largest": problem.largest, "algorithm": algorithm}

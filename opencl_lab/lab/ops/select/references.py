@@ -12,23 +12,6 @@ import numpy as np
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
-__all__ = [
-    "ANY_PLACES",
-    "numpy_search",
-    "numpy_topk",
-    "numpy_topk_by_sort",
-    "numpy_unique",
-    "search_by_arrays",
-    "search_by_torch",
-    "topk_by_arrays",
-    "topk_by_torch",
-    "torch_search",
-    "torch_topk",
-    "torch_unique",
-    "unique_by_arrays",
-    "unique_by_torch",
-]
-
 ANY_PLACES = "any_places"
 """Places that are those of the values, while of equal keys any may have been taken."""
 

@@ -25,8 +25,6 @@ from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.problem import KEY_TYPES
 from opencl_lab.runtime.arrays import native
 
-__all__ = ["SEARCHSORTED", "SearchSorted"]
-
 SAMPLE = 1 << 18
 
 

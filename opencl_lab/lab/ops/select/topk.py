@@ -34,8 +34,6 @@ from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.solver import TOPK_SOLVER
 from opencl_lab.ops.sort.problem import KEY_TYPES
 
-__all__ = ["TOPK", "Topk"]
-
 USUAL = 100
 
 

@@ -36,8 +36,6 @@ from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.solver import UNIQUE_SOLVER
 from opencl_lab.ops.sort.problem import KEY_TYPES
 
-__all__ = ["UNIQUE", "Unique"]
-
 OFTEN = 10
 """How often a key is there on average, unless options say otherwise."""
 

@@ -10,8 +10,6 @@ from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.sort.functions import sort
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["CALLS"]
-
 
 def _ours(problem: SortProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
     options = {"descending": problem.descending, "algorithm": algorithm}

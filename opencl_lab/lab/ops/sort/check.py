@@ -18,8 +18,6 @@ from opencl_lab.drivers.processes import default_threads
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.problem import SortProblem
 
-__all__ = ["Readable", "find_fault"]
-
 BLOCK = 1 << 15
 """Keys that a thread looks at together: what NumPy makes of them stays in its cache."""
 MIXERS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))

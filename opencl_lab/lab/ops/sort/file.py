@@ -26,8 +26,6 @@ from opencl_lab.ops.sort.part_sizes import Parts, needs_parts, parts_of
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.runtime.streams import LIMIT, memory_limit
 
-__all__ = ["FileSort", "sort_file"]
-
 COPIES = 4
 """Arrays of the file's size that a comparison of whole arrays holds on the host."""
 HEADER = 1 << 12

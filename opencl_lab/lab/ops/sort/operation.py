@@ -36,8 +36,6 @@ from opencl_lab.ops.sort.part_sizes import needs_parts, parts_of
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-__all__ = ["ORDERS", "SORT", "Sort"]
-
 
 def _c_defines(problem: SortProblem) -> dict[str, str]:
     return c_defines(problem.dtype, problem.descending)

@@ -16,8 +16,6 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.core.kernels import WORD_TYPES
 from opencl_lab.lab.reference.on_queue import OnQueue
 
-__all__ = ["bitonic_sort", "padded_length", "radix_sort"]
-
 
 class _Sorted(NamedTuple):
     """Rows in ascending order, which may be longer than was asked for."""

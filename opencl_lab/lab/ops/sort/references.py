@@ -11,13 +11,6 @@ import numpy as np
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
-__all__ = [
-    "no_avx512_sort",
-    "numpy_avx2_environment",
-    "numpy_sort",
-    "torch_sort",
-]
-
 
 def numpy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Sort rows as a NumPy user does; descending is the ascending result, reversed."""

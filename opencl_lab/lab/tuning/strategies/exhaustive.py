@@ -10,8 +10,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 
-__all__ = ["AHEAD", "exhaustive", "in_order"]
-
 AHEAD = 64
 """Configurations that are named ahead, so that they can be built meanwhile."""
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from opencl_lab.core.space import Config, Value
 
-__all__ = ["Features"]
-
 
 class Features:
     """A number from 0 to 1 for each parameter and trait that varies; for words one for each value.

@@ -9,8 +9,6 @@ import numpy as np
 
 from opencl_lab.core.plan import ceil_divide
 
-__all__ = ["Process"]
-
 Array: TypeAlias = np.ndarray[Any, Any]
 
 LENGTHS = (0.1, 10.0)

@@ -9,8 +9,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 
-__all__ = ["local_search"]
-
 GAIN = 0.99
 """A step must take at most this share of the time: less is noise."""
 STEPS = 3

@@ -28,8 +28,6 @@ from opencl_lab.lab.tuning.strategies.exhaustive import AHEAD
 from opencl_lab.lab.tuning.strategies.features import Features
 from opencl_lab.lab.tuning.strategies.gaussian import Process
 
-__all__ = ["model"]
-
 Array: TypeAlias = np.ndarray[Any, Any]
 
 NEAR_START = 4

@@ -10,8 +10,6 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.strategies.exhaustive import in_order
 
-__all__ = ["random_search"]
-
 
 def random_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
     """Ask in random order."""

@@ -25,8 +25,6 @@ from opencl_lab.ops.fft.transform import (
 )
 from opencl_lab.runtime.arrays import AnyArray, axis_of, contiguous, copied, empty
 
-__all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
-
 
 @like(cosines_along_axis)
 def dct(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:

@@ -13,8 +13,6 @@ from opencl_lab.runtime.arrays import AnyArray, axis_of
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 
-__all__ = ["dft"]
-
 
 @replayed()
 def dft(

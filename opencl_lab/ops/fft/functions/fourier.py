@@ -29,29 +29,6 @@ from opencl_lab.ops.fft.transform import (
 from opencl_lab.runtime.arrays import AnyArray, copied
 from opencl_lab.runtime.replay import replayed
 
-__all__ = [
-    "fft",
-    "fft2",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "hfft2",
-    "hfftn",
-    "ifft",
-    "ifft2",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "ihfft2",
-    "ihfftn",
-    "irfft",
-    "irfft2",
-    "irfftn",
-    "rfft",
-    "rfft2",
-    "rfftn",
-]
-
 LAST_TWO = (-2, -1)
 
 

@@ -40,8 +40,6 @@ from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.session import session_of
 
-__all__ = ["convolve", "power_spectrum"]
-
 Mode: TypeAlias = Literal["full", "same", "valid"]
 MODES = get_args(Mode)
 

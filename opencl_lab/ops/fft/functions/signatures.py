@@ -17,19 +17,6 @@ from opencl_lab.ops.fft.transform import prepared
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.replay import replayed
 
-__all__ = [
-    "Numbers",
-    "Options",
-    "Out",
-    "Shape",
-    "along_axes",
-    "along_axis",
-    "cosines_along_axes",
-    "cosines_along_axis",
-    "like",
-    "mirrored_along_axes",
-]
-
 Out: TypeAlias = AnyArray | None
 Shape: TypeAlias = Sequence[int] | None
 Numbers: TypeAlias = int | Sequence[int] | None

@@ -22,8 +22,6 @@ from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
 from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum
 
-__all__ = ["BLUESTEIN", "any_length"]
-
 BLUESTEIN = "fourier/bluestein.cl.mako"
 
 

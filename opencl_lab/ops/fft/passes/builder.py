@@ -12,8 +12,6 @@ import numpy as np
 from opencl_lab.core.kernels import index_type, real_type
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, Role, Table
 
-__all__ = ["PlanBuilder", "PlannedStep", "arguments_of", "real_dtype"]
-
 StepT = TypeVar("StepT")
 
 

@@ -24,8 +24,6 @@ from typing import Literal
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.factors import pairs_of, radices_of
 
-__all__ = ["LAUNCH", "CostModel", "StepCost", "best_split", "worth_fetching"]
-
 LAUNCH = 12_000.0
 """Nanoseconds of a launch before and after its units work."""
 MEETING = 2_000.0

@@ -5,16 +5,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-__all__ = [
-    "RADICES",
-    "convolution_length",
-    "is_smooth",
-    "largest_prime",
-    "next_smooth",
-    "pairs_of",
-    "radices_of",
-]
-
 RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 25, 27, 32)
 """The radices that have a butterfly, see ``clkernels/fourier/butterflies.mako``."""
 PRIMES = (13, 11, 7, 5, 3, 2)

@@ -18,15 +18,6 @@ from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
 from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
 from opencl_lab.ops.fft.passes.vector import VectorPlanner
 
-__all__ = [
-    "LOCAL_MEMORY_PARAMETERS",
-    "SPACE",
-    "TEMPLATES",
-    "VECTOR_PARAMETERS",
-    "default_config",
-    "planner_of",
-]
-
 TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
 """All that a plan of either form may render."""
 PLANNERS: dict[str, type[Planner]] = {"vector": VectorPlanner, "local-memory": LocalMemoryPlanner}

@@ -16,8 +16,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.splits import Limits, paired_columns, worth_fusing
 from opencl_lab.ops.fft.passes.steps import Step
 
-__all__ = ["TICKET_BYTES", "Fusion", "can_fuse", "fusion_of"]
-
 LOOK_AHEAD_POINTS = 1 << 12
 """Points per unit by which the first of two steps in a launch is ahead: those a unit works on."""
 TICKET_BYTES = 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BatchedLayout", "Strides"]
-
 
 class Strides(NamedTuple):
     """Elements between neighbours along each axis of a batch of transforms."""

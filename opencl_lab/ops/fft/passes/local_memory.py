@@ -32,8 +32,6 @@ from opencl_lab.ops.fft.passes.twiddles import (
     strided_twiddles,
 )
 
-__all__ = ["TEMPLATE", "LocalMemoryPlanner"]
-
 TEMPLATE = "fourier/fft_local.cl.mako"
 CONSTANTS = (
     "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",

@@ -22,8 +22,6 @@ from typing import NamedTuple
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
-__all__ = ["GroupSchedule", "LocalStep", "Place", "gap_of", "items_of"]
-
 BANKS = 32
 """Banks of local memory: so many real numbers are read at once."""
 

@@ -11,8 +11,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
-__all__ = ["FORWARD", "How", "Planner", "RealForm"]
-
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
 """Which side of a transform is real, and how it is done: two neighbours *packed* as one complex
 number, in a transform of half the length, or each number as a complex one, in one of *full*

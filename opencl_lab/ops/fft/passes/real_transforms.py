@@ -24,8 +24,6 @@ from opencl_lab.ops.fft.passes.planner import How, Planner
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows, scales_of, widened
 from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
 
-__all__ = ["REAL", "RealRows"]
-
 REAL = "fourier/real.cl.mako"
 
 

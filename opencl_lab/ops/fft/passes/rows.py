@@ -14,18 +14,6 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.planner import How, Planner
 
-__all__ = [
-    "ROWS",
-    "SCALES",
-    "Arguments",
-    "columns_as_rows",
-    "mirror",
-    "over_rows",
-    "pointwise_product",
-    "scales_of",
-    "widened",
-]
-
 MIRROR = "fourier/mirror.cl.mako"
 PRODUCT = "fourier/pointwise.cl.mako"
 ROWS = "fourier/rows.cl.mako"

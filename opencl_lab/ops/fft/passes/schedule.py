@@ -28,8 +28,6 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["Pass", "Schedule"]
-
 
 @dataclass(frozen=True)
 class Pass:

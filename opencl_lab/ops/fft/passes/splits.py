@@ -23,16 +23,6 @@ from opencl_lab.ops.fft.passes.factors import radices_of
 from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, gap_of, items_of
 from opencl_lab.ops.fft.passes.schedule import Schedule
 
-__all__ = [
-    "Limits",
-    "StepShape",
-    "columns_of",
-    "lengths_of",
-    "middle_rows",
-    "paired_columns",
-    "worth_fusing",
-]
-
 SECTOR = 32
 """Bytes that memory moves at least."""
 LINE = 128

@@ -34,8 +34,6 @@ from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
 from opencl_lab.ops.fft.passes.planner import RealForm
 from opencl_lab.ops.fft.passes.splits import StepShape, middle_rows
 
-__all__ = ["Convolved", "Grid", "Step", "StepTwiddles", "steps_of"]
-
 
 class StepTwiddles(NamedTuple):
     """The factors between two steps: point p of lane c is multiplied by w_order^(p * (c // lanes)).

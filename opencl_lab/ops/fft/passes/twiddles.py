@@ -13,16 +13,6 @@ import numpy as np
 
 from opencl_lab.ops.fft.passes.schedule import Schedule
 
-__all__ = [
-    "chirp",
-    "chirp_spectrum",
-    "local_twiddles",
-    "root_table",
-    "roots_of_unity",
-    "rounded",
-    "strided_twiddles",
-]
-
 
 def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
     """Return ``exp(-2 pi i power / n)`` of integer powers, in complex128.

@@ -54,8 +54,6 @@ from opencl_lab.ops.fft.passes.schedule import Schedule
 from opencl_lab.ops.fft.passes.vector_step import Fetch, Vectors, VectorStep
 from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vector_twiddles
 
-__all__ = ["TEMPLATE", "VectorPlanner"]
-
 TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
 """Points of a transform over the batch, of which the level-2 cache holds two arrays."""

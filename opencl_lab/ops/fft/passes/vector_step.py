@@ -64,8 +64,6 @@ from typing import Literal, TypeAlias
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
-__all__ = ["Fetch", "Side", "Tail", "VectorPass", "VectorStep", "Vectors"]
-
 CACHE_LINE = 64
 PADDING = 9
 """Positions between the arrays of a block, which would fight for the same lines of the caches

@@ -28,8 +28,6 @@ from opencl_lab.ops.fft.passes.schedule import Schedule
 from opencl_lab.ops.fft.passes.twiddles import roots_of_unity
 from opencl_lab.ops.fft.passes.vector_step import Vectors
 
-__all__ = ["vector_step_twiddles", "vector_twiddles"]
-
 
 def vector_twiddles(
     schedule: Schedule, positions: int, dtype: np.dtype[Any]

@@ -18,8 +18,6 @@ from opencl_lab.ops.gemm.launches import vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
 
-__all__ = ["Blocked"]
-
 NEIGHBOURS = 32
 """Items with numbers in a row that read local memory together: as many as the banks of most."""
 UNROLLED = 1024

@@ -25,8 +25,6 @@ from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.ops.gemm.launches import VECTOR_BYTES, vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["Tile", "best_tiles", "is_joined", "load_widths"]
-
 REGISTERS = 1 << 16
 """Registers of a compute unit, of four bytes."""
 MOST_REGISTERS = 255

@@ -14,8 +14,6 @@ from opencl_lab.drivers.processes import default_threads
 from opencl_lab.ops.gemm.factors import factors
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["blas_name", "lacks_blas", "multiply_by_blas"]
-
 HostArray = np.ndarray[Any, Any]
 
 

@@ -17,8 +17,6 @@ from opencl_lab.runtime.arrays import AnyArray, is_device_array
 from opencl_lab.runtime.recording import note_condition, unrecorded
 from opencl_lab.runtime.session import queue_or_default, session_of
 
-__all__ = ["how_made", "multiply_elsewhere"]
-
 Call: TypeAlias = Callable[..., Any]
 
 

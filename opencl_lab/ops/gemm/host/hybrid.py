@@ -36,8 +36,6 @@ from opencl_lab.runtime.streams import LIMIT
 from opencl_lab.tuned import database
 from opencl_lab.tuned.storage import overlay_file
 
-__all__ = ["Choice", "Model", "Sample", "choose_side", "measured", "model_file", "still_chosen"]
-
 _log = logging.getLogger(__name__)
 
 FORMAT = 1

@@ -34,8 +34,6 @@ from opencl_lab.runtime.streams import limit_of_parts
 from opencl_lab.runtime.tile_schedule import Step, Tile
 from opencl_lab.runtime.tiles import OUT_SLOTS
 
-__all__ = ["LEAST", "ROOM", "ROOM_ASIDE", "Panels", "panels_of", "plan_bytes"]
-
 LEAST = 256 << 20
 """Bytes of matrices from which copies and kernels overlap by panels."""
 SMALL = 1 << 20

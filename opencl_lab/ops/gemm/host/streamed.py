@@ -25,8 +25,6 @@ from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_l
 from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
 
-__all__ = ["multiply_streamed", "parts_text"]
-
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Found = Panels | int | None
 """Tiles of one product, or how many products of a stack go together; None: all at once."""

@@ -18,8 +18,6 @@ from opencl_lab.ops.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
 
-__all__ = ["Packed"]
-
 PHASES = 3
 """Packing B, tiles, lower tiles."""
 MOST_TASKS = 1 << 31

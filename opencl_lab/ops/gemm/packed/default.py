@@ -17,8 +17,6 @@ from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.ops.gemm.packed.tiles import Form, Tasks
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["PAGE_BYTES", "built_in", "smallest"]
-
 MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (5, 5, 0.96), (12, 2, 0.9), (14, 1, 0.75))
 FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
 """Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""

@@ -17,8 +17,6 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.gemm.launches import index_of
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["PIECE_ROWS", "Form", "Pieces", "Tasks"]
-
 LINE_BYTES = 64
 """Between rows of a block of A, so that they do not all lie in the same set of a cache."""
 

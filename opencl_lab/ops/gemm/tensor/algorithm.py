@@ -40,8 +40,6 @@ from opencl_lab.ops.gemm.tensor.space import (
     tiles_of,
 )
 
-__all__ = ["Tensor"]
-
 PACKED_ROWS = 64
 """Rows that a group of the packing kernel packs."""
 

@@ -15,21 +15,6 @@ from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.gemm.in_place import reads_in_place, row_lengths
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = [
-    "SPACE",
-    "built_in",
-    "is_packed",
-    "items",
-    "number_parts",
-    "problem_space",
-    "stages_bytes",
-    "step_length",
-    "steps_of",
-    "stored",
-    "tile",
-    "tiles_of",
-]
-
 INSTRUCTIONS = 4
 """Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
 STAGE_BARRIERS = 16

@@ -20,8 +20,6 @@ from opencl_lab.ops.gemm.thin.lines import (
     worth_splits,
 )
 
-__all__ = ["built_in"]
-
 SUMS = 16 << 10
 """Bytes of sums, or of x, that leave room in a CPU's first cache."""
 PART = 2 << 20

@@ -36,8 +36,6 @@ from opencl_lab.ops.gemm.thin.lines import (
     worth_splits,
 )
 
-__all__ = ["Gemv"]
-
 LOAD_BYTES = 16
 """Bytes that an item of a GPU loads at once."""
 MOST_FEW = 16

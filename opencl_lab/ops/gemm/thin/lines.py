@@ -6,8 +6,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-__all__ = ["few_of", "is_along", "is_other_along", "joins", "lines_of", "side_of", "worth_splits"]
-
 
 def side_of(problem: GemmProblem) -> str:
     """Return which factor is the matrix, ``a`` or ``b``; the other one has few lines."""
