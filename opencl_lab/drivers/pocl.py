@@ -168,7 +168,7 @@ def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str |
 def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> Path | None:
     """Remove what PoCL would fail to load or to replace, and record what else it has compiled.
 
-    What could not be removed is returned.
+    Returns what could not be removed.
     """
     known = _read(folder)
     sound: Record = {}

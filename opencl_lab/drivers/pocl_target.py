@@ -66,7 +66,7 @@ def repair_target(platform_version: str, device_pointer: int) -> str | None:
     """Let a PoCL that may do otherwise compile for the processor of its library.
 
     The platform's version says which release it is, and whether it chooses among libraries; the
-    pointer is the ``cl_device_id``. For which processor it compiles now is returned, or None where
+    pointer is the ``cl_device_id``. Returns the processor that it compiles for now, or None where
     nothing was touched.
     """
     target = library_target()
@@ -81,9 +81,9 @@ def repair_target(platform_version: str, device_pointer: int) -> str | None:
 def set_target(device_pointer: int, name: ctypes.Array[ctypes.c_char]) -> str | None:
     """Let a device of PoCL compile for the processor `name`, which must outlive it.
 
-    For which one it has compiled before is returned. Nothing is touched, and None returned, unless
-    exactly one place of the device's structure has a pointer to the host's triple and then one to
-    a processor's name.
+    Returns the processor that it compiled for before. Nothing is touched, and None returned,
+    unless exactly one place of the device's structure has a pointer to the host's triple and then
+    one to a processor's name.
     """
     try:
         # This file, unlike a pointer, answers a bad address with an error.

@@ -114,15 +114,15 @@ class Operation(ABC, Generic[P]):
     output: ClassVar[str]
     """Name of the array that a user wants back."""
     check_cases: ClassVar[tuple[Mapping[str, Any], ...]]
-    """Changes of a problem, each with small sizes above every tile, of which none is a multiple.
+    """Changes of a problem to small sizes, which are larger than every tile and multiples of none.
     Every configuration is checked with the first of them, and with all before it can win."""
     default_name: ClassVar[str] = "built-in"
-    """What a configuration is called that nobody has tuned or asked for."""
+    """Name of the configuration where nobody has tuned or asked for one."""
     references: ClassVar[tuple[Reference, ...]]
     calls: ClassVar[Calls]
     """How users call it, here and in other libraries."""
     find_file_job: FindJob | None = None
-    """What finds out how a large file is gone through in parts, if that can be done."""
+    """Finds how a file that is too large for memory is solved in parts, if that can be done."""
 
     @property
     def name(self) -> str:
@@ -203,10 +203,9 @@ class Operation(ABC, Generic[P]):
     def in_parts(
         self, problem: P, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
-        """Return how the public function solves it for host arrays, if that is no one run.
+        """Return how the public function solves it for host arrays, such as in which parts.
 
-        Such as into which parts it divides them. Nothing otherwise. Such calls have no launches
-        that a single run would show.
+        Nothing where that is a single run. Other calls have no launches that one run would show.
         """
         return ""
 

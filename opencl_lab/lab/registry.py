@@ -14,10 +14,7 @@ from opencl_lab.lab.ops.select.topk import TOPK
 from opencl_lab.lab.ops.select.unique import UNIQUE
 from opencl_lab.lab.ops.sort.operation import SORT
 
-OPERATIONS: tuple[Operation[Any], ...] = (
-    *(CONV2D, DFT, GEMM, SORT),
-    *(TOPK, UNIQUE, SEARCHSORTED),
-)
+OPERATIONS: tuple[Operation[Any], ...] = (CONV2D, DFT, GEMM, SORT, TOPK, UNIQUE, SEARCHSORTED)
 
 
 def operations() -> dict[str, Operation[Any]]:

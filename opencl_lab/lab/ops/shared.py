@@ -14,7 +14,7 @@ from opencl_lab.lab.reference.threads import torch_threads
 
 
 def refuse_given(options: Mapping[str, Any], names: Iterable[str], source: str = "file") -> None:
-    """Refuse options whose values a user's file has, or files have."""
+    """Refuse options whose values come from the user's file or files."""
     for name in names:
         if name in options:
             raise InvalidProblem(f"{name} is given by the input {source}; leave it out")
@@ -23,7 +23,10 @@ def refuse_given(options: Mapping[str, Any], names: Iterable[str], source: str =
 def reading_along(
     array: np.ndarray[Any, Any] | None, options: Mapping[str, Any], doing: str, columns: str
 ) -> str:
-    """Return along which axis of a table something is done, and how columns are asked for."""
+    """Return in words along which axis of a table something is done; nothing for other arrays.
+
+    `columns` ends the sentence that says how to work on columns instead of rows.
+    """
     if array is None or array.ndim != 2:
         return ""
     if axis_of(options, 2) == 0:

@@ -87,7 +87,7 @@ class Ranks:
     def run(self, calls: int = 1) -> float:
         """Solve so many times in a row; return the seconds between two barriers of all ranks.
 
-        That a rank fails, dies, or gives no answer in a time that would be long is a `LaunchError`.
+        `LaunchError` says that a rank fails, dies, or takes far longer than it should.
         """
         seconds = CALL_SECONDS + calls * self._seconds
         return float(max(self._ask(seconds, pack(("run", (calls,))))))

@@ -55,10 +55,9 @@ def bind_openmp(threads: int) -> None:
 
     A runtime of OpenMP reads ``OMP_PROC_BIND`` when it is loaded and then binds this very thread,
     too, for good. So the threads bind themselves here: to as many cores as there are, or each to
-    all processors where there are more threads. The calling thread is one of them; what is done
-    with them belongs into `on_all_processors` of `drivers.processes`, which sets it free again.
-    Nothing is bound where a user's own variables do so. That OpenMP starts fewer threads is an
-    error.
+    all processors where there are more threads. The calling thread is one of them: call this
+    within `on_all_processors` of `drivers.processes`, which sets it free again. Nothing is bound
+    where a user's own variables do so. Fewer threads than asked for are `ReferenceUnavailable`.
     """
     order = _order()
     bound = bool(order) and max(order) < MOST_PROCESSORS and not os.environ.keys() & set(SETTINGS)

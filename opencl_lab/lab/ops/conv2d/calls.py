@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.ops.conv2d.references import (
-    cupy_sums,
-    opencv_conv2d,
-    scipy_conv2d,
-    torch_sums,
-)
+from opencl_lab.lab.ops.conv2d.references import cupy_sums, opencv_conv2d, scipy_conv2d, torch_sums
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
@@ -34,7 +29,5 @@ def _opencv(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> A
 
 
 CALLS = Calls(
-    _ours,
-    {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums},
-    ("image",),
+    _ours, {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums}, ("image",)
 )

@@ -14,8 +14,9 @@ from opencl_lab.core.kernels import host_c_type
 from opencl_lab.lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
-from opencl_lab.lab.ops.conv2d import expected, expected_fft, tolerance
+from opencl_lab.lab.ops.conv2d import tolerance
 from opencl_lab.lab.ops.conv2d.calls import CALLS
+from opencl_lab.lab.ops.conv2d.expected_fft import correlate_soon
 from opencl_lab.lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
 from opencl_lab.lab.ops.conv2d.references import opencv_conv2d, scipy_conv2d, torch_conv2d
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
@@ -262,13 +263,8 @@ class Conv2d(Operation[Conv2dProblem]):
         return replace(super().sample(problem), filter_height=rows, filter_width=columns)
 
     def expected(self, problem: Conv2dProblem, inputs: Arrays) -> Arrays:
-        """Return the result by NumPy, summed in float64 or in integers.
-
-        By transforms where the sums would take long, if the result is certain enough.
-        """
-        arrays = problem, inputs["image"], inputs["weights"]
-        result = expected_fft.correlate(*arrays) if expected_fft.pays(problem) else None
-        return {"result": expected.correlate(*arrays) if result is None else result}
+        """Return the result by NumPy, summed in float64 or in integers, or by transforms."""
+        return {"result": correlate_soon(problem, inputs["image"], inputs["weights"])}
 
     def compare(
         self, problem: Conv2dProblem, inputs: Arrays, expected: Arrays, actual: Arrays

@@ -18,8 +18,8 @@ from opencl_lab.lab.measuring.difference import (
     over_parts,
     shares_of_bound,
 )
-from opencl_lab.lab.ops.conv2d import expected, expected_fft
 from opencl_lab.lab.ops.conv2d.expected import CHUNK, extend
+from opencl_lab.lab.ops.conv2d.expected_fft import correlate_soon
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 Array = np.ndarray[Any, Any]
@@ -116,9 +116,7 @@ def all_magnitudes(problem: Conv2dProblem, inputs: dict[str, Array]) -> Array:
     kind = np.dtype(np.float64 if problem.sum_type == np.float64 else np.float32)
     other = replace(problem, dtype=kind, accumulator=kind, cval=abs(problem.cval), saturate=False)
     image, weights = (np.abs(inputs[name].astype(kind)) for name in ("image", "weights"))
-    pays = expected_fft.pays(other)
-    found = expected_fft.correlate(other, image, weights) if pays else None
-    return expected.correlate(other, image, weights) if found is None else found
+    return correlate_soon(other, image, weights)
 
 
 def magnitudes(problem: Conv2dProblem, inputs: dict[str, Array], places: Array) -> Array:

@@ -81,10 +81,9 @@ def check(
     vectors: int = VECTORS,
     seed: int = 0,
 ) -> Difference:
-    """Compare a result without an activation by random vectors.
+    """Compare a result by random vectors, drawn with `seed`; the problem has no activation.
 
-    What makes the result must not know their `seed`. The difference has the `error_over_bound` of
-    the worst row; errors of elements are not known.
+    The difference has the `error_over_bound` of the worst row; errors of elements are not known.
     """
     if given.shape != problem.shape or given.dtype != problem.dtype:
         return UNLIKE

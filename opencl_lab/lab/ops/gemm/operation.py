@@ -29,13 +29,7 @@ from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.elsewhere import how_made
-from opencl_lab.ops.gemm.problem import (
-    ACTIVATIONS,
-    BIASES,
-    ELEMENT_TYPES,
-    PRECISIONS,
-    GemmProblem,
-)
+from opencl_lab.ops.gemm.problem import ACTIVATIONS, BIASES, ELEMENT_TYPES, PRECISIONS, GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 CHUNK = 1 << 22
