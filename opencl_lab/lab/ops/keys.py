@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -11,7 +12,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import host_c_type
 from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of
-from opencl_lab.lab.operation import Operation, Option, axis_of
+from opencl_lab.lab.operation import Operation, Option, axis_of, refuse_axis
 from opencl_lab.lab.ops.shared import reading_along, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.select.problem import TopkProblem
@@ -138,6 +139,23 @@ class RowsOperation(Operation[R]):
     """Words for `reading_along`."""
     size_option = "n"
     inputs = ("keys",)
+
+    @abstractmethod
+    def described(self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int) -> R:
+        """Return the problem of so many rows of n keys, as the options say for the rest."""
+
+    def problem(self, **options: Any) -> R:
+        """Return the problem that the options describe."""
+        chosen = self.with_defaults(options)
+        refuse_axis(options)
+        return self.described(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"])
+
+    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[R, Arrays]:
+        """Work along an axis of the array `keys`, converted to `dtype` if that is given."""
+        chosen = self.with_defaults(options)
+        data = rows_of(arrays, options)
+        rows, n = data.shape
+        return self.described(chosen, n, data.dtype, rows), {"keys": data}
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
         """Return along which axis of a table it works."""

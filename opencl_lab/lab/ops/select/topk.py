@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
-from opencl_lab.lab.operation import Option, refuse_axis
+from opencl_lab.lab.operation import Option
 from opencl_lab.lab.ops.keys import (
     DTYPE,
     ORDER,
@@ -18,7 +18,6 @@ from opencl_lab.lab.ops.keys import (
     along_axis,
     c_defines,
     exact,
-    rows_of,
     sample_shape,
 )
 from opencl_lab.lab.ops.select.calls import TOPK_CALLS
@@ -76,23 +75,12 @@ class Topk(RowsOperation[TopkProblem]):
         from_host(TOPK_CALLS, "cupy"),
     )
 
-    def problem(self, **options: Any) -> TopkProblem:
-        """Return the problem that the options describe."""
-        chosen = self.with_defaults(options)
-        refuse_axis(options)
-        return self._problem(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"])
-
-    @staticmethod
-    def _problem(chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int) -> TopkProblem:
+    def described(
+        self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int
+    ) -> TopkProblem:
+        """Return the problem of so many rows of n keys; by default `USUAL` of them are wanted."""
         k = min(USUAL, n) if chosen["k"] is None else chosen["k"]
         return TopkProblem(n, k, dtype, rows, not chosen["smallest"])
-
-    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[TopkProblem, Arrays]:
-        """Look along an axis of the array `keys`, converted to `dtype` if that is given."""
-        chosen = self.with_defaults(options)
-        data = rows_of(arrays, options)
-        rows, n = data.shape
-        return self._problem(chosen, n, data.dtype, rows), {"keys": data}
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the values in the shape of the user's array, of a random row as one dimension."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.measuring.difference import Difference
-from opencl_lab.lab.operation import Option, refuse_axis
+from opencl_lab.lab.operation import Option
 from opencl_lab.lab.ops.keys import (
     DTYPE,
     ORDER,
@@ -19,7 +19,6 @@ from opencl_lab.lab.ops.keys import (
     along_axis,
     c_defines,
     exact,
-    rows_of,
     sample_shape,
 )
 from opencl_lab.lab.ops.shared import in_c, in_torch
@@ -76,20 +75,11 @@ class Sort(RowsOperation[SortProblem]):
         from_host(CALLS, "cupy"),
     )
 
-    def problem(self, **options: Any) -> SortProblem:
-        """Return the problem that the options describe."""
-        chosen = self.with_defaults(options)
-        refuse_axis(options)
-        return SortProblem(
-            chosen["n"], np.dtype(chosen["dtype"]), chosen["rows"], chosen["descending"]
-        )
-
-    def problem_of(self, arrays: Arrays, **options: Any) -> tuple[SortProblem, Arrays]:
-        """Sort along an axis of the array `keys`, converted to `dtype` if that is given."""
-        chosen = self.with_defaults(options)
-        data = rows_of(arrays, options)
-        rows, n = data.shape
-        return SortProblem(n, data.dtype, rows, chosen["descending"]), {"keys": data}
+    def described(
+        self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int
+    ) -> SortProblem:
+        """Return the problem of so many rows of n keys."""
+        return SortProblem(n, dtype, rows, chosen["descending"])
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the sorted keys in the shape of the user's array, of random data as one row."""

@@ -21,18 +21,12 @@ class _Sorted(NamedTuple):
     """Rows in ascending order, which may be longer than was asked for."""
 
     keys: cl.array.Array
-    rows: int
-    n: int
-    descending: bool
+    problem: Any
 
     def get(self) -> np.ndarray[Any, Any]:
         """Return the rows: without what they were padded with, and in the order asked for."""
-        rows = self.keys.get().reshape(self.rows, -1)[:, : self.n]
-        return rows[:, ::-1] if self.descending else rows
-
-
-def _of(problem: Any, keys: cl.array.Array) -> _Sorted:
-    return _Sorted(keys, problem.rows, problem.n, problem.descending)
+        rows = self.keys.get().reshape(self.problem.rows, -1)[:, : self.problem.n]
+        return rows[:, ::-1] if self.problem.descending else rows
 
 
 def _key_expression(dtype: np.dtype[Any]) -> str:
@@ -93,7 +87,7 @@ def radix_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
         (keys,), _ = _radix(there.queue.context, problem.dtype)(
             arrays["keys"].reshape(-1), queue=there.queue, key_bits=8 * problem.dtype.itemsize
         )
-    return _of(problem, keys)
+    return _Sorted(keys, problem)
 
 
 def padded_length(problem: Any) -> int:
@@ -134,4 +128,4 @@ def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
         )
     with _unwarned():
         result, _ = _bitonic(queue.context)(copy, queue=queue, axis=len(copy.shape) - 1)
-    return _of(problem, result)
+    return _Sorted(result, problem)
