@@ -147,11 +147,10 @@ class _PreparedPeer(Prepared):
         self._transfers = isinstance(reference, DeviceReference)
         resident = reference.resident if isinstance(reference, DeviceReference) else reference
         self._peer: Resident = resident
-        self._library = self._peer.library
+        self._library = library = self._peer.library
         self._problem, self._like = problem, like
         self._result: Any = None
         self._built = False
-        library = self._library
         self._module = library.reach(device) if self._transfers else library.open(device)
         with self._explained():
             self._inputs = self._peer.shaped(problem, inputs)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -95,24 +95,24 @@ def blas_threads(threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def torch_threads(threads: int) -> Iterator[None]:
+def _while_set(
+    get: Callable[[], int], put: Callable[[int], object], threads: int
+) -> Iterator[None]:
+    before = get()
+    put(threads)
+    try:
+        yield
+    finally:
+        put(before)
+
+
+def torch_threads(threads: int) -> AbstractContextManager[None]:
     """Hold PyTorch on the processor to so many threads."""
     torch = imported("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return _while_set(torch.get_num_threads, torch.set_num_threads, threads)
 
 
-@contextmanager
-def opencv_threads(threads: int) -> Iterator[None]:
+def opencv_threads(threads: int) -> AbstractContextManager[None]:
     """Hold OpenCV to so many threads."""
     opencv = imported("cv2")
-    before = opencv.getNumThreads()
-    opencv.setNumThreads(threads)
-    try:
-        yield
-    finally:
-        opencv.setNumThreads(before)
+    return _while_set(opencv.getNumThreads, opencv.setNumThreads, threads)
