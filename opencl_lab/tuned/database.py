@@ -89,11 +89,6 @@ def add(new: Iterable[Entry], replace: bool = True) -> int:
     """Put entries among the user's own, and return how many.
 
     They take the place of others of the same identity; with `replace` of newer ones, too.
-
-    Raises
-    ------
-    OclabError
-        If the file cannot be written, or is of a newer opencl_lab.
     """
     by_operation: dict[str, list[Entry]] = {}
     for entry in new:
@@ -123,13 +118,7 @@ def store(
     config: Mapping[str, Any],
     time_ms: float,
 ) -> None:
-    """Keep a configuration, every parameter of it, that was found to be right and the fastest.
-
-    Raises
-    ------
-    OclabError
-        If the file cannot be written, or is of a newer opencl_lab.
-    """
+    """Keep a configuration, every parameter of it, that was found to be right and the fastest."""
     digest = kernel_digest(algorithm.templates)
     entry = entry_of(device, operation, algorithm.name, digest, problem, Config(config), time_ms)
     add([entry])

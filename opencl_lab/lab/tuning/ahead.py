@@ -62,18 +62,9 @@ def builders_for(device: Device) -> int:
 class Ahead:
     """Builds configurations in processes of their own, one thread to speak with each.
 
-    Parameters
-    ----------
-    opening : Frames
-        What each process reads first.
-    count : int
-        Processes at most; they start when the first configurations are named.
-    alternate : bool
-        Whether nothing may be built while something is measured.
-    timeout : float, optional
-        Seconds for each build; by default ten times as long as usual.
-    longest : float
-        Seconds that no build may exceed.
+    There are `count` at most. They start when the first configurations are named, and read
+    `opening` first. With `alternate` nothing is built while something is measured. A build may take
+    `timeout` seconds, by default ten times as long as usual, but never more than `longest`.
     """
 
     def __init__(

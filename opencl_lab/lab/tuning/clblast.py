@@ -43,11 +43,6 @@ def from_clblast(text: str) -> Recording:
     """Return the run in the JSON that CLBlast's tuner of a GEMM kernel writes.
 
     Of configurations that differ only in what is left out, the fastest stays.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is of another kernel or precision, or no such file.
     """
     return reading("result of CLBlast's GEMM tuners", _recording, text)
 

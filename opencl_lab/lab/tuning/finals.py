@@ -26,17 +26,6 @@ class Finals:
     """The best few of a search, measured again until the same one has won several rounds.
 
     And until these show whether it is faster than the built-in configuration.
-
-    Parameters
-    ----------
-    search : Search
-
-    Attributes
-    ----------
-    ranking : list of Evaluation
-        The finalists with all times of the rounds so far, the fastest first.
-    stable : bool
-        Whether the same one has won the last rounds.
     """
 
     def __init__(self, search: Search):

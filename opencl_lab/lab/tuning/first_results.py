@@ -30,21 +30,8 @@ def first_results(
 ) -> Arrays:
     """Run a configuration twice on other contents of its outputs, and return its results.
 
-    Parameters
-    ----------
-    operation : KernelOperation
-        Of one problem.
-    bound : BoundArguments
-        Its arrays.
-    config : Config
-    device : Device
-    say : callable
-        Called with the name of each phase before it begins.
-
-    Raises
-    ------
-    BuildError, LaunchError
-        If it does not run, writes elsewhere or not everywhere, or gives another result each time.
+    BuildError or LaunchError if it does not run, writes elsewhere or not everywhere, or gives
+    another result each time. It says the name of each phase before it begins.
     """
     task = TuningTask(operation, operation.algorithms[0].name, operation.problem(), device)
     stage = Stage(task, task.problem, config, device.queue(profiling=True))

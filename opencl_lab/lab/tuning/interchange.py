@@ -40,29 +40,19 @@ STATUS_OF_ERROR: dict[str, Status] = {
 
 @dataclass(frozen=True)
 class Recording:
-    """A run of tuning: what was tried, on what.
-
-    Parameters
-    ----------
-    device, kernel : str
-        Names for people.
-    problem_size : tuple of int
-    parameters : mapping
-        The values of each parameter, in order.
-    evaluations : list of Evaluation
-    about : mapping
-        Operation, algorithm and problem as in `Problem.as_dict`, as far as they are known.
-    notes : tuple of str
-        What of a file could not be taken over.
-    """
+    """A run of tuning: what was tried, on what."""
 
     device: str
+    """This name and that of the kernel are for people."""
     kernel: str
     problem_size: tuple[int, ...]
     parameters: Mapping[str, tuple[Value, ...]]
+    """The values of each parameter, in order."""
     evaluations: list[Evaluation]
     about: Mapping[str, Any] = field(default_factory=dict)
+    """Operation, algorithm and problem as in `Problem.as_dict`, as far as they are known."""
     notes: tuple[str, ...] = ()
+    """What of a file could not be taken over."""
 
 
 def values_of(
@@ -137,13 +127,7 @@ class _Cache(Struct):
 
 
 def from_kernel_tuner(text: str) -> Recording:
-    """Return the run in a cache file of Kernel Tuner, also of one that was cut off.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is no such file.
-    """
+    """Return the run in a cache file of Kernel Tuner, also of one that was cut off."""
     return reading("cache file of Kernel Tuner", _kernel_tuner_recording, text)
 
 
@@ -273,13 +257,7 @@ class _Ours(Struct):
 
 
 def from_t4(text: str) -> Recording:
-    """Return the run in T4 results; both spellings of the time of compilation are read.
-
-    Raises
-    ------
-    InvalidProblem
-        If they are no such results, or of another major version.
-    """
+    """Return the run in T4 results; both spellings of the time of compilation are read."""
     return reading("file of T4 results", _t4_recording, text)
 
 

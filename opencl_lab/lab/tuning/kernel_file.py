@@ -261,15 +261,7 @@ def kernel_file(
     tolerance: float | None = None,
     device: str | int | Device | None = None,
 ) -> KernelFile:
-    """Return the operation for a kernel in a file; parameters are those of `tune_kernel`.
-
-    Raises
-    ------
-    InvalidProblem
-        If the arguments are not those of the kernel.
-    OclabError
-        Of the kind that says what is wrong.
-    """
+    """Return the operation for a kernel in a file; parameters are those of `tune_kernel`."""
     signature = text.launched(text.first)[0]
     bound = bind_arguments(signature, arguments, outputs, inout)
     if expected is not None:

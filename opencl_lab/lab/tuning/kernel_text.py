@@ -19,27 +19,18 @@ FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``.
-
-    Parameters
-    ----------
-    path : Path
-        A name that ends in ``.mako`` is a template.
-    kernel : str or None
-        Name of the kernel; None if the file has one only.
-    params : mapping
-        Values of each parameter.
-    fixed : mapping
-        Parameters that do not vary.
-    options : tuple of str
-        Build options.
-    """
+    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``."""
 
     path: Path
+    """A name that ends in ``.mako`` is a template."""
     kernel: str | None
+    """Name of the kernel; None if the file has one only."""
     params: Mapping[str, tuple[Value, ...]]
+    """Values of each parameter."""
     fixed: Mapping[str, Any]
+    """Parameters that do not vary."""
     options: tuple[str, ...] = ()
+    """Of the build."""
 
     def __post_init__(self) -> None:
         for name, choices in self.params.items():
@@ -65,14 +56,7 @@ class KernelText:
     def launched(
         self, config: Mapping[str, Value]
     ) -> tuple[Signature, dict[str, Any], tuple[str, ...]]:
-        """Return a configuration's signature, the arguments of its template, its build options.
-
-        Raises
-        ------
-        BuildError, InvalidProblem
-            If the template does not render or has no such kernel, or its folder cannot be an
-            option of a build.
-        """
+        """Return a configuration's signature, the arguments of its template, its build options."""
         text, given = self._rendered(config), {**self.fixed, **config}
         options = (*self.options, *self._include_options(text))
         if self._is_template:

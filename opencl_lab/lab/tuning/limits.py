@@ -18,10 +18,7 @@ PHASE_SHARE = 1 / 3
 def longest_phase(timeout: float | None, time_limit: float | None) -> float:
     """Return the seconds that no phase of a configuration may exceed on the device.
 
-    Parameters
-    ----------
-    timeout, time_limit : float or None
-        As `opencl_lab.tune` takes them.
+    Both limits are as `opencl_lab.tune` takes them.
     """
     share = math.inf if time_limit is None else max(GRACE, PHASE_SHARE * time_limit)
     return share if timeout is None else min(share, timeout)

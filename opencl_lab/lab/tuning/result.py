@@ -41,45 +41,31 @@ def share_of_space(evaluated: int, pruning: Pruning) -> float | None:
 
 @dataclass(frozen=True)
 class TuningProgress:
-    """How far tuning has come.
-
-    Parameters
-    ----------
-    phase : str
-        ``search``, then ``finals``.
-    evaluated : int
-        Configurations evaluated, those of earlier runs included.
-    total : int or None
-        How many there will be; None if only time decides.
-    best : Evaluation or None
-    latest : Evaluation or None
-    failures : mapping
-        How many failed, by status.
-    seconds_left, time_limit : float or None
-        None without a time limit.
-    notes : tuple of str
-        What went wrong beside the configurations.
-    per_minute : float
-        Configurations that this run has evaluated, for each minute of its search.
-    built_ahead : int
-        How many of them other processes have compiled so far, or refused.
-    share : float or None
-        How much of the space was evaluated, from 0 to 1; estimated where the space is too large
-        to be counted. None if nobody knows.
-    """
+    """How far tuning has come."""
 
     phase: Literal["search", "finals"]
     evaluated: int
+    """Configurations evaluated, those of earlier runs included."""
     total: int | None
+    """How many there will be; None if only time decides."""
     best: Evaluation | None
     latest: Evaluation | None
     failures: Mapping[str, int]
+    """How many failed, by status."""
     seconds_left: float | None
+    """None without a time limit."""
     time_limit: float | None = None
     notes: tuple[str, ...] = ()
+    """What went wrong beside the configurations."""
     per_minute: float = 0.0
+    """Configurations that this run has evaluated, for each minute of its search."""
     built_ahead: int = 0
+    """How many of them other processes have compiled so far, or refused."""
     share: float | None = None
+    """How much of the space was evaluated, from 0 to 1; None if nobody knows.
+
+    It is estimated where the space is too large to be counted.
+    """
 
 
 @dataclass(frozen=True)

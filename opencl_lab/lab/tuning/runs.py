@@ -56,13 +56,7 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """Return the run in a journal.
-
-    Raises
-    ------
-    InvalidProblem
-        If the file is no journal.
-    """
+    """Return the run in a journal; InvalidProblem if the file is none."""
     head, records = read_journal(path)
     try:
         head["journal"]

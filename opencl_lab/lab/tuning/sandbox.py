@@ -56,31 +56,13 @@ def _opening(role: str, task: TuningTask) -> Frames:
 class Sandbox:
     """Evaluates configurations of a task in a process that may die of them.
 
-    A crash, a hang, an abort or the end of memory costs that one configuration:
-    the worker is killed with all it has started, and the next one takes over.
+    A crash, a hang, an abort or the end of memory costs that one configuration: the worker is
+    killed with all it has started, and the next one takes over.
 
-    Parameters
-    ----------
-    task : TuningTask
-    timeout : float, optional
-        Seconds for each phase of a configuration. Without it the limits are
-        generous at first; then a build may take ten times as long as usual, and
-        runs ten times as long as those of the best so far.
-    builders : int, optional
-        Processes that build ahead; by default as many as there are cores for.
-    time_limit : float, optional
-        Seconds of the whole search, of which no phase may take more than a third.
-
-    Attributes
-    ----------
-    seconds : mapping
-        How long each phase has taken, all configurations together.
-    ahead : Ahead
-
-    Raises
-    ------
-    InvalidProblem
-        If the operation cannot be sent to another process.
+    `timeout` is in seconds for each phase of a configuration. Without it the limits are generous at
+    first; then a build may take ten times as long as usual, and runs ten times as long as those of
+    the best so far. No phase may take more than a third of `time_limit`, the seconds of the whole
+    search. By default there are as many `builders` as cores for them.
     """
 
     def __init__(
@@ -256,14 +238,9 @@ class Sandbox:
         return min(usual, self._longest)
 
     def _ready(self) -> Worker:
-        """Return a worker that waits for requests.
+        """Return a worker that waits for requests; raise the error that it has reported.
 
-        Raises
-        ------
-        _Lost
-            If it ends, or hangs, before it does.
-        OclabError
-            That it has reported.
+        `_Lost` if it ends, or hangs, before it waits.
         """
         if self._worker is not None and self._worker.process.poll() is None:
             return self._worker

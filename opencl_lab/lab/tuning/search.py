@@ -36,27 +36,7 @@ PROOFS, PROOFS_SHARE = 2, 0.33
 class Search(Exploration[Config, Evaluation]):
     """What a run of the tuner knows about each configuration, and asks of the sandbox.
 
-    Parameters
-    ----------
-    task : TuningTask
-    points : Points
-    sandbox : Sandbox
-    journal : Journal
-        That of the task.
-    known : mapping
-        What it says of each configuration.
-    limits : Limits
-    report : callable, optional
-        Called with a `TuningProgress` after each evaluation.
-
-    Attributes
-    ----------
-    built_in : Config
-        The first configuration that is evaluated.
-    proved : set of Config
-        Those that were right in all check cases, so that they may win.
-    notes : list of str
-        What went wrong beside the configurations.
+    It begins with what is `known` from the task's journal, and may `report` after each evaluation.
     """
 
     def __init__(
@@ -138,12 +118,8 @@ class Search(Exploration[Config, Evaluation]):
     def _ask(self, ask: Callable[[float], Evaluation | None], left: float) -> Evaluation:
         """Return what the sandbox answers, a failure where the device cannot have been so fast.
 
-        Raises
-        ------
-        Stop
-            If there is no time left for it.
-        OclabError
-            If the kernel is no longer the one that this run tunes, or nothing can be compared.
+        `Stop` if there is no time left for it; OclabError if the kernel is no longer the one that
+        this run tunes, or nothing can be compared.
         """
         found = ask(left) if left > 0 else None
         if found is None:

@@ -11,25 +11,17 @@ SLICES = 10
 
 @dataclass(frozen=True)
 class Slice:
-    """A part of a run.
-
-    Parameters
-    ----------
-    begin, end : float
-        Seconds since the run began.
-    evaluated : int
-        Configurations that were evaluated meanwhile.
-    built_ahead : int
-        Those that other processes have built meanwhile, or refused.
-    phases : mapping
-        Seconds of each phase, without those of less than a hundredth of the slice.
-    """
+    """A part of a run."""
 
     begin: float
+    """This and the end are seconds since the run began."""
     end: float
     evaluated: int
+    """Configurations that were evaluated meanwhile."""
     built_ahead: int
+    """Those that other processes have built meanwhile, or refused."""
     phases: Mapping[str, float]
+    """Seconds of each phase, without those of less than a hundredth of the slice."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""

@@ -29,12 +29,7 @@ FINAL_RUNS, FINAL_MS = 10, 50.0
 class Trial:
     """Evaluates configurations of one task.
 
-    Parameters
-    ----------
-    task : TuningTask
-    say : callable
-        Called with the name of each phase before it begins; how long each may
-        take is for the listener to decide.
+    It says the name of each phase before it begins; how long that may take, the listener decides.
     """
 
     def __init__(self, task: TuningTask, say: Callable[[str], None]):

@@ -45,13 +45,7 @@ def make_task(
     seed: int = 0,
     **problem: Any,
 ) -> TuningTask:
-    """Return what is to be tuned, checked.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If the options make no problem, or there is nothing to time.
-    """
+    """Return what is to be tuned, checked: there must be parameters, and something to time."""
     if seed < 0:
         raise InvalidProblem(f"seed must not be negative: {seed}")
     chosen = get_operation(operation) if isinstance(operation, str) else operation
@@ -72,13 +66,7 @@ def make_task(
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search and what that may take, as `tune` has it; the strategy may be one's own.
-
-    Raises
-    ------
-    InvalidProblem
-        If a limit is not positive.
-    """
+    """How to search and what that may take, as `tune` has it; the strategy may be one's own."""
 
     strategy: str | Strategy = DEFAULT_STRATEGY
     budget: int | None = None
@@ -112,19 +100,7 @@ def run_tuning(
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search, and the result says so.
 
-    Parameters
-    ----------
-    task : TuningTask
-    options : SearchOptions
-    progress : callable, optional
-        Called with a `TuningProgress` after each evaluation.
-    sandbox : Sandbox, optional
-        What answers; then nothing is stored.
-
-    Raises
-    ------
-    OclabError
-        Of the kind that says what is wrong.
+    What is found by another `sandbox` than the task's own is not stored.
     """
     strategy = options.strategy
     if isinstance(strategy, str):

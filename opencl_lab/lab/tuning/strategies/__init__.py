@@ -39,13 +39,7 @@ DEFAULT_STRATEGY = "model"
 
 
 def get_strategy(name: str) -> Strategy:
-    """Return a strategy by name.
-
-    Raises
-    ------
-    InvalidConfig
-        If there is none of that name.
-    """
+    """Return a strategy by name."""
     if name not in STRATEGIES:
         raise InvalidConfig(f"there is no strategy {name!r}; there are: {', '.join(STRATEGIES)}")
     return STRATEGIES[name]
