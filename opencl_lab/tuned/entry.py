@@ -57,37 +57,24 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One tuned configuration.
-
-    Parameters
-    ----------
-    operation, algorithm : str
-    digest : str
-        `kernel_digest` of the algorithm's templates.
-    device : Origin
-    layout : mapping
-        Those fields of the problem that change the tuning; they must match.
-    sizes : mapping
-        Those that say how large it was; near ones may serve too.
-    config : Config
-    time_ms : float
-        Kernel time.
-    timestamp : str
-        When it was stored, in ISO 8601.
-    shipped : bool
-        Whether it came with the package and not from this user; not stored.
-    """
+    """One tuned configuration."""
 
     operation: str
     algorithm: str
     digest: str
+    """`kernel_digest` of the algorithm's templates."""
     device: Origin
     layout: dict[str, Any]
+    """Those fields of the problem that change the tuning; they must match."""
     sizes: dict[str, int]
+    """Those that say how large it was; near ones may serve too."""
     config: Config
     time_ms: Positive
+    """Of the kernel."""
     timestamp: str
+    """When it was stored, in ISO 8601."""
     shipped: bool = False
+    """Whether it came with the package and not from this user; not stored."""
 
     @property
     def bucket(self) -> tuple[int, ...]:
@@ -157,12 +144,7 @@ def document(entries: Iterable[Entry]) -> dict[str, Any]:
 def parse(text: str, shipped: bool = False) -> list[Entry]:
     """Return the entries of a document.
 
-    Raises
-    ------
-    ValueError
-        If the text is no such document.
-    OclabError
-        If it is one of another version.
+    ValueError if it is none, OclabError if it is one of another version.
     """
     content = parsed(text)
     try:

@@ -155,13 +155,7 @@ def _task(
 
 
 def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return what each ``NAME=VALUE`` says.
-
-    Raises
-    ------
-    InvalidProblem
-        If one is no pair, or names what another has named.
-    """
+    """Return what each ``NAME=VALUE`` says; InvalidProblem if one is no pair, or there twice."""
     pairs: dict[str, str] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))

@@ -239,15 +239,7 @@ def _deleted_text(entries: int, journals: int | None) -> str:
 
 
 def _ask(what: str) -> None:
-    """Ask whether to delete, where somebody is there to answer.
-
-    Raises
-    ------
-    click.UsageError
-        If nobody is.
-    click.exceptions.Exit
-        If the answer is no.
-    """
+    """Ask whether to delete, and end unless the answer is yes; UsageError if nobody is there."""
     if settings().json or sys.stdin is None or not sys.stdin.isatty():
         raise click.UsageError(f"nobody can be asked whether to delete {what}: give --yes")
     if not click.confirm(f"delete {what}?", err=True):

@@ -33,10 +33,7 @@ def selection_options(command: Any) -> Any:
 class Chosen:
     """The entries and runs of an operation, an algorithm and the global option ``--device``.
 
-    Raises
-    ------
-    InvalidProblem
-        For a name that nothing here has, so that a slip does not look like an empty list.
+    A name that nothing here has is refused, so that a slip does not look like an empty list.
     """
 
     def __init__(self, operation: str | None, algorithm: str | None):

@@ -14,13 +14,7 @@ from opencl_lab.core.wording import bytes_of, number_of
 
 
 def whole_numbers(text: str) -> list[int]:
-    """Return the integers of a comma-separated list.
-
-    Raises
-    ------
-    InvalidProblem
-        If there are none, or one is no whole number.
-    """
+    """Return the integers of a comma-separated list, which must have some."""
     try:
         numbers = [_whole(part) for part in _parts(text)]
     except (ValueError, OverflowError) as error:
@@ -84,13 +78,7 @@ class ByteCount(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
-    """Return every combination of ``NAME=A,B,C``, by a name for its rows.
-
-    Raises
-    ------
-    InvalidProblem
-        If a text has no name or no values.
-    """
+    """Return every combination of ``NAME=A,B,C``, by a name for its rows."""
     axes = []
     for text in texts:
         name, _, values = text.partition("=")
