@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import OclabError
-from opencl_lab.core.records import Positive, as_json, parsed, typed
+from opencl_lab.core.records import Positive, as_json, parsed, timestamp, typed
 from opencl_lab.core.space import Config
 
 SCHEMA = "oclab-tuning/1"
@@ -131,7 +130,7 @@ def entry_of(
         sizes={name: values[name] for name in problem.sizes},
         config=config,
         time_ms=float(time_ms),
-        timestamp=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        timestamp=timestamp(),
     )
 
 

@@ -13,7 +13,7 @@ from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import KINDS, choose_device, devices
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.runs import Run, runs
+from opencl_lab.lab.tuning.journal import Run, runs
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 

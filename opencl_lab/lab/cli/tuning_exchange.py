@@ -24,7 +24,7 @@ from opencl_lab.lab.cli.tuning_entries import (
 )
 from opencl_lab.lab.tuning.adopt import Adoption, adopt, read_recording, task_of
 from opencl_lab.lab.tuning.interchange import Recording, to_kernel_tuner, to_t4
-from opencl_lab.lab.tuning.runs import read_run
+from opencl_lab.lab.tuning.journal import read_run
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import document as entries_document
 from opencl_lab.tuned.entry import parse

@@ -83,9 +83,9 @@ class Finals:
                 if not unproved or left <= 0:
                     break
                 chosen = sandbox.choose(unproved, left, whole=True)
-                if sandbox.complete(chosen) or unproved == best:
+                if sandbox.ahead.complete(chosen) or unproved == best:
                     search.prove(chosen)
-        sandbox.want([])
+        sandbox.ahead.want([])
         return [c for c in self._best() if c in search.proved or c == search.built_in]
 
     def _best(self) -> list[Config]:

@@ -8,7 +8,8 @@ of their own that other programs skip, so that a run of ours comes back whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +71,16 @@ def values_of(
     return {name: tuple(values) for name, values in found.items()}
 
 
+@contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """Make an InvalidProblem of what fails while a file of some kind is read; also a decorator."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as error:
+        why = str(error) if isinstance(error, ValueError) else repr(error)
+        raise InvalidProblem(f"this is no {kind} that can be read: {why}") from error
+
+
 # ------------------------------------------------------------- Kernel Tuner
 
 
@@ -126,12 +137,9 @@ class _Cache(Struct):
     opencl_lab: dict[str, Any] = {}
 
 
+@reading("cache file of Kernel Tuner")
 def from_kernel_tuner(text: str) -> Recording:
     """Return the run in a cache file of Kernel Tuner, also of one that was cut off."""
-    return reading("cache file of Kernel Tuner", _kernel_tuner_recording, text)
-
-
-def _kernel_tuner_recording(text: str) -> Recording:
     content = typed(_Cache, _closed(text))
     names, size = content.tune_params_keys, content.problem_size
     sizes = [] if isinstance(size, str) else size if isinstance(size, list) else [size]
@@ -256,12 +264,9 @@ class _Ours(Struct):
     tune_params: dict[str, list[Any]] = {}
 
 
+@reading("file of T4 results")
 def from_t4(text: str) -> Recording:
     """Return the run in T4 results; both spellings of the time of compilation are read."""
-    return reading("file of T4 results", _t4_recording, text)
-
-
-def _t4_recording(text: str) -> Recording:
     content = typed(_T4, parsed(text))
     if str(content.schema_version).split(".")[0] != T4_VERSION.split(".")[0]:
         raise ValueError(f"version {content.schema_version}, not {T4_VERSION}")
@@ -299,16 +304,7 @@ def _t4_evaluation(result: _Result, scale: float) -> Evaluation:
     )
 
 
-# ------------------------------------------------------------------ reading
-
-
-def reading(kind: str, parse: Callable[[str], Recording], text: str) -> Recording:
-    """Return what `parse` makes of a text; InvalidProblem if it is no such thing."""
-    try:
-        return parse(text)
-    except (ArithmeticError, LookupError, ValueError) as error:
-        why = str(error) if isinstance(error, ValueError) else repr(error)
-        raise InvalidProblem(f"this is no {kind} that can be read: {why}") from error
+# ---------------------------------------------------------- values of files
 
 
 def _value(value: Any) -> Value:

@@ -19,13 +19,11 @@ from opencl_lab.lab.engine.journal import Journal
 from opencl_lab.lab.measuring.doubt import doubt
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.limits import no_reference
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.result import TuningProgress, failures, share_of_space
-from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.result import Timeline, TuningProgress, failures, share_of_space
+from opencl_lab.lab.tuning.sandbox import Sandbox, no_reference
 from opencl_lab.lab.tuning.strategies import Strategy, in_order
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.timeline import Timeline
 
 FINALS_SHARE, FINALS_SECONDS = 0.15, 15.0  # of the time limit, at most so much
 
@@ -66,10 +64,10 @@ class Search(Exploration[Config, Evaluation]):
         if self.built_in in self.known:
             self._check_reference(self.known[self.built_in])
         if self.limits.budget != 1:
-            self.sandbox.want([c for c in self.points.starts if c not in self.known])
+            self.sandbox.ahead.want([c for c in self.points.starts if c not in self.known])
         stopped = self.run(_from_starts(self.points, strategy, rng))
         if stopped in ("budget", "time"):
-            for found in self.sandbox.refused():  # a resume need not wait for it again
+            for found in self.sandbox.ahead.refused():  # a resume need not wait for it again
                 if found.config not in self.seen and self.limits.allow(len(self.seen)):
                     self._take_over(found)
                     self.measured.append(found.config)
@@ -102,8 +100,8 @@ class Search(Exploration[Config, Evaluation]):
         best_ms = min((item.time_ms for item in self.seen.values()), default=math.inf)
         found = self._ask(partial(self.sandbox.evaluate, config, best_ms), self._left_to_search())
         self._searched = self.limits.spent
-        if self.sandbox.trouble:
-            self.note(self.sandbox.trouble)
+        if trouble := self.sandbox.ahead.trouble:
+            self.note(trouble)
         return found
 
     def _once_more(
@@ -156,7 +154,7 @@ class Search(Exploration[Config, Evaluation]):
         leader = self.best()
         if leader is None or leader.config in self.proved:
             return
-        if self.sandbox.complete(leader.config):
+        if self.sandbox.ahead.complete(leader.config):
             with suppress(Stop):  # what is left is for the finals
                 self.prove(leader.config)
 

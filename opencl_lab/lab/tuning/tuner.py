@@ -19,13 +19,13 @@ from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.ahead import LEAST_BUILD
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.finals import Finals
 from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
-from opencl_lab.lab.tuning.limits import LEAST_BUILD, longest_phase
 from opencl_lab.lab.tuning.prune import points_of
 from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
-from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.sandbox import Sandbox, longest_phase
 from opencl_lab.lab.tuning.search import Search
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_strategy
 from opencl_lab.lab.tuning.task import TuningTask
