@@ -23,7 +23,7 @@ from opencl_lab.core.paths import data_dir
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.tuned import storage
-from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, to_bucket
+from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, parts_of, to_bucket
 from opencl_lab.tuned.storage import (
     overlay_file,
     read_entries,
@@ -193,13 +193,6 @@ def _entries_of(operation: str, algorithm: str) -> Iterator[Entry]:
                 yield entry
 
 
-def _parts(problem: Sized) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what of a problem must match, and its sizes."""
-    values = problem.as_dict()
-    layout, sizes = ({name: values[name] for name in p} for p in (problem.layout, problem.sizes))
-    return layout, sizes
-
-
 def lookup(
     device: Device,
     operation: str,
@@ -220,7 +213,7 @@ def lookup(
     `digest` is of the algorithm's templates as they are now. With `modelled`, only entries of this
     device and nearly this size may serve; `own` is a kernel of the user's, which no command names.
     """
-    layout, sizes = _parts(problem)
+    layout, sizes = parts_of(problem)
     bucket, origin = to_bucket(sizes), Origin.of(device)
     found: list[tuple[tuple[float, ...], Match]] = []
     stale: list[str] = []
@@ -260,7 +253,7 @@ def relatives(
     The nearest first: by device, then by how many fields of the layout differ, then by size. What
     is stale, and what was measured on another kind of device, is left out.
     """
-    (layout, sizes), origin = _parts(problem), Origin.of(device)
+    (layout, sizes), origin = parts_of(problem), Origin.of(device)
     found: list[tuple[tuple[float, ...], Entry]] = []
     for entry in _entries_of(operation, algorithm):
         if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():

@@ -110,6 +110,13 @@ def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(round(math.log2(max(size, 1))) for _, size in sorted(sizes.items()))
 
 
+def parts_of(problem: Sized) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return what of a problem must match, and its sizes."""
+    values = problem.as_dict()
+    layout, sizes = ({name: values[name] for name in p} for p in (problem.layout, problem.sizes))
+    return layout, sizes
+
+
 def entry_of(
     device: Device,
     operation: str,
@@ -120,18 +127,8 @@ def entry_of(
     time_ms: float,
 ) -> Entry:
     """Return the entry of a configuration measured now."""
-    values = problem.as_dict()
-    return Entry(
-        operation,
-        algorithm,
-        digest,
-        Origin.of(device),
-        layout={name: values[name] for name in problem.layout},
-        sizes={name: values[name] for name in problem.sizes},
-        config=config,
-        time_ms=float(time_ms),
-        timestamp=timestamp(),
-    )
+    about = (operation, algorithm, digest, Origin.of(device), *parts_of(problem))
+    return Entry(*about, config, float(time_ms), timestamp())
 
 
 def document(entries: Iterable[Entry]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from opencl_lab.core.paths import data_dir
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
-from opencl_lab.lab.cli.options import problem_options
+from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.cli.tuning_entries import (
     STYLES,
     Chosen,
@@ -149,8 +149,7 @@ def show_operation_command(chosen: Operation[Any]) -> click.Command:
     @problem_options(chosen)
     @global_options
     def command(**given: Any) -> None:
-        options = {name: value for name, value in given.items() if value is not None}
-        problem = chosen.problem(**chosen.with_defaults(options))
+        problem = chosen.problem(**chosen.with_defaults(given_of(given)))
         device = settings().select().device
         rows = []
         for algorithm in chosen.algorithms:

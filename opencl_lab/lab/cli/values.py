@@ -93,6 +93,19 @@ def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
     }
 
 
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return what each ``NAME=VALUE`` says; InvalidProblem if one is no pair, or there twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise InvalidProblem(f"{option} takes NAME=VALUE, not {text!r}")
+        if name in found:
+            raise InvalidProblem(f"{option} {name} is given twice")
+        found[name] = value
+    return found
+
+
 def _parameter(text: str) -> int | str | bool:
     """Return the value of a kernel parameter: a flag, a whole number, or a word."""
     if text.lower() in ("true", "false"):

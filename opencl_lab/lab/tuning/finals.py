@@ -31,7 +31,9 @@ class Finals:
     def __init__(self, search: Search):
         self._search = search
         self.ranking: list[Evaluation] = []
+        """The finalists with all times of the rounds so far, the fastest first."""
         self.stable = False
+        """Whether the same one has won the last rounds."""
         self._rounds: dict[Config, list[float]] = {}
 
     def hold(self) -> None:

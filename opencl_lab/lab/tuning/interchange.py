@@ -8,16 +8,17 @@ of their own that other programs skip, so that a run of ours comes back whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.records import Finite, parsed, typed
-from opencl_lab.core.space import Config, SearchSpace, Value
+from opencl_lab.core.space import Config, Value
 from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.tuning.evaluation import Evaluation
 
@@ -57,12 +58,10 @@ class Recording:
 
 
 def values_of(
-    evaluations: list[Evaluation], space: SearchSpace | None = None
+    evaluations: list[Evaluation], listed: Mapping[str, Sequence[Value]] = MappingProxyType({})
 ) -> dict[str, tuple[Value, ...]]:
-    """Return the values of each parameter: those of `space`, then what else was tried."""
-    found: dict[str, list[Value]] = {}
-    if space is not None:
-        found = {parameter.name: list(parameter.values) for parameter in space.parameters}
+    """Return the values of each parameter: those that are `listed`, then what else was tried."""
+    found = {name: list(values) for name, values in listed.items()}
     for evaluation in evaluations:
         for name, value in evaluation.config.items():
             tried = found.setdefault(name, [])

@@ -84,6 +84,7 @@ class Run:
     problem: Mapping[str, Any]
     device: str
     parameters: Mapping[str, tuple[Any, ...]]
+    """Their values: those of the space, and others that were tried."""
     evaluations: list[Evaluation]
 
     @property
@@ -101,7 +102,7 @@ class Run:
             names.get(self.device, self.device),
             f"{self.operation}_{self.algorithm}",
             tuple(self.problem[name] for name in sizes if name in self.problem),
-            self.parameters or values_of(self.evaluations),
+            self.parameters,
             self.evaluations,
             {
                 "operation": self.operation,
@@ -123,11 +124,7 @@ def read_run(path: Path) -> Run:
         why = repr(error) if path.exists() else "there is no such file"
         raise InvalidProblem(f"{path} is no journal of the tuner: {why}") from error
     evaluations = list(evaluations_of(records).values())
-    # Values between the listed ones may have been tried.
-    for name, values in values_of(evaluations).items():
-        before = space.get(name, ())
-        space[name] = (*before, *(value for value in values if value not in before))
-    return Run(path, *about, parameters=space, evaluations=evaluations)
+    return Run(path, *about, values_of(evaluations, space), evaluations)
 
 
 def runs() -> list[Run]:

@@ -83,7 +83,7 @@ class KernelText:
                 path = next((place for place in places if place.is_file()), None)
                 if path is not None and path not in found:
                     found[path] = None
-                    waiting.append((path.parent, _read(path)))
+                    waiting.append((path.parent, read_text(path)))
         return tuple(map(str, found))
 
     def _include_options(self, text: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class KernelText:
 
     def _rendered(self, config: Mapping[str, Value]) -> str:
         """Return the OpenCL C of a configuration, before the preprocessor."""
-        text = _read(self.path)
+        text = read_text(self.path)
         if not self._is_template:
             return text
         given = {**self.fixed, **config}
@@ -126,7 +126,8 @@ class KernelText:
         return render(str(self.path), given).text
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a file; InvalidProblem says why it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

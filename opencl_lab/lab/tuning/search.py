@@ -53,7 +53,9 @@ class Search(Exploration[Config, Evaluation]):
         self.task, self.points, self.sandbox = task, points, sandbox
         self.built_in = points.starts[0]
         self.proved: set[Config] = set()
+        """Those that were right in all check cases, so that they may win."""
         self.notes: list[str] = []
+        """What went wrong beside the configurations."""
         self.timeline = Timeline()
         self._journal, self._report = journal, report
         self._kernel = kernel_digest(task.algorithm.templates)
