@@ -113,22 +113,24 @@ def run_tuning(
         if item.status != "timeout" or item.build_ms >= options.patience_ms
     }
     answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
-    with _ended(answers):
-        limits = Limits(options.budget, options.time_limit)
-        search = Search(task, points, answers, journal, known, limits, progress)
-        finals = Finals(search)
-        try:
-            # A strategy's matrices are small, and the other cores compile: threads of BLAS would
-            # wait for each other many times longer than they compute.
-            with ExitStack() as held:
-                with suppress(ReferenceUnavailable):
-                    held.enter_context(blas_threads(1))
-                stopped = search.search(strategy, random.Random(task.seed))
-            if stopped != "interrupted":
-                finals.hold()
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+    limits = Limits(options.budget, options.time_limit)
+    search = Search(task, points, answers, journal, known, limits, progress)
+    finals = Finals(search)
+    try:
+        # A strategy's matrices are small, and the other cores compile: threads of BLAS would
+        # wait for each other many times longer than they compute.
+        with ExitStack() as held:
+            with suppress(ReferenceUnavailable):
+                held.enter_context(blas_threads(1))
+            stopped = search.search(strategy, random.Random(task.seed))
+        if stopped != "interrupted":
+            finals.hold()
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    finally:
         phases = search.phases()
+        with _undisturbed():  # a second Ctrl-C does not lose what was found
+            answers.close()
     best = finals.winner()
     if untested := finals.untested():
         search.note(untested)
@@ -155,16 +157,6 @@ def run_tuning(
         per_minute=search.per_minute(),
         timeline=search.timeline.slices(),
     )
-
-
-@contextmanager
-def _ended(sandbox: Sandbox) -> Iterator[None]:
-    """End a sandbox with what it is used for; a second Ctrl-C does not lose what was found."""
-    try:
-        yield
-    finally:
-        with _undisturbed():
-            sandbox.close()
 
 
 @contextmanager
