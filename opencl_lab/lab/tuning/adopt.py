@@ -66,23 +66,22 @@ def task_of(
     What is given, such as `changes` to fields of the problem, counts before what the file says.
     """
     name = operation or recording.about.get("operation")
-    chosen_algorithm = algorithm or recording.about.get("algorithm")
+    by = algorithm or recording.about.get("algorithm")
     about = recording.about.get("problem", {})
-    texts = isinstance(name, str) and isinstance(chosen_algorithm, str)
-    if name and chosen_algorithm and not (texts and isinstance(about, Mapping)):
-        raise InvalidProblem(
-            "the file names its operation, algorithm or problem in no way that is understood"
-        )
-    if not name or not chosen_algorithm:
+    if not name or not by:
         raise InvalidProblem(
             "the file does not say which operation and algorithm it is about; give both"
         )
+    if not (isinstance(name, str) and isinstance(by, str) and isinstance(about, Mapping)):
+        raise InvalidProblem(
+            "the file names its operation, algorithm or problem in no way that is understood"
+        )
     chosen = get_operation(name)
-    chosen.algorithm(chosen_algorithm)
-    values = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
-    values.update(about)
-    values.update(changes or {})
-    return TuningTask(chosen, chosen_algorithm, problem_with(chosen, values), device)
+    chosen.algorithm(by)
+    sizes = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
+    return TuningTask(
+        chosen, by, problem_with(chosen, {**sizes, **about, **(changes or {})}), device
+    )
 
 
 def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
