@@ -303,18 +303,14 @@ def forget() -> None:
         _generation += 1
 
 
-def _refresh() -> None:
-    global _next_check
-    with _lock:
-        _next_check = time.monotonic() + CHECK_INTERVAL
-        if any(stamp != _stamp(path) for path, (stamp, _) in _tables.items()):
-            forget()
-
-
 def generation() -> int:
     """Return a number that changes when tuned configurations may have: see `remember`."""
+    global _next_check
     if time.monotonic() >= _next_check:
-        _refresh()
+        with _lock:
+            _next_check = time.monotonic() + CHECK_INTERVAL
+            if any(stamp != _stamp(path) for path, (stamp, _) in _tables.items()):
+                forget()
     return _generation
 
 

@@ -37,7 +37,7 @@ class Builder:
         self._stages: dict[Problem, Stage] = {}
 
     def build(self, config: Config, whole: bool) -> Built:
-        """Build for the first check case, or for all if `whole`; return what is against it."""
+        """Build for the first check case, or for all if `whole`; return what was found."""
         begin = time.perf_counter()
         refusal: Status | None = None
         reason = ""

@@ -45,8 +45,8 @@ class Recording:
     """A run of tuning: what was tried, on what."""
 
     device: str
-    """This name and that of the kernel are for people."""
     kernel: str
+    """Both are names for people."""
     problem_size: tuple[int, ...]
     parameters: Mapping[str, tuple[Value, ...]]
     """The values of each parameter, in order."""

@@ -75,8 +75,8 @@ class Slice:
     """A part of a run."""
 
     begin: float
-    """This and the end are seconds since the run began."""
     end: float
+    """Both in seconds since the run began."""
     evaluated: int
     """Configurations that were evaluated meanwhile."""
     built_ahead: int

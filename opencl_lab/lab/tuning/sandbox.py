@@ -238,9 +238,9 @@ class Sandbox:
         return min(usual, self._longest)
 
     def _ready(self) -> Worker:
-        """Return a worker that waits for requests; raise the error that it has reported.
+        """Return a worker that waits for requests.
 
-        `_Lost` if it ends, or hangs, before it waits.
+        `_Lost` if it ends or hangs before it does; an error that it has reported is raised.
         """
         if self._worker is not None and self._worker.process.poll() is None:
             return self._worker

@@ -34,7 +34,7 @@ PROOFS, PROOFS_SHARE = 2, 0.33
 class Search(Exploration[Config, Evaluation]):
     """What a run of the tuner knows about each configuration, and asks of the sandbox.
 
-    It begins with what is `known` from the task's journal, and may `report` after each evaluation.
+    `known` is what the task's journal says; `report` is called after each evaluation.
     """
 
     def __init__(

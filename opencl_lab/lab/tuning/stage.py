@@ -100,11 +100,11 @@ class Stage:
         return {name: guarded.get() for name, guarded in self._out.items()}
 
     def check(self, compared: bool = True) -> None:
-        """Raise `Wrong` if inputs have changed or anything outside the arrays was written.
+        """Raise `Wrong` if the last run changed inputs, wrote outside its arrays, or is wrong.
 
-        And, if they are `compared`, if the outputs of the last run are wrong. Those that are the
-        same, bit by bit, as some that were right are right: most configurations form their sums in
-        one of a few orders. Both show in fingerprints, without fetching anything.
+        Results are looked at only if they are to be `compared`. Those that are the same, bit by
+        bit, as some that were right are right: most configurations form their sums in one of a few
+        orders. Fingerprints show this, and that inputs are as they were, without fetching anything.
         """
         where = f"on {_sizes(self.problem)}"
         kept = self._prints(self._in) == self._loaded

@@ -100,7 +100,7 @@ def run_tuning(
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search, and the result says so.
 
-    What is found by another `sandbox` than the task's own is not stored.
+    With a `sandbox` given, which answers instead of the task's own, nothing is stored.
     """
     strategy = options.strategy
     if isinstance(strategy, str):
