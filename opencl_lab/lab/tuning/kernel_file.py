@@ -235,8 +235,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         """Run the first configuration, where no right result is given."""
         if self._results is None:
             device = select_device(self._description.device)
-            config = self._first(self.problem(), device)
-            self._results = first_results(self, self._description.bound, config, device, say)
+            self._results = first_results(self, self._description.bound, device, say)
 
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
