@@ -32,16 +32,13 @@ def one_of(progress: StepReport, index: int, parts: int, label: str) -> StepRepo
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of a workload, and the outputs of the first right algorithm.
-
-    `profiles` has lines for people about every launch, by the name of the row.
-    """
+    """The measured rows of a workload, and the outputs of the first right algorithm."""
 
     workload: Workload
     measurements: list[Measurement]
     outputs: Arrays
     errors: list[Exception]
-    profiles: dict[str, list[str]]
+    profiles: dict[str, list[str]]  # a line about every launch, by the name of the row
 
     @property
     def exit_status(self) -> int:
@@ -58,7 +55,7 @@ class _Steps:
     """
 
     def __init__(self, rows: int, repeats: int | None, report: StepReport):
-        self._done = 0
+        self._done = 0  # those that were named
         self._timed = rows * (repeats or LEAST_ROUNDS)
         self._total = 2 + 3 * rows + self._timed
         self._report = report
@@ -87,23 +84,12 @@ def run_point(
     Where references have their data on the device, so have further runs of the algorithms:
     data on the host and on the device are never set against each other.
 
-    Parameters
-    ----------
-    point : Point
-        Its inputs are made only after the problem was found to fit the device.
-    device : Device
-    progress : callable, optional
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If the problem does not fit, or a name is unknown.
-    ReferenceUnavailable
-        If a reference asked for by name cannot run here.
+    It raises what `check_point` raises, before inputs are made, and ReferenceUnavailable if a
+    reference asked for by name cannot run here.
     """
     chosen, problem, request = point.operation, point.problem, point.request
     schedule = check_point(point, device)
-    steps = _Steps(schedule.rows, request.repeats, progress)
+    steps = _Steps(len(schedule.names), request.repeats, progress)
     steps.next("input")
     inputs = point.make_inputs()
     steps.next("right result on the host")
@@ -118,16 +104,12 @@ def run_point(
             stack.callback(implementation.close)
             steps.next(f"{implementation.name}, start")
             implementation.attempt(implementation.start)
-            if schedule.references.by_name:
-                _raise_unavailable(implementation)
+            missing = implementation.error if implementation.status == "unavailable" else None
+            if missing is not None and schedule.references.by_name:
+                raise missing
         _take_turns(implementations, request, steps)
         steps.next("done")
         return _result(workload, device, implementations, request.baseline)
-
-
-def _raise_unavailable(implementation: Implementation) -> None:
-    if implementation.status == "unavailable" and implementation.error is not None:
-        raise implementation.error
 
 
 def _take_turns(implementations: Sequence[Implementation], request: Request, steps: _Steps) -> None:
