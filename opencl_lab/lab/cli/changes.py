@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,14 @@ from rich.text import Text
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import document, print_json, settings
 from opencl_lab.lab.engine.stored import Results, read_results
-from opencl_lab.lab.presentation.changes import Change, Changes, compare_results
-from opencl_lab.lab.presentation.table import number
+from opencl_lab.lab.presentation.changes import (
+    Change,
+    Changes,
+    compare_results,
+    counted_verdicts,
+    varied,
+)
+from opencl_lab.lab.presentation.table import ratio_text, times_texts
 
 IN_A_FOLDER = "results.json"  # what `oclab bench` writes there
 STYLES = {"faster": "green", "works now": "green", "slower": "yellow", "fails now": "red"}
@@ -23,13 +28,7 @@ OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
 
 
 def compare_runs(old: Path, new: Path, threshold: float) -> int:
-    """Print how the rows of two documents differ; return 1 if one is a regression, else 0.
-
-    Raises
-    ------
-    InvalidProblem
-        If a document cannot be read, or they have no row in common.
-    """
+    """Print how the rows of two documents differ; return 1 if one is a regression, else 0."""
     before, after = (
         read_results(path / IN_A_FOLDER if path.is_dir() else path) for path in (old, new)
     )
@@ -41,16 +40,13 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
         return status
     for warning in changes.warnings:
         click.echo(f"oclab: {warning}", err=True)
-    fixed, varied = _parts([row.what for row in changes.rows])
     title = f"{after.operation}: {before.path} (old), {after.path} (new)"
-    common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
-    settings().show(_table(title, common, varied, changes.rows, threshold), OPTIONAL)
-    for where, names in ((before.path, changes.short_old), (after.path, changes.short_new)):
-        for name in names:
+    settings().show(_table(title, changes.rows, threshold), OPTIONAL)
+    for where, rows in ((before.path, changes.only_old), (after.path, changes.only_new)):
+        for name in changes.in_short(rows):
             settings().say(f"only in {where}: {name}")
-    counts = Counter(row.verdict for row in changes.rows)
-    parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    settings().say(f"{counted(len(changes.rows), 'row')}: {parts}")
+    verdicts = counted_verdicts(row.verdict for row in changes.rows)
+    settings().say(f"{counted(len(changes.rows), 'row')}: {verdicts}")
     settings().say(
         f"{counted(len(worse), 'regression')}: rows of OpenCL that fail now or take more than "
         f"{threshold:g} times as long, beyond noise"
@@ -66,8 +62,8 @@ def _say_missing(changes: Changes) -> None:
         settings().say(
             f"{missing} of OpenCL missing in the new run, which has measured the same problem"
         )
-    others = sum("opencl:" in name for name in (*changes.only_old, *changes.only_new))
-    others -= len(changes.missing)
+    alone = (*changes.only_old, *changes.only_new)
+    others = sum(row.measurement.kind == "opencl" for row in alone) - len(changes.missing)
     if others:
         settings().say(
             f"{counted(others, 'row')} of OpenCL of problems or algorithms that only one run has"
@@ -85,30 +81,22 @@ def _document(old: Results, new: Results, changes: Changes, threshold: float) ->
         threshold=threshold,
         warnings=changes.warnings,
         results=[row.as_dict(threshold) for row in changes.rows],
-        only_old=changes.only_old,
-        only_new=changes.only_new,
-        missing=changes.missing,
+        only_old=[*map(str, changes.only_old)],
+        only_new=[*map(str, changes.only_new)],
+        missing=[*map(str, changes.missing)],
         regressions=sum(row.regressed(threshold) for row in changes.rows),
     )
 
 
-def _parts(problems: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], list[str]]:
-    """Return what all problems have in common, and the names of the rest."""
-    first = problems[0]
-    names = dict.fromkeys(name for problem in problems for name in problem)
-    varied = [
-        name for name in names if any(problem.get(name) != first.get(name) for problem in problems)
-    ]
-    return {name: value for name, value in first.items() if name not in varied}, varied
-
-
-def _table(
-    title: str, common: str, varied: Sequence[str], rows: Sequence[Change], threshold: float
-) -> Table:
+def _table(title: str, rows: Sequence[Change], threshold: float) -> Table:
+    """Return the table of all rows; what their problems have in common is below it."""
+    differing = varied([row.what for row in rows])
+    fixed = {name: value for name, value in rows[0].what.items() if name not in differing}
+    common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
     table = Table(title_justify="left", title_style="bold", caption_justify="left")
     # As they are: what stands in brackets would be markup.
     table.title, table.caption = Text(title), Text(common) if common else None
-    for name in (*varied, "implementation"):
+    for name in (*differing, "implementation"):
         table.add_column(Text(name), no_wrap=True)
     for name in ("old ms", "old min..max", "new ms", "new min..max", "runs", "new/old"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -122,24 +110,13 @@ def _table(
             text += f" ({'; '.join(row.remarks)})"
         runs = [str(side.total_ms.runs) for side in (row.old, row.new) if side.total_ms]
         table.add_row(
-            *(Text(str(row.what.get(name, "-"))) for name in varied),
+            *(Text(str(row.what.get(name, "-"))) for name in differing),
             Text(row.new.label),
-            *_times(row.old),
-            *_times(row.new),
+            *times_texts(row.old.total_ms),
+            *times_texts(row.new.total_ms),
             ", ".join(runs) or "-",
-            _ratio_text(row.ratio),
-            _ratio_text(row.kernel_ratio),
+            ratio_text(row.ratio),
+            ratio_text(row.kernel_ratio),
             Text(text, style),
         )
     return table
-
-
-def _times(row: Any) -> tuple[str, str]:
-    times = row.total_ms
-    if times is None:
-        return "-", "-"
-    return number(times.median), f"{number(times.min, 3)}..{number(times.max, 3)}"
-
-
-def _ratio_text(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}x"

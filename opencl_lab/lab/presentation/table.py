@@ -16,6 +16,7 @@ from rich.text import Text
 from opencl_lab.core.paths import write_target
 from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.speedups import with_base
 
 ERROR = "error/bound"
@@ -38,6 +39,18 @@ def number(value: float | None, digits: int = 4) -> str:
         text = f"{value:.{digits}g}"
         return f"{value:.0f}" if "e" in text else text
     return f"{value:.2e}"
+
+
+def ratio_text(ratio: float | None) -> str:
+    """Return a ratio as tables have it, such as ``1.50x``."""
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def times_texts(times: Times | None) -> tuple[str, str]:
+    """Return the median of times, and from where to where they are."""
+    if times is None:
+        return "-", "-"
+    return number(times.median), f"{number(times.min, 3)}..{number(times.max, 3)}"
 
 
 def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
@@ -76,18 +89,16 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
         table.add_column(Text(name), justify="right", no_wrap=True)
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
-        times = row.total_ms
         right = "ok" + (f", {row.note}" if row.note else "")
         verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
             Text(row.label),
             number(row.kernel_ms),
             number(row.transfer_ms, 3),
-            number(times.median if times else None),
-            f"{number(times.min, 3)}..{number(times.max, 3)}" if times else "-",
+            *times_texts(row.total_ms),
             number(row.gflops if flops else row.gbps),
             *([share_text(row.peak)] if peaks else []),
-            "-" if row.speedup is None else f"{row.speedup:.2f}x",
+            ratio_text(row.speedup),
             number(None if row.difference is None else row.difference.error_over_bound, 2),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
@@ -95,14 +106,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
 
 
 class Measurements(list[Measurement]):
-    """Measured rows: a list that prints as a table, also in notebooks.
-
-    Parameters
-    ----------
-    rows : iterable of Measurement
-    title : str
-        Of the table.
-    """
+    """Measured rows: a list that prints as a table with a title, also in notebooks."""
 
     def __init__(self, rows: Iterable[Measurement] = (), title: str = ""):
         super().__init__(rows)
@@ -142,18 +146,16 @@ def peak_caption(notes: Iterable[str]) -> str | None:
 def write_csv(
     path: Path, rows: Iterable[tuple[Mapping[str, Any], Measurement]], leading: Sequence[str] = ()
 ) -> None:
-    """Write measurements as CSV, each after values of its own for the `leading` columns.
+    """Write measurements as CSV, each after values of its own for the `leading` columns."""
+    write_rows(path, ({**before, **row.as_csv()} for before, row in rows), [*leading, *COLUMNS])
 
-    Raises
-    ------
-    InvalidProblem
-        If the file cannot be written.
-    """
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Write these columns of rows as CSV; InvalidProblem says that this cannot be."""
     with (
         write_target(path) as temporary,
         temporary.open("w", newline="", encoding="utf-8") as file,
     ):
-        writer = csv.DictWriter(file, [*leading, *COLUMNS])
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
-        for before, row in rows:
-            writer.writerow({**before, **row.as_csv()})
+        writer.writerows(rows)
