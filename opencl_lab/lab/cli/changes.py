@@ -20,7 +20,7 @@ from opencl_lab.lab.presentation.changes import (
     counted_verdicts,
     varied,
 )
-from opencl_lab.lab.presentation.table import ratio_text, times_texts
+from opencl_lab.lab.presentation.table import ratio_text, times_texts, titled_table
 
 IN_A_FOLDER = "results.json"  # what `oclab bench` writes there
 STYLES = {"faster": "green", "works now": "green", "slower": "yellow", "fails now": "red"}
@@ -93,14 +93,10 @@ def _table(title: str, rows: Sequence[Change], threshold: float) -> Table:
     differing = varied([row.what for row in rows])
     fixed = {name: value for name, value in rows[0].what.items() if name not in differing}
     common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
-    table = Table(title_justify="left", title_style="bold", caption_justify="left")
-    # As they are: what stands in brackets would be markup.
-    table.title, table.caption = Text(title), Text(common) if common else None
-    for name in (*differing, "implementation"):
-        table.add_column(Text(name), no_wrap=True)
-    for name in ("old ms", "old min..max", "new ms", "new min..max", "runs", "new/old"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("kernel ratio", justify="right", no_wrap=True)
+    times = ("old ms", "old min..max", "new ms", "new min..max")
+    numbers = (*times, "runs", "new/old", "kernel ratio")
+    table = titled_table(title, [*differing, "implementation"], numbers)
+    table.caption = Text(common) if common else None
     table.add_column("verdict", overflow="fold", min_width=16)
     for row in rows:
         verdict = row.verdict

@@ -133,15 +133,10 @@ def draw_rings(
         places[above] = [*places[above], share]
         axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
         axes.annotate(
-            str(number),
-            (crossing.size, 1),
-            xytext=(0, 2 + ROW * above),
-            textcoords="offset points",
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-            fontsize=7,
-        )
+            str(number), (crossing.size, 1), xycoords=("data", "axes fraction"),
+            xytext=(0, 2 + ROW * above), textcoords="offset points",
+            ha="center", va="bottom", fontsize=7,
+        )  # fmt: skip
         where = crossing.about + plain_number(float(crossing.size_text))
         text = f"{number}: {crossing.implementation} from {where}"
         text += f", over {crossing.reference}" + ", level just before" * bool(crossing.level)

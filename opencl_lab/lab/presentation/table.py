@@ -53,6 +53,20 @@ def times_texts(times: Times | None) -> tuple[str, str]:
     return number(times.median), f"{number(times.min, 3)}..{number(times.max, 3)}"
 
 
+def titled_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
+    """Return a table with columns of words, then of numbers on the right, of which none wraps.
+
+    Title and heads are shown as they are: what stands in brackets would be markup.
+    """
+    made = Table(title=Text(title), title_justify="left", title_style="bold")
+    made.caption_justify = "left"
+    for name in words:
+        made.add_column(Text(name), no_wrap=True)
+    for name in numbers:
+        made.add_column(Text(name), justify="right", no_wrap=True)
+    return made
+
+
 def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
     """Return tables and sentences as a text file has them."""
     console = Console(file=io.StringIO(), width=width)
@@ -73,20 +87,16 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     [(_, rows)], bases = with_base([(0, rows)])
     wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
-    # As it is: what stands in brackets, such as a variant of an algorithm, would be markup.
-    table = Table(title=Text(title), title_justify="left", title_style="bold")
-    table.caption_justify = "left"
     captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
     captions += [OTHER_RUNS] * any(_kernels_above_total(row) for row in rows)
     peak = peak_caption(row.peak_note for row in rows)
     caption = "\n".join([*captions, *([peak] if peak else [])])
-    table.caption = Text(caption) if caption else None
-    table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
     speedup = "speed-up" + ("\nover " + ",\n".join(bases) if bases else "")
-    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR):
-        table.add_column(Text(name), justify="right", no_wrap=True)
+    numbers = ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR)
+    table = titled_table(title, ["implementation"], numbers)
+    table.caption = Text(caption) if caption else None
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
         right = "ok" + (f", {row.note}" if row.note else "")
