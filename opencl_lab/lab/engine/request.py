@@ -18,7 +18,6 @@ from opencl_lab.lab.engine.references import References, names_of, references_of
 from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.reference.peers import Calls
 from opencl_lab.ops.solver import Problem
 
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
@@ -111,17 +110,16 @@ class Schedule:
             found += workers_of(item, self.threads, self.ranks)
         return found
 
-    def implementations(
-        self, workload: Workload, device: Device, calls: Calls
-    ) -> list[Implementation]:
+    def implementations(self, workload: Workload, device: Device) -> list[Implementation]:
         """Return all that take part: on data of the host, then of the device; ours first."""
         found: list[Implementation] = []
+        chosen = workload.operation
         references = {"host": self.references.on_host, "device": self.references.on_device}
         for side in self.sides:
             found += [
-                OpenCL(workload, device, name, values, label, calls, side)
+                OpenCL(workload, device, name, values, label, chosen.calls, side)
                 for name, label, values in self.runs
-                if side == "host" or name not in workload.operation.choices
+                if side == "host" or name not in chosen.choices
             ]
             found += [
                 ReferenceRun(workload, item, workers, device, self.references.by_name, name)

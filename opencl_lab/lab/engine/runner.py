@@ -49,14 +49,14 @@ class Comparison:
 class _Steps:
     """Counts the steps of a comparison while it names each before it begins.
 
-    These are the input, the right result, and of each implementation a start, a first run, rows
-    and a check. How many rows there will be is only known where `repeats` says so: else all
-    together count as so many steps as there are at least.
+    How many rows will be timed is only known where `repeats` says so: else all together count as
+    so many steps as there are at least.
     """
 
     def __init__(self, rows: int, repeats: int | None, report: StepReport):
         self._done = 0  # those that were named
         self._timed = rows * (repeats or LEAST_ROUNDS)
+        # The input and the right result; of each row a start, a first run and a check.
         self._total = 2 + 3 * rows + self._timed
         self._report = report
 
@@ -95,7 +95,7 @@ def run_point(
     steps.next("right result on the host")
     workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        implementations = schedule.implementations(workload, device, chosen.calls)
+        implementations = schedule.implementations(workload, device)
         for implementation in implementations:
             implementation.timed = request.timed
             if request.budget is not None:
