@@ -149,9 +149,7 @@ def verdict(ours: Times, theirs: Times) -> Verdict:
     return "slower" if ours.is_above(theirs) else "level"
 
 
-def _crossing(
-    pairs: Sequence[_Pair],
-) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
+def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
     """Return `size`, `level` and `ahead` of a `Crossover`."""
     first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
     start = next((i for i in range(first, 0, -1) if pairs[i - 1].verdict == "slower"), 0)

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import (
-    BuildError,
-    InvalidConfig,
-    OclabError,
-    ReferenceUnavailable,
-)
+from opencl_lab.core.errors import BuildError, InvalidConfig, OclabError, ReferenceUnavailable
 from opencl_lab.core.wording import counted, duration
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.row import Measurement, Side, Status

@@ -258,8 +258,7 @@ class OpenCL(Implementation):
             build_ms=None if total is None else max(0.0, self._first_total_ms - total.median),
             peak=fraction_of_peak(*doing),
             peak_note=above_peak(*doing),
-            note=self._parts
-            or (SLOW_EVENTS if kernel and total and _far_above(kernel, total) else ""),
+            note=self._parts or SLOW_EVENTS * _far_above(kernel, total),
         )
 
     def close(self) -> None:
@@ -284,5 +283,7 @@ def _on_host(array: Any) -> Any:
     return array.get() if is_device_array(array) else array
 
 
-def _far_above(kernel: Times, total: Times) -> bool:
+def _far_above(kernel: Times | None, total: Times | None) -> bool:
+    if kernel is None or total is None:
+        return False
     return kernel.is_above(total) and kernel.median > EVENTS_COST * total.median

@@ -18,7 +18,7 @@ from opencl_lab.lab.engine.references import References, names_of, references_of
 from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.solver import AUTO, Problem
 
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
@@ -219,22 +219,18 @@ def _algorithms(point: Point, device: Device, wanted: str | Sequence[str]) -> li
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
-        able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
-        practical = [name for name in able if chosen.algorithm(name).too_slow(problem) is None]
-        return practical or able or [chosen.choose(problem, device).name]  # raises, saying why
-    return [
-        _first(chosen, problem, device)
-        if name == "auto"
-        else name
-        if name in chosen.choices
-        else chosen.choose(problem, device, name).name
-        for name in names
-    ]
+        able = [item for item in chosen.algorithms if item.supports(problem, device) is None]
+        practical = [item for item in able if item.too_slow(problem) is None]
+        found = practical or able or [chosen.choose(problem, device)]  # which raises, saying why
+        return [item.name for item in found]
+    return [name if name in chosen.choices else _taken(point, device, name) for name in names]
 
 
-def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
-    first = chosen.choose(problem, device)
-    if first.too_slow(problem) is not None:
+def _taken(point: Point, device: Device, name: str) -> str:
+    """Return the algorithm that a name stands for; for ``auto`` one that is practical."""
+    chosen, problem = point.operation, point.problem
+    first = chosen.choose(problem, device, name)
+    if name == AUTO and first.too_slow(problem) is not None:
         for other in chosen.algorithms:
             if other.supports(problem, device) is None and other.too_slow(problem) is None:
                 return other.name

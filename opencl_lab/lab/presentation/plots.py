@@ -39,10 +39,7 @@ OPENCL, OTHER = "#c0392b", "#5d6d7e"
 
 
 def plot_comparison(
-    path: Path,
-    rows: Sequence[Measurement],
-    title: str,
-    pictures: Mapping[str, Any] | None = None,
+    path: Path, rows: Sequence[Measurement], title: str, pictures: Mapping[str, Any] | None = None
 ) -> None:
     """Draw the total time of each implementation as a bar, with its spread and speed-up.
 

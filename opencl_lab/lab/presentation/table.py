@@ -162,10 +162,7 @@ def write_csv(
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
     """Write these columns of rows as CSV; InvalidProblem says that this cannot be."""
-    with (
-        write_target(path) as temporary,
-        temporary.open("w", newline="", encoding="utf-8") as file,
-    ):
+    with write_target(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
