@@ -109,7 +109,15 @@ def run_point(
                 raise missing
         _take_turns(implementations, request, steps)
         steps.next("done")
-        return _result(workload, device, implementations, request.baseline)
+        rows = [item.measurement() for item in implementations]
+        ours = [item for item in implementations if isinstance(item, OpenCL)]
+        return Comparison(
+            workload,
+            over_baseline(_with_choice(rows, workload, device), request.baseline),
+            next((item.outputs() for item in ours if item.status == "correct"), {}),
+            [item.error for item in ours if item.error is not None],
+            {item.name: item.profile() for item in ours},
+        )
 
 
 def _take_turns(implementations: Sequence[Implementation], request: Request, steps: _Steps) -> None:
@@ -126,24 +134,6 @@ def _take_turns(implementations: Sequence[Implementation], request: Request, ste
     for implementation in implementations:
         steps.next(f"{implementation.name}, check of the last run")
         implementation.verify()
-
-
-def _result(
-    workload: Workload,
-    device: Device,
-    implementations: Sequence[Implementation],
-    baseline: str | None,
-) -> Comparison:
-    """Return what was measured, the times of all set against the baseline."""
-    rows = [item.measurement() for item in implementations]
-    ours = [item for item in implementations if item.kind == "opencl"]
-    return Comparison(
-        workload,
-        over_baseline(_with_choice(rows, workload, device), baseline),
-        next((item.outputs() for item in ours if item.status == "correct"), {}),
-        [item.error for item in ours if item.error is not None],
-        {item.name: item.profile() for item in ours if isinstance(item, OpenCL)},
-    )
 
 
 def _with_choice(

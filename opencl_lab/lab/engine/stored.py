@@ -139,10 +139,9 @@ class Results:
         sizes = self.mapping("problem").get("sizes")
         if not isinstance(sizes, list) or not self.rows:
             return None
-        for name in self.rows[0].leading:
-            if all(row.leading.get(name) in sizes for row in self.rows):
-                return name
-        return None
+        names = self.rows[0].leading
+        fit = (n for n in names if all(row.leading.get(n) in sizes for row in self.rows))
+        return next(fit, None)
 
     def series(self) -> list[tuple[int, list[Measurement]]]:
         """Return the rows of a sweep by size, the smallest first; empty where it is none."""

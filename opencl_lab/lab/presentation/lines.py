@@ -40,7 +40,10 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     What has its data on the device is dashed and has hollow marks, in the colour that it has on
     the host.
     """
-    colours = _colours()
+    from matplotlib import color_sequences
+
+    # Ten full colours, then ten light ones.
+    colours = [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
     given: dict[str, int] = {}
     found = {}
     for name in names:
@@ -95,13 +98,6 @@ def _points(
             # A rate grows where a time shrinks; the band is the same.
             low, high = ends if value is total else (1 / ends[1], 1 / ends[0])
             yield size, middle, middle * low, middle * high
-
-
-def _colours() -> list[Any]:
-    """Return distinct colours: ten full ones, then ten light ones."""
-    from matplotlib import color_sequences
-
-    return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
 
 
 def total(row: Measurement) -> float | None:
