@@ -94,11 +94,7 @@ class Across:
 def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> list[Across]:
     """Return the sweeps that were made on several devices; of one device the last document's.
 
-    Parameters
-    ----------
-    documents : sequence of Results
-    names : sequence of str
-        What the device of each is called; by default its name.
+    `names` are what the device of each document is called; by default its name.
     """
     groups: dict[str, dict[str, Sweep]] = {}
     for results, device in zip(documents, names or map(device_text, documents), strict=True):

@@ -31,13 +31,8 @@ Drawing = tuple[str, str, Callable[[Path], None]]
 def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Figure]:
     """Draw a sweep; for a single problem, a bar for each implementation.
 
-    Parameters
-    ----------
-    sweep : Sweep
-    prefix : str
-        Begins the names within the SVG, which must differ from all others in the page.
-    peaks : Peaks, optional
-        Those of the device, the ceilings of a roofline.
+    `prefix` begins the names within the SVG, which must differ from all others in the page. The
+    device's `peaks` are the ceilings of a roofline.
     """
     series, bases = with_base(sweep.series)
     rows = [row for _, items in series for row in items]

@@ -88,8 +88,8 @@ def _rows(series: Series, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
     ours = {row.implementation for row in every if row.kind == "opencl"}
     names = {row.implementation for row in every}
     bases = ours or names
-    best = {
-        size: next(row for name, row in rows.items() if name in bases)  # the fastest is first
+    best = {  # the fastest is first
+        size: next(row for name, row in rows.items() if name in bases)
         for size, rows in found.items()
         if bases & rows.keys()
     }
@@ -98,14 +98,8 @@ def _rows(series: Series, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
     yield base, {size: _time(row) for size, row in best.items()}
     others = _by_speed(found, names - ours or bases)
     for name in others if len(names) > 1 else ():
-        yield (
-            name,
-            {
-                size: _ratio(best[size], rows[name])
-                for size, rows in found.items()
-                if name in rows and size in best
-            },
-        )
+        both = [size for size, rows in found.items() if name in rows and size in best]
+        yield name, {size: _ratio(best[size], found[size][name]) for size in both}
 
 
 def _by_speed(found: Mapping[int, Mapping[str, Measurement]], names: set[str]) -> list[str]:
@@ -143,10 +137,7 @@ def _spread(sizes: Sequence[int]) -> list[int]:
 def sparkline(points: Sequence[tuple[float, float]]) -> Markup:
     """Return ratios by size as a small picture, both logarithmic, with a line at 1.
 
-    Parameters
-    ----------
-    points : sequence of (float, float)
-        Sizes and ratios, all above 0, the least size first; two at least.
+    There are two points at least, the least size first, and ratios are above 0.
     """
     across = [math.log(max(size, 1)) for size, _ in points]
     up = [math.log(ratio) for _, ratio in points]

@@ -66,11 +66,6 @@ def times_text(ratio: float) -> str:
     return f"{ratio:.{digits}f}" if 0.1 <= ratio < 9.995 else number(ratio, 3)
 
 
-def _listed(items: Sequence[str]) -> str:
-    """Return items as a sentence names them: a, b and c."""
-    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
-
-
 @dataclass(frozen=True)
 class Trouble:
     """What failed, or was not there to be measured; `failed` says which."""
@@ -117,4 +112,5 @@ def _size_range(sizes: Sequence[int]) -> str:
     ordered = sorted(set(sizes))
     if len(ordered) > SHOWN_SIZES:
         return f"{ordered[0]:,} to {ordered[-1]:,}"
-    return _listed([f"{size:,}" for size in ordered])
+    *some, last = (f"{size:,}" for size in ordered)
+    return f"{', '.join(some)} and {last}" if some else last

@@ -17,6 +17,7 @@ from opencl_lab.lab.report.cells import (
     table_without_empty,
 )
 from opencl_lab.lab.report.cells import number_cell as _number
+from opencl_lab.lab.report.documents import objects
 from opencl_lab.lab.report.sweeps import Sweep
 
 CALL_COLUMNS = {
@@ -112,22 +113,12 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
 
 def printed_table(results: Results) -> PageTable | None:
     """Return the figures that a source report printed, each beside the time measured here."""
-    printed = results.content.get("printed")
     rows = []
-    for figure in printed if isinstance(printed, list) else []:
-        if not isinstance(figure, dict):
-            continue
+    for figure in objects(results.content.get("printed")):
         point = figure.get("point")
         point = point if isinstance(point, dict) else {}
-        here = next(
-            (
-                row.measurement
-                for row in results.rows
-                if row.measurement.implementation == figure.get("ours")
-                and all(row.leading.get(name) == value for name, value in point.items())
-            ),
-            None,
-        )
+        at = (row.measurement for row in results.rows if point.items() <= row.leading.items())
+        here = next((row for row in at if row.implementation == figure.get("ours")), None)
         measured = here.total_ms.median if here and here.ok and here.total_ms else None
         rows.append(
             [

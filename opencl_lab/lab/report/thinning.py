@@ -12,20 +12,10 @@ MOST_BARS, MOST_LINES, MOST_SIZES = 30, 16, 48
 
 
 def thinned(series: Series) -> tuple[Series, str]:
-    """Return a sweep with as many sizes and implementations as a plot can show.
+    """Return as much of a sweep, the smallest size first, as a plot can show; say what is left out.
 
-    Parameters
-    ----------
-    series : sequence of (int, sequence of Measurement)
-        The smallest size first.
-
-    Returns
-    -------
-    series : sequence of (int, sequence of Measurement)
-        Sizes spread evenly on a logarithmic axis, the first and the last among them, and the
-        implementations that are fastest at the largest sizes where they ran.
-    remark : str
-        What was left out; empty if nothing was.
+    Sizes are spread evenly on a logarithmic axis, the first and the last among them, and the
+    implementations are those that are fastest at the largest sizes where they ran.
     """
     names = _ranked(series)
     sizes = _spread([size for size, _ in series])
