@@ -16,7 +16,7 @@ from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
 from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.findings import Finding
+from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
 from opencl_lab.lab.engine.request import Point, Request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,19 +99,9 @@ def _peak(device: Device, element: str) -> Answers:
     return race(device, "FLOP/s", lambda session: (_Products(session, u, element) for u in units))
 
 
-def flops16_matrix(device: Device) -> Answers:
-    """Probe the peak of matrix units in float16, with sums in float32."""
-    return _peak(device, "half")
-
-
-def flops32_matrix(device: Device) -> Answers:
-    """Probe the peak of matrix units in TF32, with sums in float32."""
-    return _peak(device, "float")
-
-
-def flops64_matrix(device: Device) -> Answers:
-    """Probe the peak of matrix units in float64."""
-    return _peak(device, "double")
+flops16_matrix = partial(_peak, element="half")  # with sums in float32
+flops32_matrix = partial(_peak, element="float")  # TF32, with sums in float32
+flops64_matrix = partial(_peak, element="double")
 
 
 def declared_memory(device: Device) -> Answers:

@@ -37,14 +37,7 @@ KIB, MIB = 1 << 10, 1 << 20
 class Trial(ABC):
     """A kernel in one shape, launched again and again; or another piece of work.
 
-    Parameters
-    ----------
-    session : ProbeSession
-    label : str
-        What is tried, in words.
-    amount : float
-        Operations or bytes in one round.
-    max_rounds : int
+    `label` says what is tried, and `amount` how many operations or bytes are in one round.
     """
 
     kernel: cl.Kernel
