@@ -52,13 +52,7 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
 
 
 def remove_plots(study: Study, folder: Path) -> None:
-    """Remove the plots of an earlier run of this study.
-
-    Raises
-    ------
-    InvalidProblem
-        If one cannot be removed.
-    """
+    """Remove the plots of an earlier run of this study; that one stays is an `InvalidProblem`."""
     for name in (_file(part.name, kind) for part in study.parts for kind in KINDS):
         try:
             with suppress(FileNotFoundError):
