@@ -81,15 +81,11 @@ PROBES = (
 )
 
 
-def _capabilities(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the findings that are capabilities; what stayed unknown is left out."""
-    return sound_fields(Capabilities, {finding.name: finding.value for finding in findings})
-
-
-def _peaks(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the findings that are peaks."""
-    peaks = Peaks.of({finding.name: finding.value for finding in findings})
-    return {} if peaks is None else asdict(peaks)
+def _values(findings: Sequence[Finding]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the findings that are capabilities, and those that are peaks."""
+    values = {finding.name: finding.value for finding in findings}
+    peaks = Peaks.of(values)  # what stayed unknown is left out
+    return sound_fields(Capabilities, values), {} if peaks is None else asdict(peaks)
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,7 @@ class Report:
             "command": "doctor",
             "version": __version__,
             "device": self.device.as_dict(),
-            "peaks": _peaks(self.findings),
+            "peaks": _values(self.findings)[1],
             "probes": [asdict(finding) for finding in self.findings],
             "installation": [asdict(tool) for tool in self.installed],
             "toolchain": [asdict(tool) for tool in self.tools],
@@ -121,12 +117,13 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
     """Write findings where `corrected` and `stored_peaks` read those of `device`."""
     make_section("doctor")
     path = probe_file(device.key)
+    capabilities, peaks = _values(findings)
     written = probed.Report(
         key=device.key,
         version=__version__,
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        capabilities=_capabilities(findings),
-        peaks=_peaks(findings),
+        capabilities=capabilities,
+        peaks=peaks,
         probes=list(findings),
     )
     write_json(path, as_json(written))
@@ -166,6 +163,6 @@ def report(
     stored = None
     with suppress(OSError):  # a full or read-only disk must not hide the findings
         stored = store(device, findings)
-    capabilities = replace(device.capabilities, **_capabilities(findings))
+    capabilities = replace(device.capabilities, **_values(findings)[0])
     corrected = replace(device, capabilities=capabilities)
     return Report(corrected, findings, toolchain(), stored, installation())

@@ -100,13 +100,9 @@ def installation(
     """
     environ = os.environ if environ is None else environ
     loader, found = _loader()
-    drivers: list[_Driver] = []
-    places: list[Tool] = []
-    for item in _named_drivers(loader, root, environ):
-        if isinstance(item, Tool):
-            places.append(item)
-        else:
-            drivers.append(item)
+    named = list(_named_drivers(loader, root, environ))
+    drivers = [item for item in named if isinstance(item, _Driver)]
+    places = [item for item in named if isinstance(item, Tool)]
     tried = [_try(driver, loader) for driver in drivers]
     working = [driver for driver, tool in zip(drivers, tried, strict=True) if tool.verdict == "ok"]
     libraries = " ".join(driver.library for driver in drivers)

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.template import render
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.measuring.doubt import agree
 from opencl_lab.lab.workers.child import find
@@ -56,6 +57,10 @@ class ProbeSession:
         program = cl.Program(self.context, source)
         program.build(list(options))
         return program
+
+    def built(self, template: str, parameters: Mapping[str, Any]) -> cl.Program:
+        """Render and build a template."""
+        return self.build(render(template, parameters).text)
 
     def run(
         self,
