@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import Verdict, verdict
 from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.sweeps import Sweep
 
@@ -58,6 +59,16 @@ def milliseconds(row: Measurement) -> float:
     """Return the median of the total time of a row that has one."""
     assert row.total_ms is not None  # all that are ranked have times
     return row.total_ms.median
+
+
+def by_speed(series: Series) -> list[str]:
+    """Return the implementations that ran, those first that are fast where the most was asked."""
+    found: dict[str, tuple[int, float]] = {}
+    for size, rows in series:
+        for row in rows:
+            if row.ok and row.total_ms is not None:
+                found[row.implementation] = (-size, row.total_ms.median)
+    return sorted(found, key=lambda name: found[name])
 
 
 def times_text(ratio: float) -> str:

@@ -54,7 +54,6 @@ CONV2D = Study(
         Part(
             "conv2d",
             "conv2d",
-            "size",
             sizes("size", (256, 512, 1024), (256, 1024, 4096, 16384)),
             (
                 ("naive", "constant", {"CONSTANT_WEIGHTS": True}),
@@ -80,7 +79,6 @@ DFT = Study(
         Part(
             "dft",
             "dft",
-            "n",
             sizes("n", (512, 1024, 2048), (512, 2048, 8192, 32768)),
             _runs("direct-naive", "direct-tiled", "fft"),
             ("c:seq", "c:omp", "numpy"),
@@ -105,7 +103,6 @@ GEMM = Study(
         Part(
             "gemm",
             "gemm",
-            "size",
             sizes("size", (32, 64, 128, 256, 512), (64, 128, 256, 512, 2048, 4096, 16384)),
             _runs("naive", "auto"),
             ("c:seq", "blas"),
@@ -121,7 +118,6 @@ DGEMM = Study(
         Part(
             "dgemm",
             "gemm",
-            "size",
             sizes("size", (256, 512), (1024, 2048, 4096)),
             (*_runs("naive"), *TILES),
             ("c:seq", "c:blocked", "c:omp", "mpi:c"),
@@ -152,7 +148,6 @@ BLOCKED = Study(
         Part(
             "squares",
             "gemm",
-            "size",
             sizes("size", (256, 512, 1024), (256, 512, 1024)),
             _runs("naive", "tiled", "blocked"),
             PRODUCTS,
@@ -160,7 +155,6 @@ BLOCKED = Study(
         Part(
             "rectangles",
             "gemm",
-            "m*n*k",
             {
                 "small": _shapes((64, 256, 128), (300, 200, 100), (257, 129, 513)),
                 "full": _shapes(
@@ -189,7 +183,6 @@ SORT = Study(
         Part(
             order,
             "sort",
-            "n",
             sizes(
                 "n",
                 (10, 100, 1_000, 10_000, 50_000),

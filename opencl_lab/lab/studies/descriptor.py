@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -26,13 +27,13 @@ def sizes(name: str, small: Sequence[int], full: Sequence[int]) -> Points:
 
 @dataclass(frozen=True)
 class Point:
-    """Options of one problem of a sweep; `size` is where it lies on the axis."""
+    """Options of one problem of a sweep."""
 
     options: Mapping[str, Any]
 
     @property
     def size(self) -> int:
-        """The product of the sizes."""
+        """Where it lies on the axis: the product of the sizes."""
         return prod(self.options.values())
 
     def __str__(self) -> str:
@@ -45,7 +46,6 @@ class Part:
 
     name: str  # for titles and files; parts for different kinds of devices may share it
     operation: str
-    axis: str  # what the sizes are
     points: Points
     runs: Sequence[AlgorithmRun]
     """Algorithms of ours; those that the device cannot run are left out, with a note."""
@@ -57,6 +57,11 @@ class Part:
     """How many threads or ranks references have, in a row each; empty: all processors."""
     kinds: tuple[str, ...] = ()  # of devices that it is for; empty: all
     resident: bool = False  # whether the data are on the device
+
+    @property
+    def axis(self) -> str:
+        """What the sizes are."""
+        return "*".join(next(chain.from_iterable(self.points.values())))
 
     @property
     def label(self) -> str:

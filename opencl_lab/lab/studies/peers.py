@@ -35,9 +35,7 @@ def _parts(
     A kind of device without sizes has no part.
     """
     runs: list[AlgorithmRun] = [(algorithm, "", {})]
-    on_cpus = Part(
-        name, operation, size, sizes(size, small, cpu), runs, against, options, kinds=("cpu",)
-    )
+    on_cpus = Part(name, operation, sizes(size, small, cpu), runs, against, options, kinds=("cpu",))
     on_others = replace(
         on_cpus,
         points=sizes(size, small, gpu),
