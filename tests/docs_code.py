@@ -38,7 +38,7 @@ KNOWN = (*SESSION, *NOT_CODE, "pycon", "python")
 VERBS = ("not run", "output varies")
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 NAMED = re.compile(r"<!-- (ci|code: (.*?)) -->")
-TUNING = 1.0  # seconds
+TUNING = 1  # seconds
 
 
 class DocumentError(AssertionError):

@@ -15,21 +15,6 @@ from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.presentation.plots import plot_curves
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4])
-@pytest.mark.parametrize("channels", [1, 2])
-def test_wav_files_become_samples_between_one_and_minus_one(tmp_path, channels, width):
-    from opencl_lab.lab.files import SOUNDS, read_array
-
-    write_tone(tmp_path / "tone.wav", channels, width)
-    samples = read_array(tmp_path / "tone.wav", SOUNDS)
-    assert samples.dtype == np.float32
-    assert samples.shape == ((2000,) if channels == 1 else (2, 2000))
-    spectrum = np.abs(np.fft.rfft(samples)) / 1000
-    for row, cycles in zip(np.atleast_2d(spectrum), (50, 300), strict=False):
-        assert np.argmax(row) == cycles
-        assert row[cycles] == pytest.approx(0.8, abs=0.01)
-
-
 def test_two_channels_to_text_and_a_rate_in_place_of_that_of_the_file(tmp_path, capsys):
     write_tone(tmp_path / "tone.wav", 2)
     text = tmp_path / "spectrum.txt"

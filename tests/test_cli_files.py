@@ -89,14 +89,6 @@ def test_columns_of_a_table_keep_their_names_beside_their_places(tmp_path, monke
         assert Path("out.csv").read_text() == f"{heads}\n2,1,9,0\n"
 
 
-def test_a_two_dimensional_file_is_sorted_by_rows(tmp_path):
-    numbers = np.asfortranarray(np.random.default_rng(6).random((7, 300)))
-    np.save(tmp_path / "in.npy", numbers)
-    result = oclab("sort", tmp_path / "in.npy", "-o", tmp_path / "out.npy", "--descending", *QUICK)
-    assert result.returncode == 0, result.stderr
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), np.sort(numbers)[:, ::-1])
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

@@ -79,7 +79,7 @@ def test_ctrl_c_during_an_import_that_swallows_it(tmp_path, module):
     assert (result.returncode, result.stderr) == (130, "oclab: interrupted\n")
 
 
-def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, measured, capsys):
+def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, measured, capsys, undrawn):
     measured.most = 1
     arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
     assert main(arguments) == 130
@@ -154,7 +154,7 @@ def test_narrow_terminals_cut_no_word(width, monkeypatch, capsys):
     assert {"implementation", "opencl:radix", "speed-up", "result", "ok"} <= words
 
 
-def test_columns_that_are_left_out_are_named_once(tmp_path, monkeypatch, capsys):
+def test_columns_that_are_left_out_are_named_once(tmp_path, monkeypatch, capsys, undrawn):
     monkeypatch.setattr("opencl_lab.lab.cli.common.FALLBACK_WIDTH", 80)
     assert main(["bench", "sort", "--sizes", "100,101", "--out", str(tmp_path), *QUICK]) == 0
     out = capsys.readouterr().out

@@ -19,6 +19,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("do
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 LONGEST = 120  # seconds that a document may take
 MEASURING = 0.1  # seconds that benchmarks take for the rows of a problem
+TUNING = 1  # and searches
 READER_LEFT = 141  # as of `sort | head`
 
 
@@ -95,19 +96,29 @@ def test_listed_commands_are_accepted(path, parse):
 def environment(folder):
     """Return the environment of commands in a document: `oclab` and `python` are those of now.
 
-    Benchmarks, whose times nobody compares, end soon.
+    Benchmarks, whose times nobody compares, and tuning end soon.
     """
     programs = folder / ".bin"
     programs.mkdir()
-    soon = f'[ "$1" = bench ] && set -- "$@" --time-limit {MEASURING}\n'
+    soon = f"""case "$1 $2" in
+bench*) set -- "$@" --time-limit {MEASURING} ;;
+tune* | *.py\\ tune) set -- "$@" --budget {TUNING} ;;
+esac"""
     for name, words in (("python", ""), ("oclab", " -m opencl_lab")):
         file = programs / name
-        first = soon if name == "oclab" else ""
-        file.write_text(f'#!/bin/sh\n{first}exec "{sys.executable}"{words} "$@"\n')
+        file.write_text(f'#!/bin/sh\n{soon}\nexec "{sys.executable}"{words} "$@"\n')
         file.chmod(0o755)
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "160"}
+
+
+def run(command, folder, around):
+    """Run a command of a document in a folder."""
+    return subprocess.run(
+        command, cwd=folder, env=around, capture_output=True, text=True, timeout=LONGEST,
+        check=False,
+    )  # fmt: skip
 
 
 def run_sessions(text, folder):
@@ -122,15 +133,7 @@ def run_sessions(text, folder):
     (folder / "docs").symlink_to(ROOT / "docs")  # of whose examples commands speak
     for block in blocks(text):
         for command in commands(block) if block.is_session and block.runs else ():
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", command.text],
-                cwd=folder,
-                env=around,
-                capture_output=True,
-                text=True,
-                timeout=LONGEST,
-                check=False,
-            )
+            done = run(["bash", "-euo", "pipefail", "-c", command.text], folder, around)
             if done.returncode not in (0, READER_LEFT):
                 what = f"status {done.returncode}\n{done.stderr}"
                 raise DocumentError(f"line {command.line}: {command.text}: {what}")
@@ -155,18 +158,8 @@ def test_sessions_print_what_is_shown(path, tmp_path):
 
 def run_python(path, folder):
     """Run the Python of a document in a process of its own, in a folder; return the process."""
-    around = environment(folder)
-    command = ["python", str(Path(__file__).with_name("docs_code.py")), str(path)]
-    command[0] = sys.executable
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=around,
-        capture_output=True,
-        text=True,
-        timeout=LONGEST,
-        check=False,
-    )
+    command = [sys.executable, str(Path(__file__).with_name("docs_code.py")), str(path)]
+    return run(command, folder, environment(folder))
 
 
 @pytest.mark.parametrize("path", _having(lambda block: block.word.startswith("py")))
@@ -240,19 +233,19 @@ def test_sessions_that_are_right_pass(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["```python\n1 / 0\n```\n", "```python\nx = 3\n```\n\n```pycon\n>>> x\n4\n```\n"]
+    ("text", "line"),
+    [
+        ("```python\n1 / 0\n```\n", 2),
+        ("```python\nx = 3\n```\n\n```pycon\n>>> x\n3\n>>> x + 1\n3\n```\n", 8),
+    ],
 )
-def test_mistakes_in_python_are_noticed(text, tmp_path):
+def test_mistakes_in_python_are_noticed(text, line, tmp_path):
+    """In one process, so that blocks share their names."""
     file = tmp_path / "document.md"
     file.write_text(text)
     done = run_python(file, tmp_path)
-    assert done.returncode and ("line 2" in done.stderr or "line 6" in done.stderr), done.stderr
-
-
-def test_blocks_of_one_document_share_their_names(tmp_path):
-    file = tmp_path / "document.md"
-    file.write_text("```python\nx = 3\n```\n\n```pycon\n>>> x + 1\n4\n```\n")
-    assert run_python(file, tmp_path).returncode == 0
+    said = done.stdout + done.stderr
+    assert done.returncode and f"line {line}" in said, said
 
 
 def test_the_block_of_the_commands_is_run_by_ci():

@@ -34,10 +34,6 @@ def place(tmp_path, monkeypatch):
     return own_place(tmp_path, monkeypatch)
 
 
-def test_arrays_ints_and_floats_arrive():
-    scaled()
-
-
 def test_macros_make_libraries_of_their_own(place):
     scaled()
     load(SCALE, ScaleProblem(5, "double"))
@@ -71,21 +67,18 @@ def test_another_processor_does_not_take_our_library(place, monkeypatch):
     assert len(libraries(place)) == len(list(place.glob("compiler-*.json"))) == 2
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
-def test_a_damaged_library_is_built_again(place, damage):
-    load_in_a_child()  # here it would be mapped, and damage to it would end this process
+def test_a_damaged_library_is_built_again(place):
+    scaled()
     (library,) = libraries(place)
     good = library.read_bytes()
     middle = len(good) // 2
-    bad = {
-        "truncated": good[:middle],
-        "empty": b"",
-        "flipped": good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :],
-    }
-    library.write_bytes(bad[damage])
-    scaled()
-    (rebuilt,) = libraries(place)
-    assert rebuilt.read_bytes() == good
+    for bad in (good[:middle], b"", good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]):
+        damaged = library.with_suffix(".damaged")
+        damaged.write_bytes(bad)
+        damaged.chmod(0o700)
+        damaged.replace(library)  # the one before is mapped here, and stays whole
+        scaled()
+        assert libraries(place) == [library] and library.read_bytes() == good
 
 
 CHILD = """
@@ -111,11 +104,6 @@ def start_child():
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def load_in_a_child():
-    output, _ = start_child().communicate(timeout=120)
-    assert output.strip() == "fine"
 
 
 def test_processes_build_at_once(place):

@@ -70,6 +70,21 @@ def checked(text):
     return page
 
 
+def reported(source):
+    """Return the page that the command makes of documents, parsed."""
+    assert main(["report", str(source), "--quiet"]) == 0
+    folder = source if source.is_dir() else source.parent
+    return checked((folder / "report.html").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A sweep that several tests look at, and the section that tells of it."""
+    results = read_results(write_sweep(tmp_path_factory.mktemp("sweep") / "a.json"))
+    (one,), (section,) = sweeps_of(results), sections_of(results)
+    return one, section
+
+
 def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     write_all(tmp_path)
     assert main(["report", str(tmp_path)]) == 0
@@ -99,8 +114,8 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "Some device" in words
 
 
-def test_ratios_say_who_is_fastest_by_size(tmp_path):
-    (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
+def test_ratios_say_who_is_fastest_by_size(written):
+    one, _ = written
     table = ratios_of(one.series, one.axis)
     assert table.heads == ["by n", "", "100", "1,000", "10,000"]
     texts = [[cell.text for cell in cells if not cell.picture] for cells in table.rows]
@@ -158,9 +173,9 @@ def test_ratios_without_others_or_without_ours(tmp_path, names, said):
     assert ratios == ["\u22481.000x", "10x"][: len(ratios)]
 
 
-def test_plots_have_real_text_and_a_tooltip_for_each_mark(tmp_path):
-    (one,) = sweeps_of(read_results(write_sweep(tmp_path / "a.json")))
-    figures = figures_of(one, "x")
+def test_plots_have_real_text_and_a_tooltip_for_each_mark(written):
+    one, section = written
+    figures = section.figures
     assert [figure.caption.split()[0] for figure in figures] == ["Total", "Speed-up", "Throughput,"]
     for figure in figures:
         titles = re.findall(r"<title>([^<]*)</title>", figure.svg)
@@ -170,11 +185,12 @@ def test_plots_have_real_text_and_a_tooltip_for_each_mark(tmp_path):
         assert "#000000" not in figure.svg and "currentColor" in figure.svg
         assert "font-family" not in figure.svg and "opencl:radix</text>" not in figure.svg
     assert "opencl:radix, n = 1,000: 35.2 ms (32 to 38.4, 5 runs), 0.25 times c:seq" in titles[1]
-    assert figures_of(one, "x") == figures  # the same page for the same data
+    assert figures_of(one, section.anchor) == figures  # the same page for the same data
 
 
 def test_what_files_say_is_never_markup(tmp_path):
-    content = json.loads(write_sweep(tmp_path / "a.json", name=f"opencl:{EVIL}").read_text())
+    name = f"opencl:\u6f22\u0001\ud800\x7f{EVIL}"  # and letters that a page cannot have
+    content = json.loads(write_sweep(tmp_path / "a.json", name=name).read_text())
     content["device"] = {"name": EVIL, "driver": EVIL, "reason": EVIL}
     content["options"][EVIL] = EVIL
     content["arguments"] = [EVIL]
@@ -191,8 +207,9 @@ def test_what_files_say_is_never_markup(tmp_path):
     (folder / "<u>.json").write_text("{")
     found, skipped = find_results(folder)
     text = page_of(found, skipped, folder, ["oclab", EVIL])
-    page = checked(text)
+    page = checked(text.encode().decode())
     assert not {"b", "i", "u"} & set(page.tags)
+    assert text.count("opencl:\u6f22\ufffd\ufffd\x7f") >= 20
     assert page.words.count(EVIL) > 20 and "<u>.json is damaged" in page.words
 
 
@@ -209,14 +226,6 @@ def test_missing_fields_leave_gaps_and_no_more(tmp_path):
     assert [results.operation for results in found] == ["", "x"]
     words = checked(page_of(found, skipped, tmp_path)).words
     assert "Nothing was measured with a right result." in words
-
-
-def test_letters_of_all_kinds(tmp_path):
-    path = write_sweep(tmp_path / "a.json", name="opencl:\u6f22\u0001\ud800\x7f")
-    (found,), _ = find_results(path)
-    text = page_of([found], [], path)
-    assert text.count("opencl:\u6f22\ufffd\ufffd\x7f") >= 20
-    checked(text.encode().decode())
 
 
 def test_wrong_results_are_no_winners(tmp_path):
@@ -248,8 +257,8 @@ def test_workers_have_a_plot_of_their_own(tmp_path):
     assert section.table.rows[1][1].text == "c:omp x2"  # not twice
 
 
-def test_columns_that_are_empty_are_left_out(tmp_path):
-    (section,) = sections_of(read_results(write_sweep(tmp_path / "a.json")))
+def test_columns_that_are_empty_are_left_out(written):
+    _, section = written
     heads = section.table.heads
     assert heads[:3] == ["n", "implementation", "total ms"] and heads[-1] == "result"
     assert "GB/s" in heads and "GFLOP/s" not in heads and "% of peak" not in heads

@@ -3,7 +3,6 @@
 import json
 import re
 import runpy
-import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -53,10 +52,19 @@ def test_plots_are_made_of_the_documents(made):
             assert there == text
 
 
-def test_a_second_run_changes_nothing(tool, tmp_path, capsys):
-    shutil.copytree(STORED, tmp_path / "data/studies/h200")
-    assert tool.main(tmp_path) == 0 and capsys.readouterr().out.count("written") == 7
-    assert tool.main(tmp_path) == 0 and not capsys.readouterr().out
+def test_a_second_run_draws_the_same(tool, made):
+    _, outcome = tool.read_studies(STORED)["dft"]
+    assert tool.plot(outcome) == made[DOCS / "plots/studies/dft.svg"]
+
+
+def test_only_what_is_another_is_written(tool, tmp_path, monkeypatch, capsys):
+    texts = {tmp_path / name: name for name in ("same.md", "other.svg", "new/missing.svg")}
+    for path in list(texts)[:2]:
+        path.write_text("same.md", encoding="utf-8")
+    monkeypatch.setitem(tool.main.__globals__, "made", lambda docs: texts.items())
+    assert tool.main(tmp_path) == 0
+    assert capsys.readouterr().out == "written: other.svg\nwritten: new/missing.svg\n"
+    assert {path: path.read_text(encoding="utf-8") for path in texts} == texts
 
 
 def changed(tmp_path, name, change):
