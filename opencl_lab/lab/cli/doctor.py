@@ -19,7 +19,7 @@ from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 
 if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
     from opencl_lab.lab.doctor.diagnose import Report
-    from opencl_lab.lab.doctor.findings import Finding
+    from opencl_lab.lab.doctor.examine import Finding
 
 STYLES = {"ok": "green", "no": "dim", "missing": "yellow", "limited": "yellow"}
 STYLES["broken"] = "bold red"
