@@ -229,7 +229,7 @@ def test_squares_and_rectangles_in_one_document(tmp_path, capsys):
     new = sweep(tmp_path / "b.json", problem=problem, results=[rows[0], rows[2]])
     found = compare_results(read_results(old), read_results(new))
     assert [item.what.get("m") for item in found.rows] == [None, 4]
-    assert len(found.only_old) == 1 and "m=3" in found.only_old[0]
+    assert len(found.only_old) == 1 and "m=3" in str(found.only_old[0])
     assert main(["bench", "--compare", str(old), str(new)]) == 0
     assert "1 row of OpenCL of problems" in capsys.readouterr().out
 

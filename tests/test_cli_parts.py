@@ -16,7 +16,7 @@ import pytest
 from opencl_lab.core import paths
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.cli import main
-from opencl_lab.lab.cli.values import ByteCount
+from opencl_lab.lab.cli.values import BYTE_COUNT
 from opencl_lab.lab.files import NpyFile
 from opencl_lab.lab.ops.sort.file import sort_file
 from opencl_lab.ops.sort import out_of_core
@@ -174,7 +174,7 @@ def _help(name, capsys):
     ("text", "nbytes"), [("256M", 2**28), ("1.5 GiB", 1.5 * 2**30), ("2e9", 2e9), ("64kb", 65536)]
 )
 def test_numbers_of_bytes(text, nbytes):
-    assert ByteCount().convert(text, None, None) == nbytes
+    assert BYTE_COUNT.convert(text, None, None) == nbytes
 
 
 @pytest.mark.parametrize("text", ["", "M", "-1", "nan", "inf", "12Q", "0"])

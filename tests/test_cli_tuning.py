@@ -12,8 +12,7 @@ from opencl_lab.lab.cli import main
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.interchange import from_kernel_tuner, from_t4, to_kernel_tuner, to_t4
-from opencl_lab.lab.tuning.journal import journal_of
-from opencl_lab.lab.tuning.runs import runs
+from opencl_lab.lab.tuning.journal import journal_of, runs
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.tuned import database, storage

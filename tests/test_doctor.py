@@ -18,14 +18,15 @@ from opencl_lab.drivers import discovery as device_module
 from opencl_lab.drivers.discovery import devices
 from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.doctor import tables_of
-from opencl_lab.lab.doctor import diagnose, probes
+from opencl_lab.lab.doctor import diagnose
 from opencl_lab.lab.doctor import examine as examining
 from opencl_lab.lab.doctor.diagnose import PROBES, Report, store
-from opencl_lab.lab.doctor.examine import examine
-from opencl_lab.lab.doctor.findings import Finding, Probe
+from opencl_lab.lab.doctor.examine import Finding, Probe, examine
+from opencl_lab.lab.doctor.probes import behaviour
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.doctor.toolchain import toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
+from opencl_lab.lab.workers.child import find
 
 PLANTED = """
 import ctypes, os, time
@@ -89,7 +90,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plant(name: str) -> Probe:
-    return Probe(name, name, "do something", target=f"planted_probes:{name}")
+    return Probe(f"planted_probes:{name}", name, "do something")
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +219,7 @@ def test_writes_that_others_do_not_see_are_told_from_those_that_come_late(
         arguments[7][1:] = seen, old  # of the counts
 
     monkeypatch.setattr(ProbeSession, "run", run)
-    *_, last = probes.visible_writes(device)
+    *_, last = behaviour.visible_writes(device)
     assert not last["value"] and last["detail"].startswith(told)
 
 
@@ -226,7 +227,7 @@ def test_each_capability_and_each_peak_has_a_probe() -> None:
     names = {probe.name for probe in PROBES}
     assert {item.name for item in fields(Capabilities)} <= names
     assert {item.name for item in fields(Peaks)} <= names
-    assert all(hasattr(probes, name) for name in names)
+    assert all(callable(find(probe.target)) for probe in PROBES)
 
 
 @pytest.mark.parametrize("name", ["fp16", "fp64"])
@@ -274,11 +275,10 @@ def test_report_stops_where_no_kernel_runs(
     planted: Path, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(planted / "cache"))
-    broken = replace(plant("claimed_crash"), name="usable")
-    monkeypatch.setattr(diagnose, "PROBES", (broken, plant("hang")))
+    monkeypatch.setattr(diagnose, "PROBES", (plant("claimed_crash"), plant("hang")))
     told: list[str] = []
     report = diagnose.report(device, lambda finding: told.append(finding.name))
-    assert told == ["usable"]
+    assert told == ["claimed_crash"]
     assert report.stored == probe_file(device.key)
     assert report.stored is not None and report.stored.exists()
 
@@ -288,7 +288,7 @@ def test_a_machine_without_a_linker_is_no_finding_about_the_device(
 ) -> None:
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(planted / "cache"))
     monkeypatch.setenv("PATH", str(planted))
-    monkeypatch.setattr(diagnose, "PROBES", (replace(plant("claimed_crash"), name="usable"),))
+    monkeypatch.setattr(diagnose, "PROBES", (plant("claimed_crash"),))
     pocl = replace(device, platform_version="OpenCL 3.0 PoCL 3.0  Linux")
     told: list[Finding] = []
     report = diagnose.report(pocl, told.append)

@@ -19,11 +19,11 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.report.chapters import chapter_of, sections_of
 from opencl_lab.lab.report.devices import across_devices
 from opencl_lab.lab.report.environment import device_names, machines_of
+from opencl_lab.lab.report.figures import MOST_LINES, MOST_SIZES, thinned
 from opencl_lab.lab.report.page import page_of
 from opencl_lab.lab.report.ratios import medians_of, ratios_of
 from opencl_lab.lab.report.summary import summary_of, times_text, troubles_of
 from opencl_lab.lab.report.sweeps import find_results, sweeps_of
-from opencl_lab.lab.report.thinning import MOST_LINES, MOST_SIZES, thinned
 
 
 def many(path, sizes, *names, device=DEVICE, **more):

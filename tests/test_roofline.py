@@ -15,8 +15,9 @@ from opencl_lab.core.template import Source
 from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
+from opencl_lab.lab.doctor import probing
 from opencl_lab.lab.doctor.diagnose import store
-from opencl_lab.lab.doctor.findings import Finding
+from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
 from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
 from opencl_lab.lab.engine.request import Point, Request
@@ -270,14 +271,14 @@ def test_arithmetic_in_double_precision(session):
     ],
 )
 def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
-    render = throughput.render
+    render = probing.render
 
     def cheat(template, parameters):
         text = render(template, parameters).text
         assert whole in text
         return Source(template, text.replace(whole, lazy))
 
-    monkeypatch.setattr(throughput, "render", cheat)
+    monkeypatch.setattr(probing, "render", cheat)
     trial = make(session)
     trial.build()
     trial.launch()

@@ -222,7 +222,8 @@ def test_a_success_without_a_time_that_can_be_is_a_failure(time):
 def test_values_of_keeps_the_order_of_the_space_and_tells_flags_from_numbers():
     space = GEMM.algorithm("tiled").space
     tried = [evaluation("correct", Config(TILE=24, LOCAL_PAD=1, UNROLL=1))]
-    assert values_of(tried, space)["TILE"] == (8, 16, 32, 24)
+    listed = {parameter.name: parameter.values for parameter in space.parameters}
+    assert values_of(tried, listed)["TILE"] == (8, 16, 32, 24)
     mixed = [evaluation("correct", Config(a=value)) for value in (1, True, 1, 0)]
     assert [repr(value) for value in values_of(mixed)["a"]] == ["1", "True", "0"]
 

@@ -13,7 +13,7 @@ from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.journal import journal_of
-from opencl_lab.lab.tuning.timeline import Timeline
+from opencl_lab.lab.tuning.result import Timeline
 from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.tuned import database
 

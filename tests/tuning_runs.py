@@ -25,6 +25,7 @@ class Replay:
     def __init__(self, evaluations):
         self._recorded = {evaluation.config: evaluation for evaluation in evaluations}
         self.asked = []
+        self.ahead = self  # nothing is built
 
     def want(self, configs):
         pass

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints, overload
 
@@ -26,6 +27,11 @@ Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 BOUNDS = re.compile(rf"`float` [<>]= -?{re.escape(str(LARGEST))}")
 
 T = TypeVar("T")
+
+
+def timestamp() -> str:
+    """Return the time in ISO 8601, in UTC and to the second."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def parsed(text: str) -> Any:

@@ -13,24 +13,17 @@ from opencl_lab.ops.solver import Problem
 
 @dataclass(frozen=True)
 class FileResult:
-    """What became of a file.
-
-    Parameters
-    ----------
-    seconds, check_seconds : float
-        What it took, with reading and writing but without building kernels, and the check
-        that followed.
-    stages : mapping of str to float
-        Seconds of each stage, which overlap (``read``, ``work``, ``write``), of ``kernels`` by
-        their events, and of ``build`` before all of them.
-    fault : str or None
-        What is wrong with the result; it was not kept then.
-    """
+    """What became of a file."""
 
     seconds: float
+    """What it took, with reading and writing but without building kernels."""
     check_seconds: float
+    """What the check that followed took."""
     stages: Mapping[str, float]
+    """Seconds of each stage, which overlap (``read``, ``work``, ``write``), of ``kernels`` by their
+    events, and of ``build`` before all of them."""
     fault: str | None
+    """What is wrong with the result; it was not kept then."""
 
 
 class FileJob(Protocol):
@@ -70,15 +63,7 @@ class FileJob(Protocol):
     def run(self, output: Path, report: Callable[[int, int, str], None]) -> FileResult:
         """Make the result, check it, and let it take the place of `output` if it is right.
 
-        Parameters
-        ----------
-        output : Path
-        report : callable
-            Called with steps done, steps in all, and what comes next.
-
-        Raises
-        ------
-        OclabError
+        `report` is called with steps done, steps in all, and what comes next.
         """
 
 

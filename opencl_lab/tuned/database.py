@@ -23,7 +23,7 @@ from opencl_lab.core.paths import data_dir
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.tuned import storage
-from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, to_bucket
+from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, parts_of, to_bucket
 from opencl_lab.tuned.storage import (
     overlay_file,
     read_entries,
@@ -89,11 +89,6 @@ def add(new: Iterable[Entry], replace: bool = True) -> int:
     """Put entries among the user's own, and return how many.
 
     They take the place of others of the same identity; with `replace` of newer ones, too.
-
-    Raises
-    ------
-    OclabError
-        If the file cannot be written, or is of a newer opencl_lab.
     """
     by_operation: dict[str, list[Entry]] = {}
     for entry in new:
@@ -123,13 +118,7 @@ def store(
     config: Mapping[str, Any],
     time_ms: float,
 ) -> None:
-    """Keep a configuration, every parameter of it, that was found to be right and the fastest.
-
-    Raises
-    ------
-    OclabError
-        If the file cannot be written, or is of a newer opencl_lab.
-    """
+    """Keep a configuration, every parameter of it, that was found to be right and the fastest."""
     digest = kernel_digest(algorithm.templates)
     entry = entry_of(device, operation, algorithm.name, digest, problem, Config(config), time_ms)
     add([entry])
@@ -204,13 +193,6 @@ def _entries_of(operation: str, algorithm: str) -> Iterator[Entry]:
                 yield entry
 
 
-def _parts(problem: Sized) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what of a problem must match, and its sizes."""
-    values = problem.as_dict()
-    layout, sizes = ({name: values[name] for name in p} for p in (problem.layout, problem.sizes))
-    return layout, sizes
-
-
 def lookup(
     device: Device,
     operation: str,
@@ -231,7 +213,7 @@ def lookup(
     `digest` is of the algorithm's templates as they are now. With `modelled`, only entries of this
     device and nearly this size may serve; `own` is a kernel of the user's, which no command names.
     """
-    layout, sizes = _parts(problem)
+    layout, sizes = parts_of(problem)
     bucket, origin = to_bucket(sizes), Origin.of(device)
     found: list[tuple[tuple[float, ...], Match]] = []
     stale: list[str] = []
@@ -271,7 +253,7 @@ def relatives(
     The nearest first: by device, then by how many fields of the layout differ, then by size. What
     is stale, and what was measured on another kind of device, is left out.
     """
-    (layout, sizes), origin = _parts(problem), Origin.of(device)
+    (layout, sizes), origin = parts_of(problem), Origin.of(device)
     found: list[tuple[tuple[float, ...], Entry]] = []
     for entry in _entries_of(operation, algorithm):
         if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():
@@ -321,18 +303,14 @@ def forget() -> None:
         _generation += 1
 
 
-def _refresh() -> None:
-    global _next_check
-    with _lock:
-        _next_check = time.monotonic() + CHECK_INTERVAL
-        if any(stamp != _stamp(path) for path, (stamp, _) in _tables.items()):
-            forget()
-
-
 def generation() -> int:
     """Return a number that changes when tuned configurations may have: see `remember`."""
+    global _next_check
     if time.monotonic() >= _next_check:
-        _refresh()
+        with _lock:
+            _next_check = time.monotonic() + CHECK_INTERVAL
+            if any(stamp != _stamp(path) for path, (stamp, _) in _tables.items()):
+                forget()
     return _generation
 
 

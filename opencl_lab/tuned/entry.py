@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timezone
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -13,7 +12,7 @@ from msgspec.structs import force_setattr
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import OclabError
-from opencl_lab.core.records import Positive, as_json, parsed, typed
+from opencl_lab.core.records import Positive, as_json, parsed, timestamp, typed
 from opencl_lab.core.space import Config
 
 SCHEMA = "oclab-tuning/1"
@@ -57,37 +56,24 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One tuned configuration.
-
-    Parameters
-    ----------
-    operation, algorithm : str
-    digest : str
-        `kernel_digest` of the algorithm's templates.
-    device : Origin
-    layout : mapping
-        Those fields of the problem that change the tuning; they must match.
-    sizes : mapping
-        Those that say how large it was; near ones may serve too.
-    config : Config
-    time_ms : float
-        Kernel time.
-    timestamp : str
-        When it was stored, in ISO 8601.
-    shipped : bool
-        Whether it came with the package and not from this user; not stored.
-    """
+    """One tuned configuration."""
 
     operation: str
     algorithm: str
     digest: str
+    """`kernel_digest` of the algorithm's templates."""
     device: Origin
     layout: dict[str, Any]
+    """Those fields of the problem that change the tuning; they must match."""
     sizes: dict[str, int]
+    """Those that say how large it was; near ones may serve too."""
     config: Config
     time_ms: Positive
+    """Of the kernel."""
     timestamp: str
+    """When it was stored, in ISO 8601."""
     shipped: bool = False
+    """Whether it came with the package and not from this user; not stored."""
 
     @property
     def bucket(self) -> tuple[int, ...]:
@@ -124,6 +110,13 @@ def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(round(math.log2(max(size, 1))) for _, size in sorted(sizes.items()))
 
 
+def parts_of(problem: Sized) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return what of a problem must match, and its sizes."""
+    values = problem.as_dict()
+    layout, sizes = ({name: values[name] for name in p} for p in (problem.layout, problem.sizes))
+    return layout, sizes
+
+
 def entry_of(
     device: Device,
     operation: str,
@@ -134,18 +127,8 @@ def entry_of(
     time_ms: float,
 ) -> Entry:
     """Return the entry of a configuration measured now."""
-    values = problem.as_dict()
-    return Entry(
-        operation,
-        algorithm,
-        digest,
-        Origin.of(device),
-        layout={name: values[name] for name in problem.layout},
-        sizes={name: values[name] for name in problem.sizes},
-        config=config,
-        time_ms=float(time_ms),
-        timestamp=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    )
+    about = (operation, algorithm, digest, Origin.of(device), *parts_of(problem))
+    return Entry(*about, config, float(time_ms), timestamp())
 
 
 def document(entries: Iterable[Entry]) -> dict[str, Any]:
@@ -157,12 +140,7 @@ def document(entries: Iterable[Entry]) -> dict[str, Any]:
 def parse(text: str, shipped: bool = False) -> list[Entry]:
     """Return the entries of a document.
 
-    Raises
-    ------
-    ValueError
-        If the text is no such document.
-    OclabError
-        If it is one of another version.
+    ValueError if it is none, OclabError if it is one of another version.
     """
     content = parsed(text)
     try:

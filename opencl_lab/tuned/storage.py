@@ -11,11 +11,7 @@ from pathlib import Path
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import data_dir, locked, write_json
-from opencl_lab.tuned.entry import (
-    Entry,
-    document,
-    parse,
-)
+from opencl_lab.tuned.entry import Entry, document, parse
 
 _log = logging.getLogger(__name__)
 _said: set[str] = set()

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+from rich.table import Table
+from rich.text import Text
 
-from opencl_lab.lab.cli.changes import compare_runs
-from opencl_lab.lab.cli.common import global_options
+from opencl_lab.core.wording import counted
+from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.values import no_nan
-from opencl_lab.lab.presentation.changes import THRESHOLD
+from opencl_lab.lab.engine.stored import Results, read_results
+from opencl_lab.lab.presentation.changes import (
+    THRESHOLD,
+    Change,
+    Changes,
+    compare_results,
+    counted_verdicts,
+    varied,
+)
+from opencl_lab.lab.presentation.table import ratio_text, times_texts, titled_table
+
+IN_A_FOLDER = "results.json"  # what `oclab bench` writes there
+STYLES = {"faster": "green", "works now": "green", "slower": "yellow", "fails now": "red"}
+OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
 
 
 @click.group(
@@ -51,3 +68,94 @@ def bench_command(
     if context.invoked_subcommand is None:
         raise click.UsageError("Missing command.")
     return None
+
+
+def compare_runs(old: Path, new: Path, threshold: float) -> int:
+    """Print how the rows of two documents differ; return 1 if one is a regression, else 0."""
+    before, after = (
+        read_results(path / IN_A_FOLDER if path.is_dir() else path) for path in (old, new)
+    )
+    changes = compare_results(before, after)
+    worse = [row for row in changes.rows if row.regressed(threshold)]
+    status = 1 if changes.regressed(threshold) else 0
+    if settings().json:
+        print_json(_document(before, after, changes, threshold))
+        return status
+    for warning in changes.warnings:
+        click.echo(f"oclab: {warning}", err=True)
+    title = f"{after.operation}: {before.path} (old), {after.path} (new)"
+    settings().show(_table(title, changes.rows, threshold), OPTIONAL)
+    for where, rows in ((before.path, changes.only_old), (after.path, changes.only_new)):
+        for name in changes.in_short(rows):
+            settings().say(f"only in {where}: {name}")
+    verdicts = counted_verdicts(row.verdict for row in changes.rows)
+    settings().say(f"{counted(len(changes.rows), 'row')}: {verdicts}")
+    settings().say(
+        f"{counted(len(worse), 'regression')}: rows of OpenCL that fail now or take more than "
+        f"{threshold:g} times as long, beyond noise"
+    )
+    _say_missing(changes)
+    return status
+
+
+def _say_missing(changes: Changes) -> None:
+    """Say which rows of OpenCL have no counterpart, and whether that counts."""
+    if changes.missing:
+        missing = counted(len(changes.missing), "row")
+        settings().say(
+            f"{missing} of OpenCL missing in the new run, which has measured the same problem"
+        )
+    alone = (*changes.only_old, *changes.only_new)
+    others = sum(row.measurement.kind == "opencl" for row in alone) - len(changes.missing)
+    if others:
+        settings().say(
+            f"{counted(others, 'row')} of OpenCL of problems or algorithms that only one run has"
+        )
+
+
+def _document(old: Results, new: Results, changes: Changes, threshold: float) -> dict[str, Any]:
+    runs = {
+        name: {"path": str(run.path), "version": run.version, "device": dict(run.device)}
+        for name, run in (("old", old), ("new", new))
+    }
+    return document(
+        "bench",
+        compared=runs,
+        threshold=threshold,
+        warnings=changes.warnings,
+        results=[row.as_dict(threshold) for row in changes.rows],
+        only_old=[*map(str, changes.only_old)],
+        only_new=[*map(str, changes.only_new)],
+        missing=[*map(str, changes.missing)],
+        regressions=sum(row.regressed(threshold) for row in changes.rows),
+    )
+
+
+def _table(title: str, rows: Sequence[Change], threshold: float) -> Table:
+    """Return the table of all rows; what their problems have in common is below it."""
+    differing = varied([row.what for row in rows])
+    fixed = {name: value for name, value in rows[0].what.items() if name not in differing}
+    common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
+    times = ("old ms", "old min..max", "new ms", "new min..max")
+    numbers = (*times, "runs", "new/old", "kernel ratio")
+    table = titled_table(title, [*differing, "implementation"], numbers)
+    table.caption = Text(common) if common else None
+    table.add_column("verdict", overflow="fold", min_width=16)
+    for row in rows:
+        verdict = row.verdict
+        text = verdict + (", a regression" if row.regressed(threshold) else "")
+        style = "red" if row.regressed(threshold) else STYLES.get(verdict, "")
+        if row.remarks:
+            text += f" ({'; '.join(row.remarks)})"
+        runs = [str(side.total_ms.runs) for side in (row.old, row.new) if side.total_ms]
+        table.add_row(
+            *(Text(str(row.what.get(name, "-"))) for name in differing),
+            Text(row.new.label),
+            *times_texts(row.old.total_ms),
+            *times_texts(row.new.total_ms),
+            ", ".join(runs) or "-",
+            ratio_text(row.ratio),
+            ratio_text(row.kernel_ratio),
+            Text(text, style),
+        )
+    return table

@@ -17,7 +17,7 @@ from opencl_lab.lab.engine.calls import OURS, CallReport, measure_calls
 from opencl_lab.lab.engine.explore import Exploration, grid
 from opencl_lab.lab.engine.request import check_baseline
 from opencl_lab.lab.engine.sweep import Sweep
-from opencl_lab.lab.presentation.table import number
+from opencl_lab.lab.presentation.table import number, ratio_text, titled_table
 
 CALL_RESULTS = ("calls.json",)
 
@@ -68,24 +68,18 @@ def _print_and_write(
             _say_shares(report)
         settings().say(EXPLAINED)
 
-    return print_and_write(
-        content, show, lambda: 0 if folder is None else write_results(folder, files)
-    )
+    return print_and_write(content, show, lambda: write_results(folder, files))
 
 
 def _table(title: str, report: CallReport, base: str) -> Table:
     """Return a row per kind of call, all beside that of the `base` on the same side."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("back-to-back calls", no_wrap=True)
-    table.add_column("arrays", no_wrap=True)
-    for name in ("µs per call", "host time", f"speed-up\nover {base}"):
-        table.add_column(name, justify="right", no_wrap=True)
-    bases = {item.side: item for item in report.costs if item.what == base}
+    numbers = ("µs per call", "host time", f"speed-up\nover {base}")
+    table = titled_table(title, ("back-to-back calls", "arrays"), numbers)
+    bases = {item.side: item.call_us for item in report.costs if item.what == base}
     for item in report.costs:
-        ratio = f"{bases[item.side].call_us / item.call_us:.2f}x" if item.side in bases else "-"
-        table.add_row(
-            item.what, item.side or "-", number(item.call_us, 3), number(item.host_us, 3), ratio
-        )
+        times = (number(item.call_us, 3), number(item.host_us, 3))
+        ratio = bases[item.side] / item.call_us if item.side in bases else None
+        table.add_row(item.what, item.side or "-", *times, ratio_text(ratio))
     return table
 
 

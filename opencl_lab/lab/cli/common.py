@@ -229,14 +229,9 @@ def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:
 
 
 def write_files(*writers: Callable[[], None]) -> int:
-    """Run what writes output files, each of them, and say what failed.
+    """Run what writes output files, each of them, and say what failed; return an exit status.
 
     Called after the results were printed, so that these are not lost with a file.
-
-    Returns
-    -------
-    int
-        An exit status, 0 if all were written.
     """
     status = 0
     for write in writers:

@@ -34,9 +34,7 @@ def references(context: click.Context, parameter: click.Parameter, begun: str) -
 
 
 def _operation(context: click.Context) -> Operation[Any] | None:
-    from opencl_lab.lab.registry import (
-        operations,  # which takes time, and not every command needs it
-    )
+    from opencl_lab.lab.registry import operations  # takes time: not every command needs it
 
     return operations().get(context.command.name or "")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.paths import write_target
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.progress import progress_bar
@@ -28,6 +25,7 @@ from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.plots import plot_times
+from opencl_lab.lab.presentation.table import titled_table, write_rows
 from opencl_lab.ops.solver import AUTO
 
 CROSSOVER_FILES = ("crossover.csv", "crossover.json", "crossover.png")
@@ -84,6 +82,7 @@ def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> in
     What was found before an interrupt is printed and written all the same.
     """
     least, greatest = sweep.sizes
+    # Those that nobody named do not become named by being asked for again.
     lenient = sweep.request.lenient or not sweep.references.by_name
     if sweep.request.budget is None and sweep.request.repeats is None:
         sweep = replace(sweep, request=replace(sweep.request, budget=SECONDS))
@@ -94,11 +93,10 @@ def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> in
             step = len(run.seen)  # nobody knows how many there will be
             label = f"step {step + 1}, {sweep.label(look.size)}"
             part = one_of(progress, step, step + 1, label)
-            # Those that nobody named do not become named here.
             some = {"against": look.references, "lenient": lenient}
             asked = {} if look.references is None else some
             rows = sweep.measure(look.size, patience, part, **asked)
-            return [_chosen(row) for row in rows] if sweep.request.algorithms == AUTO else rows
+            return list(map(_chosen, rows)) if sweep.request.algorithms == AUTO else rows
 
         run = Exploration(measure, told=lambda look, rows: patience.add(look.size, rows))
         stopped = run.run(search.strategy())
@@ -133,15 +131,12 @@ def _print_and_write(
     title = f"{sweep.title} on {sweep.selection.device}"
     crossings = [pair.crossover() for pair in search.pairs]
     files: dict[str, Callable[[Path], None]] = {
-        table: partial(_write_table, found=found),
+        table: lambda path: write_rows(path, found, COLUMNS),
         data: partial(write_json, content=content),
         plot: lambda path: plot_times(path, series, sweep.chosen.size_option, title, crossings),
     }
-    return print_and_write(
-        content,
-        partial(_print, sweep, search, found, complete),
-        lambda: 0 if folder is None else write_results(folder, files),
-    )
+    show = partial(_print, sweep, search, found, complete)
+    return print_and_write(content, show, lambda: write_results(folder, files))
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:
@@ -172,29 +167,26 @@ def _as_dict(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _write_table(path: Path, found: Sequence[Mapping[str, Any]]) -> None:
-    with write_target(path) as temporary, temporary.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(found)
-
-
 def _print(
     sweep: Sweep, search: CrossoverSearch, found: Sequence[Mapping[str, Any]], complete: bool
 ) -> None:
     settings().say_device()
     option = sweep.chosen.size_option
-    table = Table(title_justify="left", title_style="bold")
-    table.title = Text(f"{sweep.title}: from which {option} on the device is faster")
-    for name in ("implementation", "reference"):
-        table.add_column(name, no_wrap=True)
-    for name in ("slower up to", f"faster from {option}", "within noise", "measured"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = titled_table(
+        f"{sweep.title}: from which {option} on the device is faster",
+        ("implementation", "reference"),
+        ("slower up to", f"faster from {option}", "within noise", "measured"),
+    )
     for item in found:
         table.add_row(*_cells(item, complete))
     settings().show(table, ("measured",))
-    for line in _not_measured(search):
-        settings().say(line)
+    reasons: dict[str, str] = {}  # of each row why it was not measured first
+    for size, rows in search.series:
+        for row in rows:
+            if not row.ok:
+                reasons.setdefault(row.implementation, f"at {size}: {row.reason}")
+    for name, reason in reasons.items():
+        settings().say(f"{name} was not measured {reason}")
     between = any(item["size"] not in (None, item["measured_from"]) for item in found)
     close = ", the closest within 5 %" * (complete and between)
     stopped = "; the search was stopped before its end" * (not complete)
@@ -202,7 +194,7 @@ def _print(
 
 
 def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
-    """Yield the cells of a row of the table."""
+    """Yield the cells of a row: of `found`, see `_as_dict`."""
     size, first, last = item["size"], item["measured_from"], item["measured_to"]
     never = "never" if complete else "not known"
     start = never if size is None else f"<= {first}" if size == first else item["size_text"]
@@ -212,14 +204,3 @@ def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
     names = item["implementation"], item["reference"]
     for text in (*names, slower, start, level, f"{first}..{last}"):
         yield Text(text)
-
-
-def _not_measured(search: CrossoverSearch) -> Iterator[str]:
-    """Yield a line for each row that says why it was not measured, once."""
-    reasons: dict[str, str] = {}
-    for size, rows in search.series:
-        for row in rows:
-            if not row.ok:
-                reasons.setdefault(row.implementation, f"at {size}: {row.reason}")
-    for name, reason in reasons.items():
-        yield f"{name} was not measured {reason}"

@@ -19,10 +19,11 @@ from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 
 if TYPE_CHECKING:  # importing it needs pyopencl, whose absence is a finding
     from opencl_lab.lab.doctor.diagnose import Report
-    from opencl_lab.lab.doctor.findings import Finding
+    from opencl_lab.lab.doctor.examine import Finding
 
 STYLES = {"ok": "green", "no": "dim", "missing": "yellow", "limited": "yellow"}
 STYLES["broken"] = "bold red"
+INSTALLATION = "OpenCL on this machine"
 
 
 def tables_of(report: Report, *, everything: bool = False) -> list[Table | Text]:
@@ -34,21 +35,13 @@ def tables_of(report: Report, *, everything: bool = False) -> list[Table | Text]
     shown = ("broken", "limited")
     installed = [item for item in report.installed if everything or item.verdict in shown]
     if installed:
-        parts += [Text(), _installation_table(installed)]
+        parts += [Text(), _table(INSTALLATION, "part", installed)]
     stored = (
         "the findings are not stored: kernels go by what the driver claims"
         if report.stored is None
         else f"stored in {report.stored}; kernels on this device and driver go by it"
     )
-    return [*parts, Text(), _tools_table(report.tools), Text(), Text(stored)]
-
-
-def _installation_table(found: Sequence[Tool]) -> Table:
-    return _table("OpenCL on this machine", "part", found)
-
-
-def _tools_table(tools: Sequence[Tool]) -> Table:
-    return _table("Tools", "tool", tools)
+    return [*parts, Text(), _table("Tools", "tool", report.tools), Text(), Text(stored)]
 
 
 def _table(title: str, first: str, rows: Sequence[Tool | Finding]) -> Table:
@@ -75,7 +68,7 @@ def _without_device() -> None:
             document("doctor", device=None, probes=[], installation=rows, toolchain=tool_rows)
         )
         return
-    settings().print(_installation_table(found), Text(), _tools_table(tools))
+    settings().print(_table(INSTALLATION, "part", found), Text(), _table("Tools", "tool", tools))
 
 
 @click.command("doctor")

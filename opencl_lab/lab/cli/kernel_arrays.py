@@ -24,16 +24,7 @@ def argument_values(
 ) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the arguments' values, which arrays are outputs, and which are read and written.
 
-    Parameters
-    ----------
-    arguments : sequence of Argument
-        Of the kernel.
-    texts : mapping of str to str
-        What ``--arg`` says of each.
-    fixed : mapping
-        Parameters that do not vary, which sizes may name.
-    seed : int
-        Of random numbers.
+    `texts` is what ``--arg`` says of each; sizes there may name the `fixed` parameters.
     """
     values: dict[str, Any] = dict(texts)  # what the kernel does not have is refused later
     numbers = {argument.name for argument in arguments if not argument.space} & set(texts)

@@ -20,12 +20,8 @@ WHOLE = 1000
 class LazyGroup(click.Group):
     """A group with a command for each of `homes` and for each operation of the registry.
 
-    Parameters
-    ----------
-    homes : mapping
-        Name of a command to its place, ``"module:attribute"``.
-    operation_home : str, optional
-        Place of the function that makes the command of an `Operation`.
+    Places are written ``"module:attribute"``. That in `operation_home` is a function that makes the
+    command of an `Operation`.
     """
 
     def __init__(

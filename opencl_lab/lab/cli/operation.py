@@ -15,7 +15,7 @@ from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison,
 from opencl_lab.lab.cli.parts import find_job, run_job
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest, read_data, request_of
-from opencl_lab.lab.cli.values import ByteCount
+from opencl_lab.lab.cli.values import BYTE_COUNT
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.engine.runner import Comparison, run_point
 from opencl_lab.lab.operation import Operation
@@ -67,7 +67,7 @@ def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
         return lambda command: command
     return click.option(
         "--memory-limit",
-        type=ByteCount(),
+        type=BYTE_COUNT,
         metavar="BYTES",
         help="Sort a .npy file in parts if it takes more of the device's memory at once than this, "
         "such as 256M.  [default: $OCLAB_DEVICE_BYTES, else all of it]",

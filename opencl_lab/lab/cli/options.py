@@ -10,14 +10,14 @@ import click
 
 from opencl_lab.lab.cli.common import add_options
 from opencl_lab.lab.cli.completion import algorithms, files, one_of, references
-from opencl_lab.lab.cli.values import Number, WholeNumber, variants
+from opencl_lab.lab.cli.values import NUMBER, WHOLE_NUMBER, variants
 from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.operation import Operation, Option
 
 REPEATS, SECONDS = 5, 10.0
 """Rows of calls that a look at one problem makes, unless these take so long."""
 
-TYPES: dict[type, Any] = {int: WholeNumber(), complex: Number()}
+TYPES: dict[type, Any] = {int: WHOLE_NUMBER, complex: NUMBER}
 """What the command line takes where it is not what Python takes."""
 
 RUN_OPTIONS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError
 from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
 from opencl_lab.lab.cli.request import Data, OperationRequest
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.files import check_array, is_text, summary, write_array
 from opencl_lab.lab.operation import Operation
@@ -81,25 +82,36 @@ def print_what_was_read(asked: OperationRequest, data: Data) -> None:
                 settings().say(f"{file} says {name} {value:g}; {given} is taken instead")
 
 
+def print_rows(
+    asked: OperationRequest,
+    problem: Problem,
+    options: Mapping[str, Any],
+    output: Path | None,
+    rows: Sequence[Measurement],
+    **more: Any,
+) -> None:
+    """Print the JSON document of the command; `output` is the file of its result."""
+    content = {
+        "device": asked.selection.as_dict(),
+        "problem": problem.as_dict(),
+        "options": options,
+        "output": str(output) if output else None,
+        "results": [row.as_row() for row in rows],
+    }
+    print_json(document(asked.chosen.name, **content, **more))
+
+
 def print_comparison(
     asked: OperationRequest, comparison: Comparison, options: Mapping[str, Any]
 ) -> None:
     """Print the rows as a table or as JSON; `options` are those that the JSON document names."""
-    chosen, problem = asked.chosen, comparison.workload.problem
+    problem, rows = comparison.workload.problem, comparison.measurements
     if settings().json:
-        print_json(
-            document(
-                chosen.name,
-                device=asked.selection.as_dict(),
-                problem=problem.as_dict(),
-                options=options,
-                output=str(asked.output) if asked.output and comparison.outputs else None,
-                results=[row.as_row() for row in comparison.measurements],
-            )
-        )
+        written = asked.output if comparison.outputs else None
+        print_rows(asked, problem, options, written, rows)
         return
     settings().say_device()
-    table = comparison_table(comparison.measurements, f"{chosen.name}: {problem.title}")
+    table = comparison_table(rows, f"{asked.chosen.name}: {problem.title}")
     settings().show(table, OPTIONAL_COLUMNS)
     if settings().verbose:
         _print_details(comparison)
@@ -120,12 +132,12 @@ def _print_details(comparison: Comparison) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files of a comparison; `options` are those that reports name."""
+    """The files of a comparison."""
 
     asked: OperationRequest
     data: Data
     comparison: Comparison
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # those that reports name
 
     def write(self) -> int:
         """Write the files that were asked for, and say which; return the exit status."""

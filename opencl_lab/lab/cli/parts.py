@@ -10,7 +10,8 @@ import click
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
-from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
+from opencl_lab.lab.cli.common import say_written, settings, write_files
+from opencl_lab.lab.cli.outputs import print_rows
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest
 from opencl_lab.lab.engine.references import references_of
@@ -39,15 +40,7 @@ def find_job(asked: OperationRequest) -> FileJob | None:
 
 
 def run_job(asked: OperationRequest, job: FileJob) -> int:
-    """Go through a file in parts, say what became of it, and return the exit status.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If something is asked for that takes the whole array.
-    ReferenceUnavailable
-        If a reference is asked for by name.
-    """
+    """Go through a file in parts, say what became of it, and return the exit status."""
     references = _references_left_out(asked, job)
     output = asked.output
     if output is None:
@@ -59,17 +52,23 @@ def run_job(asked: OperationRequest, job: FileJob) -> int:
     rows = [ours] + [
         Measurement(item.name, item.kind, item.name, "unavailable", NOT_RUN) for item in references
     ]
+    writers: list[Callable[[], None]] = []
+    if asked.csv is not None:
+        writers.append(partial(write_csv, asked.csv, [({}, row) for row in rows]))
+    if asked.plot is not None:
+        title = f"{asked.chosen.name}: {job.problem.title}\n{asked.selection.device}"
+        writers.append(partial(plot_comparison, asked.plot, rows, title))
     try:
         _print(asked, job, result, rows, output)
     finally:
-        failed = write_files(*_writers(asked, job, rows))
+        failed = write_files(*writers)
         others = () if failed else (asked.csv, asked.plot)
         say_written([output if result.fault is None else None, *others])
     return failed or (0 if ours.ok else 1)
 
 
 def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Reference | Resident]:
-    """Return the references that would run on a whole array, after all checks of the request."""
+    """Return the references that would run on a whole array; refuse what takes all of it."""
     run = asked.run
     if run.resident:
         raise InvalidConfig(f"{job.reason}: leave --resident out")
@@ -84,18 +83,6 @@ def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Referenc
     if run.time_limit is not None:
         raise InvalidConfig(f"{job.reason}, once: leave --time-limit out")
     return references
-
-
-def _writers(
-    asked: OperationRequest, job: FileJob, rows: Sequence[Measurement]
-) -> list[Callable[[], None]]:
-    writers: list[Callable[[], None]] = []
-    if asked.csv is not None:
-        writers.append(partial(write_csv, asked.csv, [({}, row) for row in rows]))
-    if asked.plot is not None:
-        title = f"{asked.chosen.name}: {job.problem.title}\n{asked.selection.device}"
-        writers.append(partial(plot_comparison, asked.plot, rows, title))
-    return writers
 
 
 def _measurement(job: FileJob, result: FileResult, device: Device) -> Measurement:
@@ -121,26 +108,18 @@ def _print(
     rows: Sequence[Measurement],
     output: Path,
 ) -> None:
-    name, selection = asked.chosen.name, asked.selection
     if settings().json:
         stages = {f"{stage}_ms": value * 1e3 for stage, value in result.stages.items()}
-        print_json(
-            document(
-                name,
-                device=selection.as_dict(),
-                problem=job.problem.as_dict(),
-                options={**asked.options, **asked.files_by_name},
-                output=str(output) if result.fault is None else None,
-                results=[row.as_row() for row in rows],
-                parts={**job.parts, **stages, "check_ms": result.check_seconds * 1e3},
-            )
-        )
+        parts = {**job.parts, **stages, "check_ms": result.check_seconds * 1e3}
+        options = {**asked.options, **asked.files_by_name}
+        written = output if result.fault is None else None
+        print_rows(asked, job.problem, options, written, rows, parts=parts)
     settings().say_device()
     rate = job.nbytes / result.seconds * 1e-9
     verdict = "correct" if result.fault is None else f"wrong: {result.fault}"
     settings().say(
-        f"{name}: {job.problem.title}, {rows[0].implementation} in {job.parts_text}: "
-        f"{result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
+        f"{asked.chosen.name}: {job.problem.title}, {rows[0].implementation} in "
+        f"{job.parts_text}: {result.seconds:.4g} s, {rate:.3g} GB/s; {verdict} "
         f"(checked in {result.check_seconds:.3g} s)"
     )
     if settings().verbose:

@@ -36,22 +36,12 @@ def progress_bar(title: str) -> Iterator[StepReport]:
         with _progress_lines(title) as report:
             yield report
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(title, total=None)
     timer = threading.Timer(BAR_DELAY, bar.start)
     timer.daemon = True

@@ -23,18 +23,14 @@ from opencl_lab.lab.reference.descriptor import Arrays
 
 @dataclass(frozen=True)
 class OperationRequest:
-    """One call of `oclab OPERATION`.
-
-    `files` are the input files, None for each that is not given; `options` are those of the
-    problem that are given; `output`, `csv` and `plot` are the files to write.
-    """
+    """One call of `oclab OPERATION`."""
 
     chosen: Operation[Any]
-    files: tuple[str | None, ...]
-    options: Mapping[str, Any]
+    files: tuple[str | None, ...]  # the input files, None for each that is not given
+    options: Mapping[str, Any]  # those of the problem that are given
     run: RunOptions
     memory_limit: float | None
-    output: Path | None
+    output: Path | None  # where the result is written, as below the table and the plot
     csv: Path | None
     plot: Path | None
     selection: Selection
@@ -46,15 +42,7 @@ class OperationRequest:
 
 
 def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationRequest:
-    """Return what the options and arguments of the command say, with all paths checked.
-
-    Raises
-    ------
-    click.UsageError
-        For an option about generated data beside a file.
-    OclabError
-        If an output cannot be written, or there is no device.
-    """
+    """Return what the options and arguments of the command say, with all paths checked."""
     run = RunOptions.taken_from(given)
     limit = given.pop("memory_limit", None)
     output, csv, plot = (given.pop(name) for name in ("output", "csv_file", "plot_file"))
@@ -70,30 +58,20 @@ def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationReques
         output_path(plot, check_plot),
         settings().begin(),
     )
-    if any(file is not None for file in files):
-        _check_about_data(chosen, request.options)
-    return request
-
-
-def _check_about_data(chosen: Operation[Any], options: Mapping[str, Any]) -> None:
-    """Refuse options about generated data beside a file."""
     about_data = [o.name for o in chosen.options if o.about_data and not o.with_files]
-    useless = [name for name in about_data if name in options]
-    if useless:
+    useless = [name for name in about_data if name in request.options]
+    if useless and any(file is not None for file in files):
         raise click.UsageError(f"--{useless[0]} is for generated data; leave it out with a file")
+    return request
 
 
 @dataclass(frozen=True)
 class Data:
-    """The problem of a request with its inputs, of which nothing is asked yet.
-
-    `stored` has the content of the input files by the names of the inputs, nothing for generated
-    data. What a file says itself completes the `options`.
-    """
+    """The problem of a request with its inputs, of which nothing is asked yet."""
 
     point: Point
-    stored: Mapping[str, Stored]
-    options: Mapping[str, Any]
+    stored: Mapping[str, Stored]  # the files by the names of inputs; none of generated data
+    options: Mapping[str, Any]  # completed by what files say themselves
 
     @property
     def arrays(self) -> Arrays:

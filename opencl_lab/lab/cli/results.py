@@ -17,13 +17,7 @@ from opencl_lab.lab.presentation.drawing import check_plot
 
 
 def named_folder(out: str) -> Path:
-    """Return the folder that an option names.
-
-    Raises
-    ------
-    InvalidProblem
-        If the name is empty, which would mean the working directory.
-    """
+    """Return the folder that an option names; an empty name is no working directory."""
     if not out.strip():
         raise InvalidProblem("--out is empty: name the folder for the results; . is this one")
     return Path(out)
@@ -35,16 +29,9 @@ def results_folder(
 ) -> Iterator[Path]:
     """Make the folder of the results, and check early that these can be written there.
 
-    If it was made here and nothing is written, it is removed again.
-
-    Parameters
-    ----------
-    out : str
-    files : sequence of str
-        Names of the results.
-    about : mapping, optional
-        What the new document says of its problems and implementations: one that is there may be
-        replaced by this. Without it any may be replaced.
+    If it was made here and nothing is written, it is removed again. `about` is what the new
+    document says of its problems and implementations: one that is there is only replaced by one
+    about the same. Without it any is replaced.
     """
     folder = named_folder(out)
     there = folder.exists()
@@ -111,13 +98,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 def print_and_write(
     content: Mapping[str, Any], show: Callable[[], None], write: Callable[[], int]
 ) -> int:
-    """Print a document where JSON is wanted, else show it; then write files.
-
-    Returns
-    -------
-    int
-        What `write` returns, an exit status.
-    """
+    """Print a document where JSON is wanted, else show it; return the exit status of `write`."""
     try:
         if settings().json:
             print_json(content)
@@ -128,8 +109,10 @@ def print_and_write(
     return failed
 
 
-def write_results(folder: Path, writers: Mapping[str, Callable[[Path], None]]) -> int:
-    """Write files of a folder by their names, and say which; return an exit status."""
+def write_results(folder: Path | None, writers: Mapping[str, Callable[[Path], None]]) -> int:
+    """Write files of a folder by their names, if there is one; return an exit status."""
+    if folder is None:
+        return 0
     failed = write_files(*(partial(write, folder / name) for name, write in writers.items()))
     if not failed:
         settings().say(f"written to {folder}: {' '.join(writers)}")

@@ -29,13 +29,7 @@ UNLIMITED = math.inf
 
 
 def shapes_of(chosen: Operation[Any], wanted: str) -> list[Shape]:
-    """Return the operation's own shapes, or those of a file: a line of numbers for each.
-
-    Raises
-    ------
-    InvalidProblem
-        If the file cannot be read, or has a line of something else.
-    """
+    """Return the operation's own shapes, or those of a file: a line of numbers for each."""
     if wanted == STANDARD:
         return list(chosen.shapes)
     try:
@@ -68,9 +62,9 @@ def shape_sweep_of(
 
     Beside what is asked for, other libraries take part, and no references in C.
     """
-    used = {**used_options(chosen, options), "seed": run.seed}
-    for name in (chosen.size_option, *chosen.shape_options):
-        used.pop(name, None)
+    named = (chosen.size_option, *chosen.shape_options)
+    used = {n: value for n, value in used_options(chosen, options).items() if n not in named}
+    used["seed"] = run.seed
     request = run.request()
     if request.against is None and not request.resident:
         names = [

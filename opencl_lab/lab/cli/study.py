@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -78,10 +78,8 @@ def study_command(
     scale: str,
     parts: str | None,
     out: str | None,
-    repeats: int | None,
     time_limit: float | None,
-    baseline: str | None,
-    seed: int,
+    **options: Any,
 ) -> int:
     """Regenerate the experiments of the source reports, with answers drawn from the rows."""
     if name == "list":
@@ -103,15 +101,14 @@ def study_command(
     for index, study in enumerate(wanted):
         limit = None if end is None else (end - monotonic()) / (len(wanted) - index)
         with results_folder(str(place / study.name), RESULTS) as folder:
-            outcome, interrupted = _measured(
-                study, scale, selection.device, seed, repeats, limit, baseline
-            )
+            outcome, interrupted = _measured(study, scale, selection.device, limit, options)
             content = outcome.as_dict()
             contents.append(content)
             if not outcome.parts:
                 settings().say(f"{study.name}: nothing was measured, nothing is written")
             else:
                 _show(outcome)
+                baseline = options["baseline"]
                 if baseline not in (None, *(row.implementation for _, row in outcome.rows)):
                     settings().say(f"{baseline} was not measured, so no speed-up is over it")
                 try:
@@ -145,29 +142,24 @@ def _measured(
     study: Study,
     scale: str,
     device: Device,
-    seed: int,
-    repeats: int | None,
     limit: float | None,
-    baseline: str | None,
+    options: Mapping[str, Any],
 ) -> tuple[Outcome, bool]:
-    """Run a study; return what was measured, and whether it was interrupted."""
+    """Run a study; return what was measured, and whether it was interrupted.
+
+    `options` are those of `run_study` that the command takes as well.
+    """
     begin = monotonic()
     with progress_bar(study.name) as progress:
         parts, ended = run_study(
-            study,
-            scale,
-            device,
-            seed=seed,
-            repeats=repeats,
-            time_limit=limit,
-            baseline=baseline,
-            progress=progress,
+            study, scale, device, time_limit=limit, progress=progress, **options
         )
     interrupted = ended == "interrupted"
     stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
     if interrupted:
         stopped = "it was interrupted"
     seconds, machine = monotonic() - begin, machine_of(device)
+    seed = options["seed"]
     return Outcome(study, scale, seed, device, parts, seconds, stopped, machine), interrupted
 
 

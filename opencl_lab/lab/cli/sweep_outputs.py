@@ -49,15 +49,12 @@ def bench_document(
 
 @dataclass(frozen=True)
 class SweepOutputs:
-    """The rows of a sweep, or of its first sizes, and where they go.
-
-    `taken` are the sizes that an earlier run had measured.
-    """
+    """The rows of a sweep, or of its first sizes, and where they go."""
 
     sweep: Sweep
     series: Series
     folder: Path
-    taken: Sequence[int] = ()
+    taken: Sequence[int] = ()  # the sizes that an earlier run had measured
 
     results: ClassVar[tuple[str, str, str]] = ("results.csv", "results.json", "table.txt")
     plots: ClassVar[tuple[str, ...]] = (

@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.common import add_options, global_options, settings
 from opencl_lab.lab.cli.kernel_arrays import argument_values
 from opencl_lab.lab.cli.tune_search import AskedSearch, run_search, search_options
-from opencl_lab.lab.cli.values import parameter_values
+from opencl_lab.lab.cli.values import pairs, parameter_values
 from opencl_lab.lab.files import read_array
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
@@ -114,8 +113,8 @@ def tune_kernel_command(file: str) -> click.Command:
         text = KernelText(
             Path(file).resolve(),
             kernel,
-            {name: parameter_values(v) for name, v in _pairs("--param", params).items()},
-            {name: _fixed_value(v) for name, v in _pairs("--fixed", fixed).items()},
+            {name: parameter_values(v) for name, v in pairs("--param", params).items()},
+            {name: _fixed_value(v) for name, v in pairs("--fixed", fixed).items()},
             options,
         )
         return run_search(lambda device: _task(text, device, search.seed, **given), search)
@@ -132,7 +131,7 @@ def _task(
     **given: Any,
 ) -> TuningTask:
     """Return what is tuned, its data made or read; `given` is for `kernel_file`."""
-    texts = _pairs("--arg", arguments)
+    texts = pairs("--arg", arguments)
     signature = text.launched(text.first)[0]
     values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)
     operation = kernel_file(
@@ -154,25 +153,6 @@ def _task(
     return task
 
 
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return what each ``NAME=VALUE`` says.
-
-    Raises
-    ------
-    InvalidProblem
-        If one is no pair, or names what another has named.
-    """
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, sign, value = (part.strip() for part in text.partition("="))
-        if not (name and sign and value):
-            raise InvalidProblem(f"{option} takes NAME=VALUE, not {text!r}")
-        if name in pairs:
-            raise InvalidProblem(f"{option} {name} is given twice")
-        pairs[name] = value
-    return pairs
-
-
 def _fixed_value(text: str) -> Any:
     """Return the value of a fixed parameter, which may be any number."""
     (value,) = parameter_values(text)
@@ -188,4 +168,4 @@ def _expected(texts: Sequence[str]) -> Any:
         return None
     if len(texts) == 1 and "=" not in texts[0]:
         return read_array(texts[0])
-    return {name: read_array(file) for name, file in _pairs("--check", texts).items()}
+    return {name: read_array(file) for name, file in pairs("--check", texts).items()}

@@ -13,9 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
-from opencl_lab.lab.cli.common import (
-    settings,
-)
+from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.tuning.evaluation import Evaluation

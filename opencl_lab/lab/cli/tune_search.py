@@ -84,14 +84,7 @@ def search_options(command: Any) -> Any:
 
 
 def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int:
-    """Tune and print what was found; return the exit status.
-
-    Parameters
-    ----------
-    make : callable
-        ``make(device)`` returns what is tuned.
-    search : AskedSearch
-    """
+    """Tune what `make` returns for the device, print what was found, and return the exit status."""
     plot_path = output_path(search.plot_file, check_plot)
     selection = settings().begin()
     task = make(selection.device)

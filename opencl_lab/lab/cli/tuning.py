@@ -17,7 +17,7 @@ from opencl_lab.core.paths import data_dir
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
-from opencl_lab.lab.cli.options import problem_options
+from opencl_lab.lab.cli.options import given_of, problem_options
 from opencl_lab.lab.cli.tuning_entries import (
     STYLES,
     Chosen,
@@ -149,8 +149,7 @@ def show_operation_command(chosen: Operation[Any]) -> click.Command:
     @problem_options(chosen)
     @global_options
     def command(**given: Any) -> None:
-        options = {name: value for name, value in given.items() if value is not None}
-        problem = chosen.problem(**chosen.with_defaults(options))
+        problem = chosen.problem(**chosen.with_defaults(given_of(given)))
         device = settings().select().device
         rows = []
         for algorithm in chosen.algorithms:
@@ -239,15 +238,7 @@ def _deleted_text(entries: int, journals: int | None) -> str:
 
 
 def _ask(what: str) -> None:
-    """Ask whether to delete, where somebody is there to answer.
-
-    Raises
-    ------
-    click.UsageError
-        If nobody is.
-    click.exceptions.Exit
-        If the answer is no.
-    """
+    """Ask whether to delete, and end unless the answer is yes; UsageError if nobody is there."""
     if settings().json or sys.stdin is None or not sys.stdin.isatty():
         raise click.UsageError(f"nobody can be asked whether to delete {what}: give --yes")
     if not click.confirm(f"delete {what}?", err=True):

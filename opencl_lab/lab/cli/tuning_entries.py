@@ -11,32 +11,28 @@ import click
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import KINDS, choose_device, devices
-from opencl_lab.lab.cli.common import settings
+from opencl_lab.lab.cli.common import add_options, settings
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.runs import Run, runs
+from opencl_lab.lab.tuning.journal import Run, runs
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
+SELECTION_OPTIONS = (
+    click.option("--operation", metavar="NAME", help="Only of this operation."),
+    click.option("--algorithm", metavar="NAME", help="Only of this algorithm."),
+)
 
 
 def selection_options(command: Any) -> Any:
     """Add the options that choose among entries and runs."""
-    for option in (
-        click.option("--algorithm", metavar="NAME", help="Only of this algorithm."),
-        click.option("--operation", metavar="NAME", help="Only of this operation."),
-    ):
-        command = option(command)
-    return command
+    return add_options(command, SELECTION_OPTIONS)
 
 
 class Chosen:
     """The entries and runs of an operation, an algorithm and the global option ``--device``.
 
-    Raises
-    ------
-    InvalidProblem
-        For a name that nothing here has, so that a slip does not look like an empty list.
+    A name that nothing here has is refused, so that a slip does not look like an empty list.
     """
 
     def __init__(self, operation: str | None, algorithm: str | None):

@@ -22,9 +22,11 @@ from opencl_lab.lab.cli.tuning_entries import (
     selection_options,
     state_of,
 )
+from opencl_lab.lab.cli.values import pairs
 from opencl_lab.lab.tuning.adopt import Adoption, adopt, read_recording, task_of
 from opencl_lab.lab.tuning.interchange import Recording, to_kernel_tuner, to_t4
-from opencl_lab.lab.tuning.runs import read_run
+from opencl_lab.lab.tuning.journal import read_run
+from opencl_lab.lab.tuning.kernel_text import read_text
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import document as entries_document
 from opencl_lab.tuned.entry import parse
@@ -117,11 +119,7 @@ def import_command(
     its own, and the best is kept if it beats what is in use.
     """
     path = Path(file)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidProblem(f"cannot read {path}: {reason}") from error
+    text = read_text(path)
     if '"oclab-tuning/' in text:
         return _import_overlay(path, text, replace)
     recording = read_recording(text)
@@ -130,7 +128,7 @@ def import_command(
         settings().select().device,
         operation=operation,
         algorithm=algorithm,
-        changes=_assignments(changes),
+        changes=pairs("--problem", changes),
     )
     with progress_bar("import") as progress:
         adoption = adopt(
@@ -162,16 +160,6 @@ def _import_overlay(path: Path, text: str, replace: bool) -> int:
         + (f"; {kept} older than yours left out (--replace takes them)" if kept else "")
     )
     return 0
-
-
-def _assignments(texts: tuple[str, ...]) -> dict[str, str]:
-    values = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign:
-            raise click.UsageError(f"--problem takes NAME=VALUE, not {text!r}")
-        values[name] = value
-    return values
 
 
 def _print_adoption(adoption: Adoption, recording: Recording) -> None:

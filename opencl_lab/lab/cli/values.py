@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -14,13 +14,7 @@ from opencl_lab.core.wording import bytes_of, number_of
 
 
 def whole_numbers(text: str) -> list[int]:
-    """Return the integers of a comma-separated list.
-
-    Raises
-    ------
-    InvalidProblem
-        If there are none, or one is no whole number.
-    """
+    """Return the integers of a comma-separated list, which must have some."""
     try:
         numbers = [_whole(part) for part in _parts(text)]
     except (ValueError, OverflowError) as error:
@@ -40,57 +34,36 @@ def _whole(text: str) -> int:
     return int(number)
 
 
-class WholeNumber(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """The type of options that take ``1000`` or ``1e3``."""
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """The type of options whose text `read` turns into a number, or refuses by a ValueError.
 
-    name = "integer"
+    `wrong` is what Click then says; it may name the `value` and the `error`.
+    """
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return the number, or end with Click's usual message."""
-        try:
-            return value if isinstance(value, int) else _whole(value)
-        except (ValueError, OverflowError):
-            self.fail(f"{value!r} is not a valid integer.", param, ctx)
-
-
-class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """The type of options that take ``0.5`` or ``1+2j``."""
-
-    name = "number"
+    def __init__(self, name: str, read: Callable[[str], complex], wrong: str):
+        self.name, self._read, self._wrong = name, read, wrong
 
     def convert(self, value: Any, param: Any, ctx: Any) -> complex:
         """Return the number, or end with Click's usual message."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]  # a default
         try:
-            return number_of(str(value))
-        except ValueError:
-            self.fail(
-                f"{value!r} is not a valid number; complex ones are written 1+2j.", param, ctx
-            )
+            return self._read(value)
+        except (ValueError, OverflowError) as error:
+            self.fail(self._wrong.format(value=value, error=error), param, ctx)
 
 
-class ByteCount(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """The type of options that take bytes: ``2e9``, ``256M``, ``1.5 GiB``; units of 1024."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number of bytes, or end with Click's usual message."""
-        if isinstance(value, (int, float)):
-            return value
-        try:
-            return bytes_of(value)
-        except ValueError as error:
-            self.fail(f"{error}.", param, ctx)
+WHOLE_NUMBER = Parsed("integer", _whole, "{value!r} is not a valid integer.")
+"""Such as ``1000`` or ``1e3``."""
+NUMBER = Parsed(
+    "number", number_of, "{value!r} is not a valid number; complex ones are written 1+2j."
+)
+BYTE_COUNT = Parsed("bytes", bytes_of, "{error}.")
+"""Such as ``2e9``, ``256M`` or ``1.5 GiB``, in units of 1024."""
 
 
 def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
-    """Return every combination of ``NAME=A,B,C``, by a name for its rows.
-
-    Raises
-    ------
-    InvalidProblem
-        If a text has no name or no values.
-    """
+    """Return every combination of ``NAME=A,B,C``, by a name for its rows."""
     axes = []
     for text in texts:
         name, _, values = text.partition("=")
@@ -103,6 +76,19 @@ def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
         }
         for point in itertools.product(*axes)
     }
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return what each ``NAME=VALUE`` says; InvalidProblem if one is no pair, or there twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = (part.strip() for part in text.partition("="))
+        if not (name and sign and value):
+            raise InvalidProblem(f"{option} takes NAME=VALUE, not {text!r}")
+        if name in found:
+            raise InvalidProblem(f"{option} {name} is given twice")
+        found[name] = value
+    return found
 
 
 def _parameter(text: str) -> int | str | bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -17,8 +17,7 @@ from opencl_lab.drivers import probed
 from opencl_lab.drivers.caches import make_section
 from opencl_lab.drivers.pocl import linker_missing, no_room
 from opencl_lab.drivers.probed import probe_file
-from opencl_lab.lab.doctor.examine import TIME_LIMIT, examine
-from opencl_lab.lab.doctor.findings import Finding, Probe
+from opencl_lab.lab.doctor.examine import TIME_LIMIT, Finding, Probe, examine
 from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
@@ -26,90 +25,78 @@ from opencl_lab.lab.measuring.roofline import Peaks
 NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
 NO_RATE = "how fast arrays get to the device or back stays unknown"
 FAULT = "opencl_lab works around it; another version of the driver may do better"
+HOME = "opencl_lab.lab.doctor.probes"
+BEHAVIOUR, FEATURES, LIMITS = f"{HOME}.behaviour:", f"{HOME}.features:", f"{HOME}.limits:"
+MATRIX, THROUGHPUT, TRANSFERS = f"{HOME}.matrix:", f"{HOME}.throughput:", f"{HOME}.transfers:"
 PROBES = (
     Probe(
-        "usable",
+        BEHAVIOUR + "usable",
         "build and run a kernel",
         "repair the driver, or install another one; for a CPU: "
         'pip install "pyopencl[pocl]", apt install pocl-opencl-icd, '
         "or on x86 pip install 'opencl_lab[intel]'",
         alone=True,
     ),
-    Probe("vector_bytes", "built-ins on wide vectors", FAULT),
-    Probe("max_work_group", "work-group sizes", FAULT),
-    Probe("local_memory", "local memory", FAULT),
-    Probe("barriers_in_loops", "barriers in loops", FAULT),
+    Probe(LIMITS + "vector_bytes", "built-ins on wide vectors", FAULT),
+    Probe(LIMITS + "max_work_group", "work-group sizes", FAULT),
+    Probe(LIMITS + "local_memory", "local memory", FAULT),
+    Probe(BEHAVIOUR + "barriers_in_loops", "barriers in loops", FAULT),
     Probe(
-        "fp64",
+        FEATURES + "fp64",
         "double precision",
         FAULT,
         "products, filters and transforms of float64 need another device",
     ),
     Probe(
-        "fp16", "half precision", FAULT, "float16 works all the same: the arithmetic is in float32"
+        FEATURES + "fp16",
+        "half precision",
+        FAULT,
+        "float16 works all the same: the arithmetic is in float32",
     ),
-    Probe("subgroups", "sub-groups", FAULT),
-    Probe("int64_atomics", "64-bit atomics", FAULT),
-    Probe("inline_ptx", "inline PTX", FAULT),
-    Probe("matrix_units", "matrix units of warps", FAULT),
-    Probe("warpgroup_matrix_units", "matrix units of warpgroups", FAULT),
-    Probe("declared_memory", "local memory beyond the driver's word", FAULT),
+    Probe(FEATURES + "subgroups", "sub-groups", FAULT),
+    Probe(FEATURES + "int64_atomics", "64-bit atomics", FAULT),
+    Probe(FEATURES + "inline_ptx", "inline PTX", FAULT),
+    Probe(MATRIX + "matrix_units", "matrix units of warps", FAULT),
+    Probe(MATRIX + "warpgroup_matrix_units", "matrix units of warpgroups", FAULT),
+    Probe(MATRIX + "declared_memory", "local memory beyond the driver's word", FAULT),
     Probe(
-        "event_timing",
+        BEHAVIOUR + "event_timing",
         "event times against the host",
         "trust total times only: kernel times of this driver are not plausible",
         alone=True,
     ),
-    Probe("forward_progress", "progress between work-groups", FAULT, alone=True),
-    Probe("visible_writes", "writes seen by other work-groups", FAULT, alone=True),
-    Probe("flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
-    Probe("flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
-    Probe("flops16_matrix", "peak of matrix units in float16", NO_PEAK, alone=True),
-    Probe("flops32_matrix", "peak of matrix units in TF32", NO_PEAK, alone=True),
-    Probe("flops64_matrix", "peak of matrix units in float64", NO_PEAK, alone=True),
-    Probe("copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
-    Probe("cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
-    Probe("send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
-    Probe("fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
-    Probe("send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
-    Probe("fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
+    Probe(BEHAVIOUR + "forward_progress", "progress between work-groups", FAULT, alone=True),
+    Probe(BEHAVIOUR + "visible_writes", "writes seen by other work-groups", FAULT, alone=True),
+    Probe(THROUGHPUT + "flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
+    Probe(THROUGHPUT + "flops64", "peak of float64 arithmetic", NO_PEAK, alone=True),
+    Probe(MATRIX + "flops16_matrix", "peak of matrix units in float16", NO_PEAK, alone=True),
+    Probe(MATRIX + "flops32_matrix", "peak of matrix units in TF32", NO_PEAK, alone=True),
+    Probe(MATRIX + "flops64_matrix", "peak of matrix units in float64", NO_PEAK, alone=True),
+    Probe(THROUGHPUT + "copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
+    Probe(THROUGHPUT + "cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
+    Probe(TRANSFERS + "send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
+    Probe(TRANSFERS + "fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
+    Probe(TRANSFERS + "send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
+    Probe(TRANSFERS + "fetch_plain_bytes", "peak of copying to plain arrays", NO_RATE, alone=True),
 )
 
 
-def _capabilities(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the findings that are capabilities; what stayed unknown is left out."""
-    return sound_fields(Capabilities, {finding.name: finding.value for finding in findings})
-
-
-def _peaks(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the findings that are peaks."""
-    peaks = Peaks.of({finding.name: finding.value for finding in findings})
-    return {} if peaks is None else asdict(peaks)
+def _values(findings: Sequence[Finding]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the findings that are capabilities, and those that are peaks."""
+    values = {finding.name: finding.value for finding in findings}
+    peaks = Peaks.of(values)  # what stayed unknown is left out
+    return sound_fields(Capabilities, values), {} if peaks is None else asdict(peaks)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that `oclab doctor` has to say about a device and the tools around it.
+    """All that `oclab doctor` has to say about a device and the tools around it."""
 
-    Parameters
-    ----------
-    device : Device
-        The device, with the capabilities that were found.
-    findings : tuple of Finding
-        One for each probe.
-    tools : tuple of Tool
-        Linker, compilers, OpenMP and MPI.
-    stored : Path or None
-        The file that holds the findings, None where they are not kept.
-    installed : tuple of Tool
-        The ICD loader, the drivers that it would load, and the files of devices.
-    """
-
-    device: Device
+    device: Device  # with the capabilities that were found
     findings: tuple[Finding, ...]
-    tools: tuple[Tool, ...]
-    stored: Path | None = None
-    installed: tuple[Tool, ...] = ()
+    tools: tuple[Tool, ...]  # linker, compilers, OpenMP and MPI
+    stored: Path | None = None  # the file with the findings, if they are kept
+    installed: tuple[Tool, ...] = ()  # the ICD loader, its drivers, the files of devices
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as the JSON document of the command line."""
@@ -118,7 +105,7 @@ class Report:
             "command": "doctor",
             "version": __version__,
             "device": self.device.as_dict(),
-            "peaks": _peaks(self.findings),
+            "peaks": _values(self.findings)[1],
             "probes": [asdict(finding) for finding in self.findings],
             "installation": [asdict(tool) for tool in self.installed],
             "toolchain": [asdict(tool) for tool in self.tools],
@@ -130,12 +117,13 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
     """Write findings where `corrected` and `stored_peaks` read those of `device`."""
     make_section("doctor")
     path = probe_file(device.key)
+    capabilities, peaks = _values(findings)
     written = probed.Report(
         key=device.key,
         version=__version__,
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        capabilities=_capabilities(findings),
-        peaks=_peaks(findings),
+        capabilities=capabilities,
+        peaks=peaks,
         probes=list(findings),
     )
     write_json(path, as_json(written))
@@ -151,25 +139,13 @@ def report(
     """Probe a device and the tools around it, and store what was found.
 
     Nothing is probed, and nothing stored, where the machine lacks what the driver needs to
-    build any kernel: that says nothing about the device.
-
-    Parameters
-    ----------
-    device : Device
-        The device to probe.
-    progress : callable, optional
-        Called with each `Finding` as soon as it is there.
-    time_limit : float, optional
-        Seconds that one step of a probe may take.
-
-    Returns
-    -------
-    Report
+    build any kernel: that says nothing about the device. `progress` is called with each finding
+    as soon as it is there; a step of a probe may take `time_limit` seconds.
     """
     found: dict[str, Finding] = {}
 
-    def take(probes: Sequence[Probe]) -> None:
-        for finding in examine(device, probes, time_limit=time_limit):
+    def take(findings: Iterable[Finding]) -> None:
+        for finding in findings:
             found[finding.name] = finding
             if progress is not None:
                 progress(finding)
@@ -178,17 +154,15 @@ def report(
     version = device.platform_version
     lack = linker_missing(version) or no_room(version)
     if lack is not None:
-        finding = Finding(first.name, first.title, "broken", lack, False)
-        if progress is not None:
-            progress(finding)
-        return Report(device, (finding,), toolchain(), None, installation())
-    take([first])
+        take([Finding(first.name, first.title, "broken", lack, False)])
+        return Report(device, tuple(found.values()), toolchain(), None, installation())
+    take(examine(device, [first], time_limit=time_limit))
     if found[first.name].verdict == "ok":
-        take(others)
+        take(examine(device, others, time_limit=time_limit))
     findings = tuple(found[probe.name] for probe in PROBES if probe.name in found)
     stored = None
     with suppress(OSError):  # a full or read-only disk must not hide the findings
         stored = store(device, findings)
-    capabilities = replace(device.capabilities, **_capabilities(findings))
-    probed = replace(device, capabilities=capabilities)
-    return Report(probed, findings, toolchain(), stored, installation())
+    capabilities = replace(device.capabilities, **_values(findings)[0])
+    corrected = replace(device, capabilities=capabilities)
+    return Report(corrected, findings, toolchain(), stored, installation())

@@ -6,13 +6,13 @@ import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.doctor.findings import VERDICTS, Finding, Probe
 from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
@@ -22,6 +22,42 @@ TOGETHER, MOST_TOGETHER = 2, 8
 """Children that run at once: two, and on more processors half as many as there are."""
 SPARE = 4
 """Processors from which on a child may start while another one measures a device beside them."""
+
+
+VERDICTS = ("ok", "no", "limited", "broken", "unknown")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One question to the device."""
+
+    target: str
+    """``module:function``; where the function is called as a field of `Capabilities` or `Peaks`,
+    the value that it finds sets that field."""
+    title: str  # what is probed, in words
+    advice: str  # what a user can do when the verdict is neither ``ok`` nor ``no``
+    absent: str = ""  # what a ``no`` means for the user; empty where it means nothing
+    alone: bool = False  # whether no other may run meanwhile, because it measures time
+
+    @property
+    def name(self) -> str:
+        """That of the function, and of the finding."""
+        return self.target.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a probe found."""
+
+    name: str
+    title: str
+    verdict: str
+    """``ok``; ``no`` where an optional feature is absent; ``limited`` where less works than is
+    claimed; ``broken`` where it fails; ``unknown`` where the probe itself failed."""
+    detail: str  # what was seen, in words
+    value: bool | int | float | None = None  # as a capability, or as a peak
+    advice: str = ""  # what to do about it, or what it means
+    seconds: float = 0.0  # that the child ran
 
 
 class _Child(Worker):
@@ -36,9 +72,15 @@ class _Child(Worker):
         self._answers = 0
         private = folder / probe.name
         private.mkdir(mode=0o700)
-        target = probe.target or f"opencl_lab.lab.doctor.probes:{probe.name}"
-        child = opening("opencl_lab.lab.doctor.child:ProbeRun", target, device.spec)
-        super().__init__(child, _environment(private))
+        child = opening("opencl_lab.lab.doctor.probing:ProbeRun", probe.target, device.spec)
+        # The driver's own claims, and no kernel cached before.
+        settings = {
+            "OCLAB_CACHE_DIR": str(private),
+            "PYOPENCL_NO_CACHE": "1",
+            "POCL_CACHE_DIR": str(private / "pocl"),
+            "CUDA_CACHE_DISABLE": "1",
+        }
+        super().__init__(child, settings)
         self.begin, self.deadline = 0.0, math.inf
         if not held:
             self.release()
@@ -76,15 +118,9 @@ class _Child(Worker):
         self.kill()
         verdict, detail, value = self._conclude(timed_out)
         advice = self.probe.absent if verdict == "no" else self.probe.advice
-        return Finding(
-            self.probe.name,
-            self.probe.title,
-            verdict,
-            detail,
-            value,
-            "" if verdict in ("ok", "unknown") else advice,
-            round(time.monotonic() - self.begin, 3),
-        )
+        advice = "" if verdict in ("ok", "unknown") else advice
+        seconds = round(time.monotonic() - self.begin, 3)
+        return Finding(self.probe.name, self.probe.title, verdict, detail, value, advice, seconds)
 
     def _conclude(self, timed_out: bool) -> tuple[str, str, Any]:
         step, death = self.step, self.death
@@ -114,48 +150,19 @@ class _Child(Worker):
         return "limited" if reached else "broken", detail, reached
 
 
-def _environment(private: Path) -> dict[str, str]:
-    """Return what sets a child apart: the driver's own claims, and no kernel cached before."""
-    return {
-        "OCLAB_CACHE_DIR": str(private),
-        "PYOPENCL_NO_CACHE": "1",
-        "POCL_CACHE_DIR": str(private / "pocl"),
-        "CUDA_CACHE_DISABLE": "1",
-    }
-
-
 def examine(
-    device: Device,
-    probes: Sequence[Probe],
-    *,
-    time_limit: float = TIME_LIMIT,
-    together: int | None = None,
+    device: Device, probes: Sequence[Probe], *, time_limit: float = TIME_LIMIT
 ) -> Iterator[Finding]:
-    """Run probes on a device, each in a child process, and yield findings as they come.
+    """Run probes on a device, each in a child process, and yield their findings as they end.
 
-    Parameters
-    ----------
-    device : Device
-        The device to probe.
-    probes : sequence of Probe, optional
-        What to probe. Those that must run alone are best put last.
-    time_limit : float, optional
-        Seconds of silence after which a child is killed. It starts anew with
-        every step that the child reports.
-    together : int, optional
-        How many children may run at once; by default so many as the processors allow.
-
-    Yields
-    ------
-    Finding
-        One for each probe, in the order in which they end.
+    Those that must run alone are best put last. A child is killed after `time_limit` seconds of
+    silence, counted anew from every step that it reports. So many run at once as processors allow.
     """
     waiting = list(probes)
     running: list[_Child] = []
     ahead: list[_Child] = []  # the next one that runs alone, if it is started already
     processors = default_threads()
-    if together is None:
-        together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
+    together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
     starts_ahead = device.kind != "cpu" and processors >= SPARE
     with tempfile.TemporaryDirectory(prefix="oclab-doctor-", ignore_cleanup_errors=True) as folder:
         try:

@@ -35,30 +35,15 @@ REPAIR = "install the package that holds this library again, or remove the file"
 
 @dataclass(frozen=True)
 class Family:
-    """Devices of one kind: the files that the kernel gives them, and the driver they need.
-
-    Parameters
-    ----------
-    name : str
-    nodes : tuple of str
-        Patterns of their files below ``/dev``.
-    library : str
-        The library of the driver for OpenCL, as an ICD file names it.
-    install : str
-        How to get that driver.
-    absent : str
-        What to do if there should be such a device and there is none of these files; empty
-        where that is not worth a line.
-    vendor : str
-        Only nodes of the vendor with this number count; empty: all.
-    """
+    """Devices of one kind: the files that the kernel gives them, and the driver they need."""
 
     name: str
-    nodes: tuple[str, ...]
-    library: str
-    install: str
+    nodes: tuple[str, ...]  # patterns of their files below ``/dev``
+    library: str  # of the driver for OpenCL, as an ICD file names it
+    install: str  # how to get that driver
     absent: str
-    vendor: str = ""
+    """What to do if such a device has none of these files; empty: not worth a line."""
+    vendor: str = ""  # only nodes of the vendor with this number count; empty: all
 
 
 FAMILIES = (
@@ -108,31 +93,16 @@ class _Driver:
 def installation(
     root: Path = Path("/"), environ: Mapping[str, str] | None = None
 ) -> tuple[Tool, ...]:
-    """Return what was looked for on the way to a device, and found or not.
+    """Return what was looked for on the way to a device below `root`, and found or not.
 
-    Parameters
-    ----------
-    root : Path
-        Where ``etc`` and ``dev`` are.
-    environ : mapping, optional
-        The environment; by default that of this process.
-
-    Returns
-    -------
-    tuple of Tool
-        The ICD loader, each driver that it would load or each place without any, and each
-        kind of device. Verdicts: ``ok``; ``missing``; ``broken`` for what is there and fails;
-        ``limited`` where there is a faster driver than those that work.
+    That is the ICD loader, each driver that it would load or each place without any, and each
+    kind of device. A driver is ``limited`` where there is a faster one than those that work.
     """
     environ = os.environ if environ is None else environ
     loader, found = _loader()
-    drivers: list[_Driver] = []
-    places: list[Tool] = []
-    for item in _named_drivers(loader, root, environ):
-        if isinstance(item, Tool):
-            places.append(item)
-        else:
-            drivers.append(item)
+    named = list(_named_drivers(loader, root, environ))
+    drivers = [item for item in named if isinstance(item, _Driver)]
+    places = [item for item in named if isinstance(item, Tool)]
     tried = [_try(driver, loader) for driver in drivers]
     working = [driver for driver, tool in zip(drivers, tried, strict=True) if tool.verdict == "ok"]
     libraries = " ".join(driver.library for driver in drivers)

@@ -1,23 +1,40 @@
-"""What the probes share: a queue on the device under test, random data, checks of results."""
+"""The child's side of probes: how one is run, and what they share to run kernels and check them."""
 
-# Besides device.py and the runtime the only importers of pyopencl are this module and
-# the probes: they run in a child that may die, outside of the flow of other kernels.
+# This module and the probes call pyopencl past the runtime: they run in a child that may die.
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.template import render
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.measuring.doubt import agree
+from opencl_lab.lab.workers.child import find
 
 Answer: TypeAlias = dict[str, Any]
 Answers: TypeAlias = Iterator[Answer]
 Array: TypeAlias = np.ndarray[Any, Any]
+
+
+class ProbeRun:
+    """A probe, ``module:function``, that is ready to begin on a device.
+
+    Every step that the function yields is said at once: the parent knows how far it came.
+    """
+
+    def __init__(self, target: str, spec: str, say: Callable[[Any], None]):
+        self._probe, self._device, self._say = find(target), select_device(spec), say
+
+    def run(self) -> None:
+        """Run the probe."""
+        for step in self._probe(self._device):
+            self._say(step)
 
 
 class Wrong(Exception):
@@ -40,6 +57,10 @@ class ProbeSession:
         program = cl.Program(self.context, source)
         program.build(list(options))
         return program
+
+    def built(self, template: str, parameters: Mapping[str, Any]) -> cl.Program:
+        """Render and build a template."""
+        return self.build(render(template, parameters).text)
 
     def run(
         self,
@@ -100,13 +121,7 @@ def _seconds(event: cl.Event) -> float:
 
 
 def check(result: Array, expected: Array, tolerance: float = 0.0) -> None:
-    """Compare a result with the expected one, relative to it where it is greater than 1.
-
-    Raises
-    ------
-    Wrong
-        If they differ.
-    """
+    """Raise Wrong where a result is not the expected one, relative to it if that exceeds 1."""
     error = np.abs(result - expected) if tolerance else result != expected
     wrong = ~(error <= tolerance * np.maximum(np.abs(expected), 1)) if tolerance else error
     if np.any(wrong):

@@ -32,25 +32,14 @@ COUNT_THREADS = CReference(
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, or another part of an installation; whether it works, and what to do if not.
+    """A tool, or another part of an installation; whether it works, and what to do if not."""
 
-    Parameters
-    ----------
-    name : str
-        Such as ``C compiler``.
-    verdict : str
-        ``ok``; ``no`` where it is not there, ``missing`` if devices may need it;
-        ``broken`` where it is there and fails; ``limited`` where a better one is to be had.
-    detail : str
-        What was found, in words.
-    advice : str
-        What to install or to set; empty when it works.
-    """
-
-    name: str
+    name: str  # such as ``C compiler``
     verdict: str
-    detail: str
-    advice: str = ""
+    """``ok``; ``no`` where it is not there, ``missing`` if devices may need it; ``broken`` where it
+    is there and fails; ``limited`` where a better one is to be had."""
+    detail: str  # what was found, in words
+    advice: str = ""  # what to install or to set; empty when it works
 
 
 def _run(command: Sequence[str]) -> tuple[bool, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import NamedTuple
 
 from opencl_lab.lab.engine.crossings import Crossover, Verdict, crossovers, verdict
@@ -25,19 +26,15 @@ class Look(NamedTuple):
 
 @dataclass
 class Pair:
-    """One of ours and a reference: their rows and who was faster, by the sizes measured so far.
-
-    `ended` says that one of them could not be measured at a size, so that no larger one is tried.
-    No size is `tried` twice.
-    """
+    """One of ours and a reference: their rows and who was faster, by the sizes measured so far."""
 
     implementation: str
     reference: str
-    algorithm: str
+    algorithm: str  # of the reference
     rows: dict[int, list[Measurement]] = field(default_factory=dict)
     verdicts: dict[int, Verdict] = field(default_factory=dict)
-    ended: bool = False
-    tried: set[int] = field(default_factory=set)
+    ended: bool = False  # one of them could not be measured at a size: no larger one is tried
+    tried: set[int] = field(default_factory=set)  # sizes, which are not tried twice
 
     def learn(self, size: int, rows: Mapping[str, Measurement]) -> None:
         """Note who is faster at a size, if the reference was asked for there."""
@@ -62,10 +59,12 @@ class Pair:
         bisected, and at last the size from which the times overlap.
         """
         sizes = sorted(self.verdicts)
-        last, above = sizes[-1], self._above(sizes)
+        # Those from which on ours was faster throughout come last.
+        ahead = list(takewhile(lambda size: self.verdicts[size] == "faster", reversed(sizes)))
+        last, above = sizes[-1], ahead[-1] if ahead else None
         if last < greatest and not self.ended:
             return greatest if above is not None else min(last * STRIDE, greatest)
-        before = [size for size in sizes if above is not None and size < above]
+        before = sizes[: len(sizes) - len(ahead)]
         if above is None or not before:
             return None
         return _between(before[-1], above) or self._between_levels(before)
@@ -74,15 +73,6 @@ class Pair:
         """Return what was found so far."""
         (found,) = crossovers(sorted(self.rows.items()))
         return found
-
-    def _above(self, sizes: Sequence[int]) -> int | None:
-        """Return the size from which ours was faster throughout."""
-        above = None
-        for size in reversed(sizes):
-            if self.verdicts[size] != "faster":
-                break
-            above = size
-        return above
 
     def _between_levels(self, before: Sequence[int]) -> int | None:
         """Return a size between the last at which ours is slower and the next."""
@@ -115,22 +105,13 @@ class CrossoverSearch:
 
     One crossover of a pair is taken for granted: that ours stays faster once it is. That is
     looked at only at the sizes that the search of any pair measures, and at the greatest.
-
-    Parameters
-    ----------
-    least, greatest : int
-        The sizes to search between, at least 1.
-
-    Attributes
-    ----------
-    pairs : list of Pair
-        Those that could be measured at the least size.
+    The least size is at least 1.
     """
 
     def __init__(self, least: int, greatest: int):
         self._least, self._greatest = least, greatest
         self._rows: dict[int, dict[str, Measurement]] = {}
-        self.pairs: list[Pair] = []
+        self.pairs: list[Pair] = []  # those that could be measured at the least size
 
     @property
     def series(self) -> list[tuple[int, list[Measurement]]]:

@@ -40,41 +40,25 @@ Side = Literal["device", "host", ""]
 
 @dataclass(frozen=True)
 class CallCost:
-    """The cost of one kind of call.
-
-    Parameters
-    ----------
-    what : str
-    side : str
-        Where the arrays are, ``host`` or ``device``; empty where there are none.
-    call_us : float
-        Time of one call in a row that is waited for at the end, in microseconds.
-    host_us : float
-        The part of it until the last call has returned, which may be before it is done.
-    calls : int
-        Calls in a row.
-    """
+    """The cost of one kind of call."""
 
     what: str
-    side: Side
-    call_us: float
-    host_us: float
-    calls: int
+    side: Side  # where the arrays are; empty where there are none
+    call_us: float  # microseconds of one call in a row that is waited for at the end
+    host_us: float  # the part until the last call has returned, which may be before it is done
+    calls: int  # in a row
 
 
 @dataclass(frozen=True)
 class CallReport:
-    """All costs of one problem.
-
-    `kernel_us` is the time of its kernels by their events, `left_out` says why peers are missing.
-    """
+    """All costs of one problem."""
 
     problem: Problem
     costs: tuple[CallCost, ...]
     launches: int
-    kernel_us: float
+    kernel_us: float  # of its kernels, by their events
     result_bytes: int
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str]  # why peers are missing
 
     def cost(self, what: str, side: Side = "") -> CallCost:
         """Return one of the costs."""
@@ -132,14 +116,8 @@ class _Caller:
 def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
     """Measure public calls, their launches alone, the bare runtime and other libraries in turns.
 
-    Medians are reported, of as many turns as the request of the point says, see `Rounds`.
-
-    Parameters
-    ----------
-    point : Point
-    device : Device
-    seed : int
-        Of the order of turns.
+    Medians are reported, of as many turns as the request of the point says, see `Rounds`; their
+    order is by the seed.
     """
     chosen, problem, calls = point.operation, point.problem, point.operation.calls
     inputs = point.make_inputs()
@@ -175,17 +153,13 @@ def _ours(
     bare = Bare(queue)
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
-    on_host, there = calls.usual(problem, inputs), calls.usual(problem, resident)
+    here, there = calls.usual(problem, inputs), calls.usual(problem, resident)
+    on_host = partial(here.function, *here.arrays, **here.explicit(), queue=queue)
+    public = partial(there.function, *there.arrays, **there.explicit())
     return [
-        _Caller(
-            OURS, "device", partial(there.function, *there.arrays, **there.explicit()), queue.finish
-        ),
+        _Caller(OURS, "device", public, queue.finish),
         *_prepared(there, queue),
-        _Caller(
-            OURS,
-            "host",
-            partial(on_host.function, *on_host.arrays, **on_host.explicit(), queue=queue),
-        ),
+        _Caller(OURS, "host", on_host),
         _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
         _Caller("a bare launch", "", bare.launch, bare.finish),
         _Caller("a bare launch, waited for", "", bare.launch_and_finish),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Literal, TypeAlias
 
 from opencl_lab.lab.engine.row import Measurement
@@ -26,25 +26,20 @@ class Crossover:
     `size` is interpolated between the last measured size at which it is slower and the next
     one, on logarithmic scales. None says that it is not faster at the largest size measured,
     and a `size` equal to the smallest one measured that it is faster throughout.
-
-    `level` has the measured sizes just before where the runs of both overlap. Then nothing is
-    interpolated: `size` is the first measured one from which it is faster.
-
-    `ahead` has the measured sizes at which it is faster where it is not faster for good, `behind`
-    all at which it is slower.
-
-    `up_to` is the largest size at which both were measured, where that is not the largest of all.
-    `at` is the only size at which both were: what is said is about that one.
     """
 
     implementation: str
     reference: str
     size: float | None
     level: tuple[int, ...] = ()
-    ahead: tuple[int, ...] = ()
-    up_to: int | None = None
-    at: int | None = None
-    behind: tuple[int, ...] = ()
+    """The measured sizes just before `size` where the runs of both overlap.
+
+    Then nothing is interpolated: `size` is the first measured one from which it is faster.
+    """
+    ahead: tuple[int, ...] = ()  # where it is faster, if it is not faster for good
+    up_to: int | None = None  # the largest size of both, if that is not the largest of all
+    at: int | None = None  # the only size of both, if there is one only
+    behind: tuple[int, ...] = ()  # all sizes at which it is slower
 
     def __str__(self) -> str:
         if self.at is not None and not self.level:
@@ -94,18 +89,15 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
     of one algorithm are not set against each other, nor data on the host and on the device.
     """
     times: dict[str, dict[int, Times]] = {}
-    algorithms: dict[str, str] = {}
-    sides: dict[str, str] = {}
+    of: dict[str, Measurement] = {}  # a row of each, by name
     for size, rows in series:
         for row in rows:
             if row.ok and row.total_ms is not None and row.total_ms.median > 0:
                 times.setdefault(row.implementation, {})[size] = row.total_ms
-                sides[row.implementation] = row.data
-                if row.kind == "opencl":
-                    algorithms[row.implementation] = row.algorithm
+                of[row.implementation] = row
 
     def pairs(name: str, other: str) -> list[_Pair]:
-        if sides[name] != sides[other]:
+        if of[name].data != of[other].data:
             return []
         # Logarithms of sizes have no 0, where there is nothing to do.
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
@@ -121,15 +113,15 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
         end = up_to if up_to < largest else None
         return Crossover(name, other, *_crossing(both), end, at, behind)
 
+    ours = [name for name, row in of.items() if row.kind == "opencl"]
     found = []
-    for one, two in combinations(algorithms, 2):
-        if algorithms[one] != algorithms[two] and pairs(one, two):
-            first, second = (one, two) if pairs(one, two)[-1].ratio < 1 else (two, one)
-            found.append(crossing(first, second))
-    for name in algorithms:
-        for other in times:
-            if other not in algorithms and pairs(name, other):
-                found.append(crossing(name, other))
+    for one, two in combinations(ours, 2):
+        if of[one].algorithm != of[two].algorithm and pairs(one, two):
+            faster = pairs(one, two)[-1].ratio < 1
+            found.append(crossing(one, two) if faster else crossing(two, one))
+    for name, other in product(ours, of):
+        if of[other].kind != "opencl" and pairs(name, other):
+            found.append(crossing(name, other))
     return found
 
 
@@ -157,9 +149,7 @@ def verdict(ours: Times, theirs: Times) -> Verdict:
     return "slower" if ours.is_above(theirs) else "level"
 
 
-def _crossing(
-    pairs: Sequence[_Pair],
-) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
+def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
     """Return `size`, `level` and `ahead` of a `Crossover`."""
     first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
     start = next((i for i in range(first, 0, -1) if pairs[i - 1].verdict == "slower"), 0)

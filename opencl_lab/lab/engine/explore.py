@@ -38,12 +38,8 @@ class Stop(Exception):
 class Limits:
     """What an exploration may spend from now on.
 
-    Parameters
-    ----------
-    budget : int, optional
-        Points at most, those included that were known before.
-    time_limit : float, optional
-        Seconds.
+    `budget` is how many points there may be, those included that were known before, and
+    `time_limit` is in seconds.
     """
 
     def __init__(self, budget: int | None = None, time_limit: float | None = None):
@@ -73,26 +69,9 @@ class Limits:
 class Exploration(Generic[P, R]):
     """Answers the questions of strategies; what was measured is kept whatever ends it.
 
-    Parameters
-    ----------
-    measure : callable
-        ``measure(point)`` returns what became of a point.
-    known : mapping, optional
-        By point what need not be measured, as from a journal.
-    keep : callable, optional
-        ``keep(point, row)`` takes each point that was measured at once, as to a journal.
-    told : callable, optional
-        ``told(point, row)`` hears of each point when it is answered first, known or not.
-    limits : Limits, optional
-
-    Attributes
-    ----------
-    seen : dict
-        By point what strategies were sent so far, in that order.
-    measured : list
-        The points that were not known before.
-    thinking : float
-        Seconds that strategies took.
+    ``measure(point)`` returns what became of a point, unless that is `known`, as from a journal.
+    ``keep(point, row)`` takes each point that was measured at once, as to a journal, and
+    ``told(point, row)`` hears of each when it is answered first, known or not.
     """
 
     def __init__(
@@ -107,9 +86,9 @@ class Exploration(Generic[P, R]):
         self._measure, self._keep, self._told = measure, keep, told
         self.known = dict(known or {})
         self.limits = limits or Limits()
-        self.seen: dict[P, R] = {}
-        self.measured: list[P] = []
-        self.thinking = 0.0
+        self.seen: dict[P, R] = {}  # what strategies were sent so far, in that order
+        self.measured: list[P] = []  # the points that were not known before
+        self.thinking = 0.0  # seconds that strategies took
 
     def run(self, strategy: Strategy[P, R]) -> Stopped:
         """Answer a strategy to its end, or until something stops it; return what did."""
@@ -137,10 +116,7 @@ class Exploration(Generic[P, R]):
     def answer(self, point: P) -> R:
         """Return what became of a point: sent before, known, or measured now.
 
-        Raises
-        ------
-        Stop
-            If the budget or the time is used up.
+        Stop is raised if the budget or the time is used up.
         """
         if point in self.seen:
             return self.seen[point]

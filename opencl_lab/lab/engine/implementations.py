@@ -9,12 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import (
-    BuildError,
-    InvalidConfig,
-    OclabError,
-    ReferenceUnavailable,
-)
+from opencl_lab.core.errors import BuildError, InvalidConfig, OclabError, ReferenceUnavailable
 from opencl_lab.core.wording import counted, duration
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.row import Measurement, Side, Status
@@ -37,6 +32,12 @@ ONE_RUN = "one run, as there was no time for more"
 ROW_MS = 10.0  # that a row of calls takes
 LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
 WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
+STATUSES: dict[type[OclabError], Status] = {
+    ReferenceUnavailable: "unavailable",
+    BuildError: "compile",
+    InvalidConfig: "constraints",
+}
+"""By error; others are of the runtime."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class Implementation(ABC):
         except OclabError as error:
             self.error = error
             self.reason = error.sentence.removeprefix(f"{self.name}: ")
-            self.status = _status_of(error)
+            named = (status for kind, status in STATUSES.items() if isinstance(error, kind))
+            self.status = next(named, "runtime")
             return None
 
     def check(self) -> None:
@@ -187,16 +189,6 @@ class Implementation(ABC):
         )
 
 
-def _status_of(error: OclabError) -> Status:
-    if isinstance(error, ReferenceUnavailable):
-        return "unavailable"
-    if isinstance(error, BuildError):
-        return "compile"
-    if isinstance(error, InvalidConfig):
-        return "constraints"
-    return "runtime"
-
-
 class ReferenceRun(Implementation):
     """A reference implementation of the operation; a patient one runs however long it takes.
 
@@ -230,39 +222,27 @@ class ReferenceRun(Implementation):
             name = self.reference.name
             raise ReferenceUnavailable(f"{TOO_SLOW} {duration(seconds)}; --against {name} runs it")
         workload = self.workload
-        self._prepared = prepare(
-            self.reference,
-            workload.problem,
-            workload.inputs,
-            self._like(workload.problem, workload.expected),
-            self.threads,
-            self.device,
-        )
+        self._prepared = self._prepare(workload.problem, workload.inputs, workload.expected)
 
-    def _like(self, problem: Problem, expected: Arrays) -> OutputsLike:
-        """Return shapes and types of what C functions write, or of what other libraries return."""
-        if isinstance(self.reference, Resident):
-            return {name: (array.shape, array.dtype) for name, array in expected.items()}
-        return self.workload.operation.room(problem, expected)
+    def _prepare(self, problem: Problem, inputs: Arrays, expected: Arrays) -> Prepared:
+        """Return the reference with arrays for what C functions write, or libraries return."""
+        like: OutputsLike = {name: (a.shape, a.dtype) for name, a in expected.items()}
+        if not isinstance(self.reference, Resident):
+            like = self.workload.operation.room(problem, expected)
+        return prepare(self.reference, problem, inputs, like, self.threads, self.device)
 
     def _estimate(self) -> float:
         """Return how many seconds a run will take, from runs on a small problem.
 
         0 where the reference needs few steps, so that it is not worth trying.
         """
-        operation, problem, steps = (
-            self.workload.operation,
-            self.workload.problem,
-            self.reference.steps,
-        )
+        operation, problem = self.workload.operation, self.workload.problem
+        steps = self.reference.steps
         if steps is None or steps(problem) <= FEW_STEPS:
             return 0.0
         small = operation.sample(problem)
         inputs = operation.generate(small, 0)
-        like = self._like(small, operation.expected(small, inputs))
-        with closing(
-            prepare(self.reference, small, inputs, like, self.threads, self.device)
-        ) as prepared:
+        with closing(self._prepare(small, inputs, operation.expected(small, inputs))) as prepared:
             seconds = min(prepared.run() for _ in range(SAMPLE_RUNS))
         return seconds * steps(problem) / steps(small)
 
@@ -299,20 +279,14 @@ class ReferenceRun(Implementation):
 
     def measurement(self) -> Measurement:
         """Return the row."""
-        note = getattr(self.reference, "note", None)
-        return self._measurement(
-            threads=self.threads,
-            workers=self.threads,
-            note=note(self.workload.problem) if note and self.totals else self._crowd(),
-        )
-
-    def _crowd(self) -> str:
-        """Return that processors were shared, which costs more than the work that is shared."""
-        processors = default_threads()
-        if self.threads <= processors or not self.totals:
-            return ""
-        workers = "ranks" if self.kind == "mpi" else "threads"
-        return f"{self.threads} {workers} on {counted(processors, 'processor')}"
+        own = getattr(self.reference, "note", None)
+        processors, note = default_threads(), ""
+        if self.totals and own:
+            note = own(self.workload.problem)
+        elif self.totals and self.threads > processors:  # they were shared, which costs more
+            workers = "ranks" if self.kind == "mpi" else "threads"
+            note = f"{self.threads} {workers} on {counted(processors, 'processor')}"
+        return self._measurement(threads=self.threads, workers=self.threads, note=note)
 
     def close(self) -> None:
         """Stop a child process."""

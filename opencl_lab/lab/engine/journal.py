@@ -26,25 +26,12 @@ from typing import Any
 class Journal:
     """A file of records about one thing, read once and then written to.
 
-    What is there of something else is kept until the first record replaces it.
+    The records depend on the `identity`: its first name says what kind of a journal it is, and
+    the value which version. What was recorded under another identity is not taken over, and is
+    kept until the first record replaces it.
 
-    Parameters
-    ----------
-    path : Path
-    identity : mapping
-        All that the records depend on; the first name says what kind of a journal it is, and its
-        value which version. What was recorded under another identity is not taken over.
-    fresh : bool
-        Begin anew.
-
-    Attributes
-    ----------
-    records : list of dict
-        What the file had, in the order of writing.
-    afresh : str
-        Why records that are there are not taken over; empty where nothing is lost.
-    trouble : str
-        Why the last record could not be written; empty if all is well.
+    `records` is what the file had, in the order of writing. `afresh` says why records that are
+    there are not taken over, and `trouble` why the last record could not be written.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], fresh: bool = False):

@@ -42,22 +42,11 @@ class OpenCL(Implementation):
     """An algorithm of the operation on an OpenCL device, by public calls as users repeat them.
 
     The first run takes the whole road, into poisoned outputs, and builds. Timed are calls of the
-    public function that return new results, as those of NumPy do, in a row. Events come from
-    further runs on a queue that has them.
+    public function that return new results, as those of NumPy do, in a row. Without a public call
+    these are whole runs. Events come from further runs on a queue that has them.
 
-    Parameters
-    ----------
-    workload : Workload
-    device : Device
-    algorithm : str
-    config : mapping, optional
-        Kernel parameters instead of the default ones.
-    variant : str
-        What these are called.
-    calls : Calls, optional
-        The public call; without one, whole runs are timed.
-    data : str
-        ``host``, or ``device``: inputs and results stay there, and a row is waited for at its end.
+    `config` has kernel parameters instead of the default ones, which are called `variant`. Inputs
+    and results stay where `data` says.
     """
 
     def __init__(
@@ -103,10 +92,8 @@ class OpenCL(Implementation):
         self._outputs = self.workload.poisoned_outputs()
         self._queue = self.device.queue()
         if self.data == "device":
-            self._inputs, self._outputs = (
-                self._there(self.workload.inputs),
-                self._there(self._outputs),
-            )
+            self._inputs = self._there(self.workload.inputs)
+            self._outputs = self._there(self._outputs)
         public = self._public_call(given)
         if public is not None and self.data == "host":
             self._parts = operation.in_parts(problem, self.device, self.algorithm, self.config)
@@ -243,13 +230,7 @@ class OpenCL(Implementation):
             raise LaunchError(doubted)
 
     def outputs(self) -> Arrays:
-        """Return the outputs of the last public call; of the first run, if there was none.
-
-        Raises
-        ------
-        LaunchError
-            If the call returned anything but arrays of the right sizes and types.
-        """
+        """Return the outputs of the last public call; of the first run, if there was none."""
         if not self._called:
             return {name: _on_host(array) for name, array in self._outputs.items()}
         operation, right = self.workload.operation, self.workload.expected
@@ -277,8 +258,7 @@ class OpenCL(Implementation):
             build_ms=None if total is None else max(0.0, self._first_total_ms - total.median),
             peak=fraction_of_peak(*doing),
             peak_note=above_peak(*doing),
-            note=self._parts
-            or (SLOW_EVENTS if kernel and total and _far_above(kernel, total) else ""),
+            note=self._parts or SLOW_EVENTS * _far_above(kernel, total),
         )
 
     def close(self) -> None:
@@ -288,7 +268,7 @@ class OpenCL(Implementation):
 
 
 def _like(right: np.ndarray[Any, Any], result: Any) -> np.ndarray[Any, Any]:
-    """Return what a call returned in the shape that is right."""
+    """Return what a call returned in the right shape; LaunchError if it is of another size."""
     if not isinstance(result, np.ndarray):
         raise LaunchError(f"the call returned {type(result).__name__}, not an array")
     if (result.size, result.dtype) != (right.size, right.dtype):
@@ -303,5 +283,7 @@ def _on_host(array: Any) -> Any:
     return array.get() if is_device_array(array) else array
 
 
-def _far_above(kernel: Times, total: Times) -> bool:
+def _far_above(kernel: Times | None, total: Times | None) -> bool:
+    if kernel is None or total is None:
+        return False
     return kernel.is_above(total) and kernel.median > EVENTS_COST * total.median

@@ -25,7 +25,12 @@ class References:
 
     on_host: Sequence[Reference]
     on_device: Sequence[Resident]
-    by_name: bool
+    by_name: bool  # whether a user named them
+
+    @property
+    def every(self) -> list[Reference | Resident]:
+        """Those of both sides."""
+        return [*self.on_host, *self.on_device]
 
 
 def references_of(
@@ -44,8 +49,8 @@ def references_of(
         return References(here, able, False)
     if names == ["none"] or not names:
         return References((), (), False)
-    valid = [*(item.name for item in here), *(item.peer for item in there)]
-    valid = list(dict.fromkeys([*valid, *(item.name for item in there)]))
+    names_there = [*(item.peer for item in there), *(item.name for item in there)]
+    valid = list(dict.fromkeys([*(item.name for item in here), *names_there]))
     unknown = [name for name in names if name not in valid]
     if unknown:
         where = " with its data on the device" * resident
@@ -88,20 +93,13 @@ def _installed(references: Sequence[Reference]) -> list[Reference]:
 def workers_of(item: Reference | Resident, threads: Sequence[int], ranks: bool) -> dict[str, int]:
     """Return the rows of a reference: their names, and how many threads or ranks each has.
 
-    Parameters
-    ----------
-    item : Reference or Resident
-    threads : sequence of int
-        Of those that use several.
-    ranks : bool
-        Whether they are the numbers of ranks, too; else a reference over MPI knows its own.
+    `ranks` says whether the numbers of threads are those of ranks, too; else a reference over
+    MPI knows its own.
     """
-    if not item.threaded:
-        return {item.name: 1}
     if isinstance(item, MpiReference):
         if item.unavailable() is not None:  # once is enough to say so
             return {item.name: 1}
-        return {f"{item.name} x{count}": count for count in (threads if ranks else item.ranks)}
-    if len(threads) == 1:
-        return {item.name: threads[0]}
+        threads = threads if ranks else item.ranks
+    elif not item.threaded or len(threads) == 1:
+        return {item.name: threads[0] if item.threaded else 1}
     return {f"{item.name} x{count}": count for count in threads}

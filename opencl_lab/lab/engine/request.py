@@ -18,8 +18,7 @@ from opencl_lab.lab.engine.references import References, names_of, references_of
 from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.reference.peers import Calls
-from opencl_lab.ops.solver import Problem
+from opencl_lab.ops.solver import AUTO, Problem
 
 MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
 
@@ -29,56 +28,39 @@ AlgorithmRun: TypeAlias = tuple[str, str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Request:
-    """What a comparison is asked to run on one problem.
-
-    Parameters
-    ----------
-    algorithms : str or sequence of str
-        Names, comma-separated in a string; ``auto`` or ``all``.
-    against : str or sequence of str, optional
-        Names of references, ``none``, or ``all``: with those that have their data on the device
-        and can run here. By default those that are installed, on data of the host; with
-        `resident` all on data of the device. ``NAME@device`` is a reference on data of the
-        device only.
-    variants : mapping of str to mapping, optional
-        Kernel parameters instead of the default ones, by a name for the rows: every algorithm runs
-        once with each.
-    repeats : int, optional
-        Timed rows of calls of each implementation. Without it as many as make the spread small,
-        see `Rounds`.
-    budget : float, optional
-        Seconds for all timed rows of the problem, the first one of each aside. By default
-        `BUDGET` of `opencl_lab.lab.measuring.rounds` without `repeats`, and no limit with it.
-    threads : int or sequence of int, optional
-        For references that use several; default: all processors. Of several numbers each is a
-        row of its own, and the same numbers of ranks are started; else ranks are 1, 2 and 4.
-    resident : bool
-        With the data on the device only.
-    runs : sequence of (str, str, mapping), optional
-        Instead of `algorithms` and `variants`: names, what their rows are called, parameters.
-    lenient : bool
-        References that are missing or would take too long are rows that say so, as with ``all``,
-        though they are asked for by name.
-    timed : bool
-        Whether anybody looks at the times; else runs that only make them better are left out.
-    baseline : str, optional
-        Name of the row that speed-ups are over, instead of ``c:seq``.
-    skip : mapping of str to str
-        Rows of references that are not started, by name, and why: they are ``unavailable``.
-    """
+    """What a comparison is asked to run on one problem."""
 
     algorithms: str | Sequence[str] = "auto"
+    """Names, comma-separated in a string; ``auto`` or ``all``."""
     against: str | Sequence[str] | None = None
+    """Names of references, ``none``, or ``all``: with those on the device that can run here.
+
+    By default those that are installed, on data of the host; with `resident` all on data of the
+    device. ``NAME@device`` is a reference on data of the device only.
+    """
     variants: Mapping[str, Mapping[str, Any]] | None = None
+    """Kernel parameters by a name for the rows: every algorithm runs once with each."""
     repeats: int | None = None
+    """Timed rows of calls of each; without it as many as make the spread small, see `Rounds`."""
     budget: float | None = None
+    """Seconds for all timed rows, the first one of each aside.
+
+    By default no limit with `repeats`, else `BUDGET` of `opencl_lab.lab.measuring.rounds`.
+    """
     threads: int | Sequence[int] | None = None
-    resident: bool = False
-    runs: Sequence[AlgorithmRun] | None = None
+    """For references that use several; default: all processors.
+
+    Of several numbers each is a row of its own, and the same numbers of ranks are started; else
+    ranks are 1, 2 and 4.
+    """
+    resident: bool = False  # with the data on the device only
+    runs: Sequence[AlgorithmRun] | None = None  # instead of `algorithms` and `variants`
     lenient: bool = False
-    timed: bool = True
-    baseline: str | None = None
+    """Whether references that are missing or too slow are rows that say so, even if named."""
+    timed: bool = True  # whether anybody looks at the times; else runs for their sake are left out
+    baseline: str | None = None  # the row that speed-ups are over, instead of c:seq
     skip: Mapping[str, str] = field(default_factory=dict)
+    """Rows of references that are not started, by name, and why: they are ``unavailable``."""
 
 
 USUAL = Request()
@@ -99,10 +81,7 @@ class Point:
 
 
 def point_of(
-    operation: Operation[Any],
-    options: Mapping[str, Any],
-    seed: int,
-    request: Request = USUAL,
+    operation: Operation[Any], options: Mapping[str, Any], seed: int, request: Request = USUAL
 ) -> Point:
     """Return a problem of generated data; `options` that are not given are as by default."""
     complete = operation.with_defaults(options)
@@ -113,45 +92,34 @@ def point_of(
 
 @dataclass(frozen=True)
 class Schedule:
-    """The runs of a point by name, all of them found to be possible.
-
-    `configs` are the kernel parameters of each run of ours.
-    """
+    """The runs of a point by name, all of them found to be possible."""
 
     runs: Sequence[AlgorithmRun]
-    configs: Sequence[Mapping[str, Any]]
+    configs: Sequence[Mapping[str, Any]]  # the kernel parameters of each run of ours
     sides: Sequence[Side]
     references: References
     threads: Sequence[int]
-    ranks: bool
-    """Whether the numbers of threads are those of ranks, too."""
-    skip: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def rows(self) -> int:
-        """How many implementations take part."""
-        return len(self.names)
+    ranks: bool  # whether the numbers of threads are those of ranks, too
+    skip: Mapping[str, str]
 
     @property
     def names(self) -> list[str]:
-        """What their rows are called."""
-        references = (*self.references.on_host, *self.references.on_device)
+        """What the rows are called, one for each implementation that takes part."""
         found = [row_name(name, label, side) for side in self.sides for name, label, _ in self.runs]
-        for item in references:
+        for item in self.references.every:
             found += workers_of(item, self.threads, self.ranks)
         return found
 
-    def implementations(
-        self, workload: Workload, device: Device, calls: Calls
-    ) -> list[Implementation]:
+    def implementations(self, workload: Workload, device: Device) -> list[Implementation]:
         """Return all that take part: on data of the host, then of the device; ours first."""
         found: list[Implementation] = []
+        chosen = workload.operation
         references = {"host": self.references.on_host, "device": self.references.on_device}
         for side in self.sides:
             found += [
-                OpenCL(workload, device, name, values, label, calls, side)
+                OpenCL(workload, device, name, values, label, chosen.calls, side)
                 for name, label, values in self.runs
-                if side == "host" or name not in workload.operation.choices
+                if side == "host" or name not in chosen.choices
             ]
             found += [
                 ReferenceRun(workload, item, workers, device, self.references.by_name, name)
@@ -167,25 +135,26 @@ class Schedule:
 def check_point(point: Point, device: Device) -> Schedule:
     """Return what `run_point` would run, after all its checks; nothing is run here.
 
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If the problem does not fit the device, or a name is unknown.
+    It raises InvalidProblem or InvalidConfig if the problem does not fit the device, or a name
+    is unknown.
     """
-    chosen, problem, request = point.operation, point.problem, point.request
+    request = point.request
     _check_effort(request)
     threads = default_threads() if request.threads is None else request.threads
+    ranks = isinstance(threads, Sequence)
     numbers = threads if isinstance(threads, Sequence) else [threads]
-    _check_threads(numbers)
-    references = references_of(chosen, request.against, device, request.resident)
+    most = max(MANY_THREADS, 4 * default_threads())
+    for number in numbers:
+        if not 1 <= number <= most:
+            raise InvalidProblem(f"threads must be from 1 to {most}, not {number}")
+    references = references_of(point.operation, request.against, device, request.resident)
     if request.lenient:
         references = replace(references, by_name=False)
-    runs = _runs(chosen, problem, request, device)
+    runs = _runs(point, device)
     configs = [_checked_config(point, name, values, device) for name, _, values in runs]
     sides: list[Side] = [] if request.resident else ["host"]
     if request.resident or references.on_device:
         sides.append("device")
-    ranks = isinstance(threads, Sequence)
     schedule = Schedule(runs, configs, sides, references, numbers, ranks, request.skip)
     if request.baseline is not None:
         check_baseline(request.baseline, schedule.names)
@@ -197,8 +166,10 @@ def _checked_config(
 ) -> dict[str, Any]:
     """Return the kernel parameters of a run whose plan fits the device."""
     chosen, problem, resident = point.operation, point.problem, point.request.resident
-    if name in chosen.choices:
-        _check_choice(chosen, name, values, resident)
+    if name in chosen.choices:  # which stands for no kernels
+        if resident or values:
+            what = "data on the device" if resident else "kernel parameters"
+            raise InvalidConfig(f"{name} takes no {what}: {chosen.choices[name]}")
         return {}
     algorithm = chosen.algorithm(name)
     config = algorithm.configure(problem, device, values)
@@ -208,26 +179,11 @@ def _checked_config(
 
 
 def check_baseline(name: str, names: Sequence[str]) -> None:
-    """Check that speed-ups can be over a row of this name.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is none of the `names` of the rows.
-    """
+    """Raise InvalidConfig if speed-ups cannot be over `name`, which is none of those of rows."""
     if name not in names:
         raise InvalidConfig(
             f"{name} is not measured here, so it is no baseline; there are: {', '.join(names)}"
         )
-
-
-def _check_choice(
-    chosen: Operation[Any], name: str, values: Mapping[str, Any], resident: bool
-) -> None:
-    """Refuse what cannot be asked of a name that stands for no kernels."""
-    if resident or values:
-        what = "data on the device" if resident else "kernel parameters"
-        raise InvalidConfig(f"{name} takes no {what}: {chosen.choices[name]}")
 
 
 def _check_effort(request: Request) -> None:
@@ -237,57 +193,44 @@ def _check_effort(request: Request) -> None:
         raise InvalidProblem(f"the time limit must be a time in seconds, not {request.budget:g}")
 
 
-def _check_threads(numbers: Sequence[int]) -> None:
-    most = max(MANY_THREADS, 4 * default_threads())
-    for number in numbers:
-        if not 1 <= number <= most:
-            raise InvalidProblem(f"threads must be from 1 to {most}, not {number}")
-
-
-def _runs(
-    chosen: Operation[Any], problem: Problem, request: Request, device: Device
-) -> Sequence[AlgorithmRun]:
+def _runs(point: Point, device: Device) -> Sequence[AlgorithmRun]:
     """Return the runs of algorithms, each pair of algorithm and variant once."""
+    request = point.request
     runs = request.runs
     if runs is None:
         variants = (request.variants or {"": {}}).items()
-        names = _algorithms(chosen, problem, device, request.algorithms)
+        names = _algorithms(point, device, request.algorithms)
         runs = [(name, label, values) for name in names for label, values in variants]
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for wanted, label, values in runs:
-        for name in _algorithms(chosen, problem, device, wanted):
+        for name in _algorithms(point, device, wanted):
             found.setdefault((name, label), values)
     return [(name, label, values) for (name, label), values in found.items()]
 
 
-def _algorithms(
-    chosen: Operation[Any], problem: Problem, device: Device, wanted: str | Sequence[str]
-) -> list[str]:
+def _algorithms(point: Point, device: Device, wanted: str | Sequence[str]) -> list[str]:
     """Return the names of the algorithms to run.
 
     All that support the problem and are practical, for ``all``; for ``auto`` the first of
     them. Where none is practical, these are those that support it.
     """
+    chosen, problem = point.operation, point.problem
     names = names_of(wanted)
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
-        able = [a.name for a in chosen.algorithms if a.supports(problem, device) is None]
-        practical = [name for name in able if chosen.algorithm(name).too_slow(problem) is None]
-        return practical or able or [chosen.choose(problem, device).name]  # raises, saying why
-    return [
-        _first(chosen, problem, device)
-        if name == "auto"
-        else name
-        if name in chosen.choices
-        else chosen.choose(problem, device, name).name
-        for name in names
-    ]
+        able = [item for item in chosen.algorithms if item.supports(problem, device) is None]
+        practical = [item for item in able if item.too_slow(problem) is None]
+        found = practical or able or [chosen.choose(problem, device)]  # which raises, saying why
+        return [item.name for item in found]
+    return [name if name in chosen.choices else _taken(point, device, name) for name in names]
 
 
-def _first(chosen: Operation[Any], problem: Problem, device: Device) -> str:
-    first = chosen.choose(problem, device)
-    if first.too_slow(problem) is not None:
+def _taken(point: Point, device: Device, name: str) -> str:
+    """Return the algorithm that a name stands for; for ``auto`` one that is practical."""
+    chosen, problem = point.operation, point.problem
+    first = chosen.choose(problem, device, name)
+    if name == AUTO and first.too_slow(problem) is not None:
         for other in chosen.algorithms:
             if other.supports(problem, device) is None and other.too_slow(problem) is None:
                 return other.name

@@ -25,78 +25,34 @@ Side: TypeAlias = Literal["host", "device"]
 
 @dataclass(frozen=True)
 class Measurement:
-    """One implementation on one problem.
+    """One implementation on one problem. Times of kernels and copies are medians from events.
 
-    Parameters
-    ----------
-    implementation : str
-        Name of the row, such as ``"opencl:odd-even-merge"`` or ``"c:seq"``.
-    kind : str
-        ``opencl``, ``c``, ``mpi`` or ``library``.
-    algorithm : str
-    config : mapping
-        Kernel parameters; empty for references.
-    threads : int
-        Threads that it may use; 1 for sequential code and for OpenCL.
-    workers : int
-        What efficiency divides by: threads, ranks, or the device's compute units.
-    status : str
-        ``correct``, or what went wrong.
-    reason : str
-        What went wrong, as a sentence.
-    kernel_ms, transfer_ms : float, optional
-        Medians of the time in kernels and in copies, from events; OpenCL only. They are of runs
-        of their own, since events slow down the calls that `total_ms` is about.
-    kernel_times : Times, optional
-        `kernel_ms` with its spread, a time for each round of a comparison.
-    total_ms : Times, optional
-        Host clock, of one of several calls in a row: from arrays where `data` says to a result
-        there.
-    build_ms : float, optional
-        Rendering and building, and what the first run took beyond a later one.
-    data : str
-        ``host`` or ``device``: where inputs and results are.
-    calls : int
-        Calls in a row. Each of the runs of `total_ms` is one row.
-    note : str
-        What is special about this call.
-    work : Work, optional
-        What rates are computed from.
-    speedup : float, optional
-        Total time of the `baseline` over this one's.
-    baseline : str
-        Name of the row that `speedup` is over.
-    difference : Difference, optional
-        Distance from the expected result.
-    peak : float, optional
-        Share of the roofline of the device, from its measured peaks and the kernel time;
-        OpenCL only.
-    peak_note : str
-        Why that is above 1.
+    Those are of runs of their own, since events slow down the calls that `total_ms` is about.
     """
 
-    implementation: str
-    kind: str
+    implementation: str  # the name of the row, such as "opencl:odd-even-merge" or "c:seq"
+    kind: str  # opencl, c, mpi or library
     algorithm: str
     status: Status = "correct"
-    reason: str = ""
-    config: Mapping[str, Any] = field(default_factory=dict)
-    threads: int = 1
-    workers: int = 1
+    reason: str = ""  # what went wrong, as a sentence
+    config: Mapping[str, Any] = field(default_factory=dict)  # kernel parameters
+    threads: int = 1  # that it may use; 1 for OpenCL
+    workers: int = 1  # what efficiency divides by: threads, ranks, or compute units
     kernel_ms: float | None = None
-    kernel_times: Times | None = None
+    kernel_times: Times | None = None  # with the spread, a time for each round of a comparison
     transfer_ms: float | None = None
     total_ms: Times | None = None
-    build_ms: float | None = None
-    work: Work | None = None
-    speedup: float | None = None
+    """Of one of several calls in a row, from arrays where `data` says to a result there."""
+    build_ms: float | None = None  # what the first run took beyond a later one
+    work: Work | None = None  # what rates are computed from
+    speedup: float | None = None  # the total time of the `baseline` over this one's
     baseline: str = BASELINE
-    difference: Difference | None = None
-    peak: float | None = None
-    peak_note: str = ""
+    difference: Difference | None = None  # from the expected result
+    peak: float | None = None  # share of the device's roofline, by the kernel time
+    peak_note: str = ""  # why that is above 1
     data: Side = "host"
-    calls: int = 1
-    note: str = ""
+    calls: int = 1  # in a row; each of the runs of `total_ms` is one row
+    note: str = ""  # what is special about this call
 
     @property
     def label(self) -> str:
@@ -134,17 +90,10 @@ class Measurement:
     @property
     def throughput(self) -> float | None:
         """What people count of this problem, per second: see `throughput_unit`."""
-        if self.work is None:
-            return None
-        for amount, factor in (
-            (self.work.items, 1e9),
-            (self.work.flops, 1.0),
-            (self.work.bytes, 1.0),
-        ):
-            if amount:
-                rate = self._rate(amount)
-                return None if rate is None else rate * factor
-        return None
+        if self.work is None or not self.work.items:
+            return self.gflops if self.work and self.work.flops else self.gbps
+        rate = self._rate(self.work.items)
+        return None if rate is None else rate * 1e9
 
     @property
     def throughput_unit(self) -> str:
@@ -159,9 +108,8 @@ class Measurement:
         """Return a copy with the speed-up over `baseline`."""
         if baseline is None or baseline.total_ms is None or self.total_ms is None:
             return self
-        if self.data != baseline.data:  # what brings data to the device is in one of them only
-            return self
-        if not (self.ok and baseline.ok and self.total_ms.median):
+        same_side = self.data == baseline.data  # else one of them brings data to the device
+        if not (same_side and self.ok and baseline.ok and self.total_ms.median):
             return self
         ratio = baseline.total_ms.median / self.total_ms.median
         return replace(self, speedup=ratio, baseline=baseline.implementation)

@@ -32,16 +32,13 @@ def one_of(progress: StepReport, index: int, parts: int, label: str) -> StepRepo
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of a workload, and the outputs of the first right algorithm.
-
-    `profiles` has lines for people about every launch, by the name of the row.
-    """
+    """The measured rows of a workload, and the outputs of the first right algorithm."""
 
     workload: Workload
     measurements: list[Measurement]
     outputs: Arrays
     errors: list[Exception]
-    profiles: dict[str, list[str]]
+    profiles: dict[str, list[str]]  # a line about every launch, by the name of the row
 
     @property
     def exit_status(self) -> int:
@@ -52,14 +49,14 @@ class Comparison:
 class _Steps:
     """Counts the steps of a comparison while it names each before it begins.
 
-    These are the input, the right result, and of each implementation a start, a first run, rows
-    and a check. How many rows there will be is only known where `repeats` says so: else all
-    together count as so many steps as there are at least.
+    How many rows will be timed is only known where `repeats` says so: else all together count as
+    so many steps as there are at least.
     """
 
     def __init__(self, rows: int, repeats: int | None, report: StepReport):
-        self._done = 0
+        self._done = 0  # those that were named
         self._timed = rows * (repeats or LEAST_ROUNDS)
+        # The input and the right result; of each row a start, a first run and a check.
         self._total = 2 + 3 * rows + self._timed
         self._report = report
 
@@ -87,29 +84,18 @@ def run_point(
     Where references have their data on the device, so have further runs of the algorithms:
     data on the host and on the device are never set against each other.
 
-    Parameters
-    ----------
-    point : Point
-        Its inputs are made only after the problem was found to fit the device.
-    device : Device
-    progress : callable, optional
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If the problem does not fit, or a name is unknown.
-    ReferenceUnavailable
-        If a reference asked for by name cannot run here.
+    It raises what `check_point` raises, before inputs are made, and ReferenceUnavailable if a
+    reference asked for by name cannot run here.
     """
     chosen, problem, request = point.operation, point.problem, point.request
     schedule = check_point(point, device)
-    steps = _Steps(schedule.rows, request.repeats, progress)
+    steps = _Steps(len(schedule.names), request.repeats, progress)
     steps.next("input")
     inputs = point.make_inputs()
     steps.next("right result on the host")
     workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        implementations = schedule.implementations(workload, device, chosen.calls)
+        implementations = schedule.implementations(workload, device)
         for implementation in implementations:
             implementation.timed = request.timed
             if request.budget is not None:
@@ -118,16 +104,20 @@ def run_point(
             stack.callback(implementation.close)
             steps.next(f"{implementation.name}, start")
             implementation.attempt(implementation.start)
-            if schedule.references.by_name:
-                _raise_unavailable(implementation)
+            missing = implementation.error if implementation.status == "unavailable" else None
+            if missing is not None and schedule.references.by_name:
+                raise missing
         _take_turns(implementations, request, steps)
         steps.next("done")
-        return _result(workload, device, implementations, request.baseline)
-
-
-def _raise_unavailable(implementation: Implementation) -> None:
-    if implementation.status == "unavailable" and implementation.error is not None:
-        raise implementation.error
+        rows = [item.measurement() for item in implementations]
+        ours = [item for item in implementations if isinstance(item, OpenCL)]
+        return Comparison(
+            workload,
+            over_baseline(_with_choice(rows, workload, device), request.baseline),
+            next((item.outputs() for item in ours if item.status == "correct"), {}),
+            [item.error for item in ours if item.error is not None],
+            {item.name: item.profile() for item in ours},
+        )
 
 
 def _take_turns(implementations: Sequence[Implementation], request: Request, steps: _Steps) -> None:
@@ -144,24 +134,6 @@ def _take_turns(implementations: Sequence[Implementation], request: Request, ste
     for implementation in implementations:
         steps.next(f"{implementation.name}, check of the last run")
         implementation.verify()
-
-
-def _result(
-    workload: Workload,
-    device: Device,
-    implementations: Sequence[Implementation],
-    baseline: str | None,
-) -> Comparison:
-    """Return what was measured, the times of all set against the baseline."""
-    rows = [item.measurement() for item in implementations]
-    ours = [item for item in implementations if item.kind == "opencl"]
-    return Comparison(
-        workload,
-        over_baseline(_with_choice(rows, workload, device), baseline),
-        next((item.outputs() for item in ours if item.status == "correct"), {}),
-        [item.error for item in ours if item.error is not None],
-        {item.name: item.profile() for item in ours if isinstance(item, OpenCL)},
-    )
 
 
 def _with_choice(

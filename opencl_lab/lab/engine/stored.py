@@ -96,21 +96,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Results:
-    """What one document says.
+    """What one document says."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it was read.
-    content : mapping
-        The whole document.
-    rows : tuple of Result
-        Empty where it has no row of a measured implementation.
-    """
-
-    path: Path
+    path: Path  # where it was read
     content: Mapping[str, Any]
-    rows: tuple[Result, ...]
+    rows: tuple[Result, ...]  # empty where no implementation was measured
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return an object of the document; an empty one where there is none."""
@@ -149,30 +139,23 @@ class Results:
         sizes = self.mapping("problem").get("sizes")
         if not isinstance(sizes, list) or not self.rows:
             return None
-        for name in self.rows[0].leading:
-            if all(row.leading.get(name) in sizes for row in self.rows):
-                return name
-        return None
+        names = self.rows[0].leading
+        fit = (n for n in names if all(row.leading.get(n) in sizes for row in self.rows))
+        return next(fit, None)
 
     def series(self) -> list[tuple[int, list[Measurement]]]:
         """Return the rows of a sweep by size, the smallest first; empty where it is none."""
         name = self.size_name
         found: dict[int, list[Measurement]] = {}
-        for row in self.rows if name is not None else ():
-            size = row.leading[name] if name is not None else None
+        for row in self.rows:
+            size = None if name is None else row.leading[name]
             if isinstance(size, int):
                 found.setdefault(size, []).append(row.measurement)
         return sorted(found.items())
 
 
 def read_results(path: Path) -> Results:
-    """Read a document.
-
-    Raises
-    ------
-    InvalidProblem
-        If it cannot be read, is damaged, is none of opencl_lab, or was written by a newer one.
-    """
+    """Read a document; InvalidProblem says why it cannot be read, or is none of opencl_lab."""
     try:
         if path.stat().st_size > LARGEST:
             raise InvalidProblem(f"{path} is too large for a document of opencl_lab")
@@ -192,13 +175,7 @@ def read_results(path: Path) -> Results:
 
 
 def parts_of(results: Results) -> list[Results]:
-    """Return the studies in what `oclab study all --json` printed; of other documents itself.
-
-    Raises
-    ------
-    InvalidProblem
-        If a study is damaged.
-    """
+    """Return the studies in what `oclab study all --json` printed; of other documents itself."""
     studies = results.content.get("studies")
     if not isinstance(studies, list):
         return [results]
@@ -209,20 +186,15 @@ def parts_of(results: Results) -> list[Results]:
 
 def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
     """Return a document with its rows of implementations; those of calls have none."""
+    found, place = [], ""
     try:
-        rows = typed(_Rows, content).results
+        for index, row in enumerate(typed(_Rows, content).results):
+            if "implementation" in row:
+                place = f"results[{index}]: "
+                leading = {name: value for name, value in row.items() if _leads(name, value)}
+                found.append(Result(leading, measurement_of(row)))
     except ValueError as error:
-        raise InvalidProblem(f"{path} is damaged: {error}") from error
-    found = []
-    for index, row in enumerate(rows):
-        if "implementation" not in row:
-            continue
-        try:
-            measurement = measurement_of(row)
-        except ValueError as error:
-            raise InvalidProblem(f"{path} is damaged: results[{index}]: {error}") from error
-        leading = {name: value for name, value in row.items() if _leads(name, value)}
-        found.append(Result(leading, measurement))
+        raise InvalidProblem(f"{path} is damaged: {place}{error}") from error
     return Results(path, content, tuple(found))
 
 
@@ -251,13 +223,7 @@ def _leads(name: str, value: Any) -> bool:
 
 
 def measurement_of(row: Mapping[str, Any]) -> Measurement:
-    """Return a row of a document as the measurement that it was.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged.
-    """
+    """Return a row of a document as the measurement that it was; ValueError if it is damaged."""
     read = typed(_Row, row)
     status = read.status or ("correct" if read.ok else "runtime")
     same: dict[str, Any] = {name: getattr(read, name) for name in SAME}

@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from opencl_lab._version import __version__
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem, OclabError
 from opencl_lab.core.records import typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.engine.journal import Journal
-from opencl_lab.lab.engine.patience import Patience, reference_trial
+from opencl_lab.lab.engine.patience import Patience
 from opencl_lab.lab.engine.references import References, names_of
 from opencl_lab.lab.engine.request import Point, Request, Schedule, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement
@@ -28,6 +28,8 @@ from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import AUTO, Problem
 
+ALONE: dict[str, Any] = {"runs": (), "repeats": 1, "lenient": True, "baseline": None}
+"""What a request says where one reference is tried."""
 ROWS = ("algorithms", "variants", "against", "threads", "resident")
 """What a request says of which rows there are."""
 FILE = "unfinished.jsonl"
@@ -37,26 +39,13 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Sweep:
-    """One operation over several sizes.
-
-    Parameters
-    ----------
-    chosen : Operation
-    selection : Selection
-        The device.
-    sizes : sequence of int
-    options : mapping
-        Those that all sizes share, and the seed.
-    request : Request
-    """
+    """One operation over several sizes."""
 
     chosen: Operation[Any]
     selection: Selection
     sizes: Sequence[int]
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # those that all sizes share, and the seed
     request: Request
-
-    # ------------------------------------------------------------------ names
 
     @property
     def title(self) -> str:
@@ -82,8 +71,6 @@ class Sweep:
         """Return what a size stands for, by the names of options: the first columns of its rows."""
         return {self.chosen.size_option: size}
 
-    # ----------------------------------------------------------------- points
-
     def _options_at(self, size: int) -> dict[str, Any]:
         given = {name: value for name, value in self.options.items() if name != "seed"}
         return self.chosen.with_defaults({**given, **self.named(size)})
@@ -99,18 +86,15 @@ class Sweep:
 
     def point(self, size: int) -> Point:
         """Return the problem of a size with what is run there."""
-        seed, request = self.options["seed"], self.request_at(size)
-        return point_of(self.chosen, self._options_at(size), seed, request)
+        options, seed = self._options_at(size), self.options["seed"]
+        return point_of(self.chosen, options, seed, self.request_at(size))
 
     @cached_property
     def schedules(self) -> dict[int, Schedule]:
         """What runs at each size, all of it checked before the first one costs time.
 
-        Raises
-        ------
-        InvalidProblem, InvalidConfig
-            If a problem does not fit the device, or cannot be run as asked for; also where all
-            sizes are one problem, as options say all that a size says.
+        It raises what `check_point` raises, and InvalidProblem where all sizes are one problem,
+        as options say all that a size says.
         """
         points = {size: self.point(size) for size in self.sizes}
         found = {size: check_point(at, self.selection.device) for size, at in points.items()}
@@ -141,11 +125,13 @@ class Sweep:
         """Return what knows which references are too slow for the next size."""
 
         def trial(size: int, reference: str) -> Sequence[Measurement]:
-            return reference_trial(self.point(size), reference, self.selection.device)
+            point = self.point(size).asking(against=[reference], **ALONE)
+            try:
+                return run_point(point, device=self.selection.device).measurements
+            except OclabError:  # what is wrong is said where it is measured
+                return ()
 
         return Patience(self.chosen, self.references, self.problem, trial, seconds)
-
-    # -------------------------------------------------------------- documents
 
     def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
         """Return what decides of which problems and implementations there are rows."""
@@ -161,12 +147,11 @@ class Sweep:
         """All that the rows of a size depend on beside its own problem, in JSON-able values."""
         asked = {item.name: getattr(self.request, item.name) for item in fields(self.request)}
         templates = {name for item in self.chosen.algorithms for name in item.templates}
-        references = self.references
         return {
             "operation": self.chosen.name,
             "options": dict(self.options),
             **asked,
-            "references": [item.name for item in (*references.on_host, *references.on_device)],
+            "references": [item.name for item in self.references.every],
             "device": self.selection.device.key,
             "version": __version__,
             "kernels": kernel_digest(tuple(sorted(templates))),
@@ -237,16 +222,9 @@ class _Measured(Struct):
 
 
 class Unfinished(Journal):
-    """The journal of a sweep: a record for each size that was measured.
+    """The journal of a sweep in the folder of its results: a record for each size measured.
 
-    Parameters
-    ----------
-    folder : Path
-        Of the results.
-    identity : mapping
-        All that the rows of every size depend on.
-    fresh : bool
-        Begin anew.
+    The rows of every size depend on the `identity`; see `Journal`.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], fresh: bool = False):

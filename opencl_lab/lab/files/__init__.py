@@ -52,21 +52,11 @@ Columns: TypeAlias = Callable[[], Mapping[str, np.ndarray[Any, Any]] | None]
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file holds: its numbers, and what it says of them.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-    options : mapping
-        By the option that asks for it.
-    names : tuple of str
-        Those of the columns, if a text file begins with them.
-    of_text : bool
-    """
+    """What a file holds: its numbers, and what it says of them."""
 
     array: np.ndarray[Any, Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    names: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)  # by the option that asks for it
+    names: tuple[str, ...] = ()  # of the columns, if a text file begins with them
     of_text: bool = False
 
 
@@ -85,26 +75,12 @@ def read_array(name: str | Path, formats: tuple[str, ...] = FORMATS) -> np.ndarr
 def read_stored(name: str | Path, formats: tuple[str, ...] = FORMATS) -> Stored:
     """Read one array of numbers, and what the file says about it.
 
-    Parameters
-    ----------
-    name : str or Path
-        ``.npy``; ``.npz`` with one array, or ``data.npz:member``; ``.csv`` with commas,
-        semicolons or tabs, or ``.txt`` with white space, with or without a line of names first, a
-        name for each column, or ``table.csv:column,column``. Text becomes int64 if
-        every number is whole (uint64 if that takes it), else float64, or complex128
-        where numbers are written as ``1+2j``. Pictures become rows x columns, or
-        rows x columns x 3 or 4 colours, of uint8 or, for 16-bit grey, uint16.
-        ``.wav`` becomes floating point from -1 to 1, a row per channel if there are
-        several, and says its ``rate``, samples per second. The text ``-`` is standard input,
-        as ``/dev/stdin`` and ``/dev/stdin:column`` are, whose content says what it is.
-    formats : tuple of str
-        Endings to accept.
-
-    Raises
-    ------
-    InvalidProblem
-        If the file or its part is missing, unreadable, of another format, not numeric, or
-        holds Python objects.
+    `name` is a file that ends in one of `formats`, ``data.npz:member``, or
+    ``table.csv:column,column``. The text ``-`` is standard input, as ``/dev/stdin`` and
+    ``/dev/stdin:column`` are, whose content says what it is. `read_text`, `read_picture` and
+    `read_sound` say what arrays become; a sound says its ``rate``, samples per second, too. What is
+    missing, unreadable, of another format, not numeric, or holds Python objects is an
+    `InvalidProblem`.
     """
     file, part = split_part(name, formats)
     if file == DEVICE or name == STDIN:
@@ -186,13 +162,7 @@ def _begins_as_numpy(path: Path) -> bool:
 
 
 def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
-    """Check early that `write_array` could write to `path`.
-
-    Raises
-    ------
-    InvalidProblem
-        If its format is unknown, or as from `check_target`.
-    """
+    """Check early that `write_array` knows the format of `path`, and could write there."""
     _check_format(path, "write", tuple(item for item in formats if item not in SOUNDS))
     check_target(path, 0)  # `check_array` knows how large it becomes
 
@@ -207,10 +177,7 @@ def check_array(
 ) -> None:
     """Check early that `write_array` could write arrays of these shapes and types to `path`.
 
-    Raises
-    ------
-    InvalidProblem
-        If the format of the file cannot hold them, or its disk has no room.
+    An `InvalidProblem` says that the format cannot hold them, or that the disk has no room.
     """
     suffix = path.suffix.lower()
     check_target(path, sum(_least_bytes(suffix, item) for item in parts.values() or (array,)))
@@ -249,25 +216,10 @@ def write_array(
 ) -> None:
     """Write an array in the format that the name of `path` says, all of it or nothing.
 
-    Parameters
-    ----------
-    path : Path
-    array : numpy.ndarray
-    columns : callable, optional
-        Asked by text files only: what they hold instead of it, real numbers below their names; None
-        for the array itself.
-    like : numpy.ndarray, optional
-        The image that a picture was made of, see `pictures.write_picture`.
-    names : sequence of str, optional
-        What a text file begins with, a name for each column.
-    parts : mapping of str to numpy.ndarray, optional
-        The array and what belongs to it, by name, where there is more than the array: members of
-        an ``.npz`` file. Text files hold them if `columns` does.
-
-    Raises
-    ------
-    InvalidProblem
-        If the format is unknown or cannot hold all, or the file cannot be written.
+    A text file holds what `columns` makes instead of it, or begins with `names`, one for each
+    column. `like` is the image that a picture was made of, see `write_picture`. `parts` are the
+    array and what belongs to it, by name, where there is more: members of an ``.npz`` file, or of
+    a text file if `columns` has them. What cannot be written is an `InvalidProblem`.
     """
     _check_format(path, "write", (*FORMATS, *PICTURES))
     check_array(path, array, columns, like=like, parts=parts)

@@ -24,19 +24,9 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 class NpyFile:
     """The elements of a dense array in a file, as bytes in the order in which they lie there.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    descriptor : int
-        Of the open file; whoever has opened it closes it.
-    shape : tuple of int
-    dtype : numpy.dtype
-        As stored; bytes are read and written in the machine's order.
-    offset : int
-        Where the elements begin.
-    fortran : bool
-        Whether the first axis is the one along which elements follow each other.
+    They begin at `offset`, in the byte order of the `dtype` that is given; they are read and
+    written in the machine's order. If `fortran`, they follow each other along the first axis.
+    Whoever has opened the file closes it. Messages call it `name`.
     """
 
     def __init__(
@@ -63,10 +53,7 @@ class NpyFile:
     def opened(cls, path: Path) -> Iterator[NpyFile]:
         """Open a file to be read.
 
-        Raises
-        ------
-        InvalidProblem
-            If it is no `.npy` file with numbers, or shorter than it says.
+        One that is no `.npy` file with numbers, or is shorter than it says, is an `InvalidProblem`.
         """
         try:
             file = path.open("rb")
@@ -98,12 +85,7 @@ class NpyFile:
     @classmethod
     @contextmanager
     def created(cls, path: Path, like: NpyFile) -> Iterator[NpyFile]:
-        """Open a file to be written, and give it the header of an array like another one.
-
-        Raises
-        ------
-        OSError
-        """
+        """Open a file to be written, and give it the header of an array like another one."""
         header = {
             "descr": np.lib.format.dtype_to_descr(like.dtype),
             "fortran_order": like.fortran,
@@ -117,10 +99,7 @@ class NpyFile:
     def read(self, target: Bytes, begin: int) -> None:
         """Fill `target` with whole elements, `begin` bytes after the first one.
 
-        Raises
-        ------
-        InvalidProblem
-            If the file cannot be read, or has become shorter.
+        A file that cannot be read, or has become shorter, is an `InvalidProblem`.
         """
         left = memoryview(target.data)
         while left:
@@ -135,13 +114,7 @@ class NpyFile:
             target.view(self.dtype).byteswap(inplace=True)
 
     def write(self, source: Bytes, begin: int) -> None:
-        """Write bytes of elements, `begin` bytes after the first one.
-
-        Raises
-        ------
-        OSError
-            If the disk is full, for example.
-        """
+        """Write bytes of elements, `begin` bytes after the first one; a full disk is an OSError."""
         left = memoryview(source.data)
         while left:
             count = os.pwritev(self._descriptor, [left], self._offset + begin)
@@ -152,12 +125,7 @@ class NpyFile:
         return status.st_mtime_ns, status.st_size
 
     def check_unchanged(self) -> None:
-        """Check that nobody has written to the file since it was opened.
-
-        Raises
-        ------
-        InvalidProblem
-        """
+        """Raise `InvalidProblem` if somebody has written to the file since it was opened."""
         if self._changed() != self._version:
             raise InvalidProblem(f"{self.name} was changed while it was read")
 
@@ -168,11 +136,6 @@ def _unreadable(name: str, error: OSError) -> InvalidProblem:
 
 @contextmanager
 def scratch_file(folder: Path, like: NpyFile) -> Iterator[NpyFile]:
-    """Open a file without a name for the elements of another one; it ends with the process.
-
-    Raises
-    ------
-    OSError
-    """
+    """Open a file without a name for the elements of another one; it ends with the process."""
     with tempfile.TemporaryFile(prefix=".oclab-", dir=folder) as file:
         yield NpyFile(f"a temporary file in {folder}", file.fileno(), like.shape, like.dtype)

@@ -12,11 +12,8 @@ from opencl_lab.core.errors import InvalidProblem
 def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
     """Return `array` as `dtype`, with every value kept but for rounding to a floating type.
 
-    Raises
-    ------
-    InvalidProblem
-        If a value would be lost: out of range, a fraction or NaN in an integer, or
-        the imaginary part of a complex number.
+    A value out of range, a fraction or NaN in an integer, and the imaginary part of a complex
+    number would be lost: that is an `InvalidProblem`.
     """
     target = np.dtype(dtype)
     kind = array.dtype.kind

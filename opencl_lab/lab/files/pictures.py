@@ -44,13 +44,7 @@ def _white(image: np.ndarray[Any, Any]) -> int:
 
 
 def check_picture(array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None) -> None:
-    """Check that `write_picture` could write an array of this shape, and the values of `like`.
-
-    Raises
-    ------
-    ValueError
-        If the array is no picture, or nobody knows which value is white.
-    """
+    """Raise ValueError if an array is no picture, or nobody knows what is white in `like`."""
     if not array.size or (array.ndim != 2 and not _is_coloured(array)):
         raise ValueError(
             "a picture has rows and columns, and 3 or 4 colours or none, "
@@ -66,24 +60,12 @@ def _is_coloured(array: np.ndarray[Any, Any]) -> bool:
 def write_picture(
     path: Path, suffix: str, array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None
 ) -> None:
-    """Write an image; a picture has no negative values, so it shows how large they are.
+    """Write what `check_picture` lets pass; a picture shows how large negative values are.
 
-    Parameters
-    ----------
-    path : Path
-    suffix : str
-        What kind of picture.
-    array : numpy.ndarray, shape (rows, columns) or (rows, columns, 3 or 4)
-    like : numpy.ndarray, optional
-        The image that it was made of, which says which value is white (default: itself):
-        255 for uint8, 65535 for 16-bit integers; for others 1 (of floating point only), 255 or
-        65535, the first that no value exceeds. Where that is 65535, PNG and PGM pictures
-        without colours are written in 16 bits, all others in 8.
-
-    Raises
-    ------
-    ValueError
-        As from `check_picture`.
+    `like`, the image that it was made of (default: itself), says which value is white: 255 for
+    uint8, 65535 for 16-bit integers; for others 1 (of floating point only), 255 or 65535, the
+    first that no value exceeds. Where that is 65535, PNG and PGM pictures without colours are
+    written in 16 bits, all others in 8.
     """
     from PIL import Image
 

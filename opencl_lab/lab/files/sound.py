@@ -20,12 +20,7 @@ def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
     """Return the samples of a RIFF WAVE file, and how many there are per second.
 
     Whole numbers become float32 from -1 to 1; floating point stays what it is, float32 or
-    float64. Several channels are rows.
-
-    Raises
-    ------
-    ValueError
-        If it is no such file, is cut off, or is compressed.
+    float64. Several channels are rows. A file that is cut off or compressed is a ValueError.
     """
     content = path.read_bytes()
     if content[:4] != b"RIFF" or content[8:12] != b"WAVE":

@@ -44,11 +44,6 @@ def standard_input() -> Path:
     """Return a file with all of standard input, whose name says of which format that is.
 
     It is there until the process ends, so that several inputs may be the same one.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is no standard input.
     """
     if sys.stdin is None or sys.stdin.closed:
         raise InvalidProblem("cannot read standard input: it is closed")

@@ -10,6 +10,7 @@ import csv
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,8 @@ class Table:
 def read_text(path: Path) -> Table:
     """Read int64 if every number is whole (uint64 if that takes it), float64 or complex128.
 
-    A single row or column has one dimension, but a row below names has two.
-
-    Raises
-    ------
-    ValueError
-        If something is no number, and it is no line of names either; or if a line has more
-        or fewer fields than the others.
+    A single row or column has one dimension, but a row below names has two. ValueError says what is
+    neither a number nor in a line of names, and which line has more or fewer fields than others.
     """
     lines = _lines(path)
     first = next(lines, None)
@@ -71,17 +67,9 @@ def read_text(path: Path) -> Table:
 def read_columns(path: Path, wanted: str) -> Table:
     """Read columns by their names in the first line, whatever the others hold.
 
-    Parameters
-    ----------
-    path : Path
-    wanted : str
-        A name, or several between commas: a single column has one dimension, several have two.
-
-    Raises
-    ------
-    ValueError
-        If there is no such column, or something in it is no number; or if a line has more or
-        fewer fields than there are names.
+    `wanted` is a name, or several between commas: a single column has one dimension, several have
+    two. ValueError says which column is not there, what in it is no number, and which line has
+    more or fewer fields than there are names.
     """
     lines = _lines(path)
     _, line = next(lines, (0, ""))
@@ -116,22 +104,15 @@ def read_columns(path: Path, wanted: str) -> Table:
 def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarray[Any, Any]:
     """Return numbers in the first type that takes all; one column has one dimension.
 
-    Raises
-    ------
-    ValueError, DeprecationWarning
-        If none does.
+    If none does, that is a ValueError or a DeprecationWarning.
     """
-    refused: Exception | None = None
-    for name in ("int64", "uint64", "float64", "complex128"):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
-                how["ndmin"] = 2 if columns > 1 else 1
-                return np.loadtxt(source, dtype=np.dtype(name), encoding=ENCODING, **how)
-        except (ValueError, DeprecationWarning) as error:
-            refused = error
-    assert refused is not None
-    raise refused
+    how |= {"encoding": ENCODING, "ndmin": 2 if columns > 1 else 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
+        for name in ("int64", "uint64", "float64"):
+            with suppress(ValueError, DeprecationWarning):
+                return np.loadtxt(source, dtype=np.dtype(name), **how)
+        return np.loadtxt(source, dtype=np.dtype("complex128"), **how)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -170,10 +151,7 @@ def _names(
 ) -> tuple[str, ...]:
     """Return the names of columns in the first line, none where that holds numbers.
 
-    Raises
-    ------
-    ValueError
-        If it is neither.
+    ValueError says what is neither.
     """
     number, line = first
     if all(map(_is_number, _numbers(line, delimiter))):
@@ -247,13 +225,7 @@ def _fault(number: int, place: int, field: str, delimiter: str | None, nor: str 
 
 
 def check_text(array: np.ndarray[Any, Any]) -> None:
-    """Check that `write_text` could write an array of this shape.
-
-    Raises
-    ------
-    ValueError
-        If it has more than two dimensions.
-    """
+    """Raise ValueError if an array has more dimensions than `write_text` can write."""
     if array.ndim > 2:
         raise ValueError(
             f"text files hold at most two dimensions, not {array.ndim}; .npy holds any number"

@@ -17,32 +17,21 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a result is from the expected one, and how far it may be.
-
-    Parameters
-    ----------
-    max_abs, max_rel : float
-        The largest absolute and the largest relative error of a value. Near zero the latter says
-        little.
-    error_over_bound : float or None
-        The largest error relative to the bound by which the operation judges it: 0 where nothing
-        differs, infinity where nothing may and something does. None only in a record of an
-        earlier version, which did not keep it.
-    rel_l2 : float, optional
-        The relative error in the Euclidean norm, by operations that judge by it.
-    checked : str
-        How, where it is not each value that was compared; `max_abs` and `max_rel` are NaN then.
-    first_wrong : str
-        The first value that is wrong, with its place and what it should be, by operations that say.
-    """
+    """How far a result is from the expected one, and how far it may be."""
 
     max_abs: float
     max_rel: float
+    """The largest errors of a value. Near zero the relative one says little."""
     _: KW_ONLY
     error_over_bound: float | None
+    """The largest error over the bound by which the operation judges it: 0 where nothing differs,
+    infinity where nothing may and something does; None only in records of earlier versions."""
     rel_l2: float | None = None
+    """The relative error in the Euclidean norm, by operations that judge by it."""
     checked: str = ""
+    """How, where it is not each value that was compared; `max_abs` and `max_rel` are NaN then."""
     first_wrong: str = ""
+    """The first wrong value, its place and what it should be, by operations that say."""
 
     @classmethod
     def exact(cls, max_abs: float, max_rel: float, same: bool) -> Difference:
@@ -95,15 +84,9 @@ def growth(terms: int, dtype: np.dtype[Any]) -> float:
 def errors_of(right: Array, given: Array, period: float | None = None) -> tuple[Array, Array]:
     """Return the absolute and the relative errors of values.
 
-    The same values and two NaN have none. Where only one is NaN, and between an infinity and
-    anything else, they are infinite.
-
-    Parameters
-    ----------
-    right, given : numpy.ndarray
-        In float64 or complex128, of any shape.
-    period : float, optional
-        By how much values may differ that are the same, as integers that wrap around.
+    Values are float64 or complex128; those that differ by a `period` are the same, as integers
+    that wrap around. The same values and two NaN have no error. Where only one is NaN, and between
+    an infinity and anything else, it is infinite.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         absolute = np.abs(right - given)
@@ -123,11 +106,7 @@ def over_parts(
 ) -> Difference:
     """Return the difference of a result that all processors compare, a part each at a time.
 
-    Parameters
-    ----------
-    parts : iterable
-    compare : callable
-        Returns absolute and relative errors of a part, and its largest error over the bound.
+    `compare` returns absolute and relative errors of a part, and its largest error over the bound.
     """
 
     def of_part(part: Part) -> tuple[float, float, float]:

@@ -32,18 +32,11 @@ def doubt(
     dtype: Any = None,
     peaks: Peaks | None = None,
 ) -> str | None:
-    """Return why a kernel time cannot be true, by all that is known; None if it can.
+    """Return why the time that events claim for kernels cannot be true; None if it can.
 
-    Parameters
-    ----------
-    kernel_ms : float
-        Milliseconds in kernels, as their events claim.
-    host_ms : float, optional
-        What the host's clock saw of the same run, from before the first launch until all was done.
-    launches : int
-        How many there were; only none at all may take no time.
-    work, dtype, peaks : optional
-        What was done, in which type, and the measured peaks of the device: see `refusal`.
+    `host_ms` is what the host's clock saw of the same run, from before the first launch until all
+    was done; only no launch at all may take no time. `work`, `dtype` and `peaks` are those of
+    `refusal`.
     """
     if host_ms is not None:
         some = kernel_ms > 0 or (launches == 0 and kernel_ms == 0)
@@ -55,12 +48,8 @@ def doubt(
 def unseen(kernel_ms: float, host_ms: float, launches: int) -> str | None:
     """Return that the host waited much longer than the events account for; None if it did not.
 
-    Parameters
-    ----------
-    kernel_ms, host_ms : float
-        The least of several runs each: a single one may have waited for the host, all did not.
-        Nothing but launches may be in the host's time, no copies for example.
-    launches : int
+    Both times are the least of several runs: a single one may have waited for the host, all did
+    not. Nothing but launches may be in the host's time, no copies for example.
     """
     if host_ms - WAIT_MS - OVERHEAD_MS * (1 + launches) > UNSEEN * kernel_ms:
         return _disagreement(kernel_ms, host_ms)
@@ -70,10 +59,7 @@ def unseen(kernel_ms: float, host_ms: float, launches: int) -> str | None:
 def agree(event: float, host: float) -> bool:
     """Return whether the event of a launch and the host that waited for it show the same time.
 
-    Parameters
-    ----------
-    event, host : float
-        In the same unit. The launch should be long against the overhead of one.
+    The launch should be long against the overhead of one.
     """
     return LEAST_SEEN * host <= event <= MOST_SEEN * host
 

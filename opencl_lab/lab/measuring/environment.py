@@ -42,38 +42,19 @@ GIT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Start:
-    """The state of the machine before anything was measured.
+    """The state of the machine before anything was measured."""
 
-    Parameters
-    ----------
-    time : str
-        In ISO 8601, in UTC.
-    load : list of float or None
-        Of the last 1, 5 and 15 minutes.
-    busy : str
-        In words that others use processors or GPU; empty if they do not.
-    gpu : Gpu or None
-        What tells its state.
-    gpu_state : dict or None
-        See `Gpu.state`.
-    """
-
-    time: str
-    load: list[float] | None
-    busy: str
+    time: str  # in ISO 8601, in UTC
+    load: list[float] | None  # of the last 1, 5 and 15 minutes
+    busy: str  # in words that others use processors or GPU; empty if they do not
     gpu: gpu_state.Gpu | None
     gpu_state: dict[str, Any] | None
 
 
 def begin(device: Device, earlier: load.Sample) -> Start:
-    """Return the state of the machine now.
+    """Return the state of the machine now, before `device` is measured.
 
-    Parameters
-    ----------
-    device : Device
-        What will be measured.
-    earlier : Sample
-        From the start of the process, by which others are told from this process.
+    `earlier` is from the start of the process, and tells others from this process.
     """
     taken = load.busy(earlier, load.sample())
     gpu = gpu_state.find_gpu(device)
@@ -86,12 +67,7 @@ def begin(device: Device, earlier: load.Sample) -> Start:
 def record(start: Start, compiler: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return where a measurement was made, as JSON-able values; called when it has ended.
 
-    Parameters
-    ----------
-    start : Start
-        From before it.
-    compiler : mapping, optional
-        ``path``, ``version`` and ``flags`` of what compiles references.
+    `compiler` has ``path``, ``version`` and ``flags`` of what compiles references.
     """
     memory = host_memory()
     return {

@@ -17,14 +17,9 @@ WORD = np.dtype(np.uint32).itemsize
 
 
 class Fingerprints:
-    """Computes fingerprints of 64 bits on the device of a queue.
+    """Computes fingerprints of 64 bits on the device of a queue, in order, and waits for it.
 
     Two contents differ in theirs, but for a chance of 2 to the power of -64.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        In order; it is waited for.
     """
 
     def __init__(self, queue: cl.CommandQueue):

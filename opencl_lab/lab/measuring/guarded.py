@@ -15,19 +15,7 @@ LEAST_GUARD, MOST_GUARD = 1 << 14, 1 << 20
 
 
 class Guarded:
-    """An array on the device in the middle of a larger buffer full of poison.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    shape, dtype
-        Of the array.
-
-    Attributes
-    ----------
-    buffer : pyopencl.Buffer
-        The array and its guards.
-    """
+    """An `array` on the device in the middle of a larger `buffer` full of poison."""
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self._queue = queue

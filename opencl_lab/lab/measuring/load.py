@@ -27,22 +27,14 @@ QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota
 
 @dataclass(frozen=True)
 class Sample:
-    """What was counted at a moment, all in seconds.
-
-    Parameters
-    ----------
-    time : float
-        By a clock that only goes forward.
-    working : float or None
-        How long the processors that this process may use have worked, added up; None where
-        nobody counts that.
-    own : float
-        How long this process has worked, and those of its children that have ended.
-    """
+    """What was counted at a moment, all in seconds."""
 
     time: float
+    """By a clock that only goes forward."""
     working: float | None
+    """How long the processors that this process may use have worked, added up; None: not known."""
     own: float
+    """How long this process has worked, and those of its children that have ended."""
 
 
 def sample() -> Sample:

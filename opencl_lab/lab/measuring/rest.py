@@ -24,10 +24,7 @@ def rest(
     They take the processors from whoever is measured next: a product of ours that takes turns
     with NumPy's then looks half as fast as it is.
 
-    Parameters
-    ----------
-    clock, used, sleep : callable
-        What tells the time and the processor time of this process in seconds, and what waits.
+    `clock` and `used` tell the time and the processor time of this process in seconds.
     """
     begin = clock()
     while clock() - begin < LONGEST:

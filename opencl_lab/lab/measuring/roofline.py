@@ -27,39 +27,26 @@ TOLERANCE = 1.25
 
 @dataclass(frozen=True)
 class Peaks:
-    """The highest rates that a device was seen to reach, per second; None: not measured.
-
-    Parameters
-    ----------
-    flops32, flops64 : float, optional
-        Operations by chains of multiply-adds, in float32 and float64. Matrix units,
-        such as NVIDIA's tensor cores, can do more.
-    copy_bytes : float, optional
-        Bytes copied within memory, one read and one write counted, in buffers much
-        larger than any cache.
-    cached_bytes : float, optional
-        The same in buffers that stay in a cache, the fastest that holds data from
-        one launch to the next. Small problems can be as fast as this.
-    send_bytes, fetch_bytes : float, optional
-        Bytes copied from pinned memory of the host to the device, and back to such memory.
-    send_plain_bytes, fetch_plain_bytes : float, optional
-        The same from and to plain arrays. Devices that work on the memory of the host have
-        none of the four.
-    flops16_matrix, flops32_matrix, flops64_matrix : float, optional
-        Operations by matrix units, in float16, TF32 and float64.
-    """
+    """The highest rates that a device was seen to reach, per second; None: not measured."""
 
     flops32: Positive | None = None
     flops64: Positive | None = None
+    """Operations by chains of multiply-adds. Matrix units can do more."""
     copy_bytes: Positive | None = None
+    """Copied within memory, reads and writes counted, in buffers much larger than any cache."""
     cached_bytes: Positive | None = None
+    """The same in the fastest cache that holds data from one launch to the next. Small problems
+    can be as fast as this."""
     send_bytes: Positive | None = None
     fetch_bytes: Positive | None = None
+    """Copied from pinned memory of the host to the device, and back."""
     send_plain_bytes: Positive | None = None
     fetch_plain_bytes: Positive | None = None
+    """The same with plain arrays. Devices that work on the host's memory have none of the four."""
     flops16_matrix: Positive | None = None
     flops32_matrix: Positive | None = None
     flops64_matrix: Positive | None = None
+    """Operations by matrix units, in float16, TF32 and float64."""
 
     def flops(self, dtype: Any, matrix_units: bool = False) -> float | None:
         """Return the peak of arithmetic in `dtype`, real or complex; None for other types.
@@ -101,24 +88,11 @@ def _read(_path: Path, key: str, *_state: int) -> Peaks | None:
 def fraction_of_peak(
     work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None
 ) -> float | None:
-    """Return the least time that `work` takes at the peaks over the time that it took.
+    """Return the least time that `work` takes at the peaks over the time in kernels.
 
-    Parameters
-    ----------
-    work : Work
-        The least arithmetic and memory traffic of the problem.
-    dtype : dtype or None
-        Type of the arithmetic; with None, or one whose peak is unknown, the traffic
-        alone counts.
-    milliseconds : float
-        Measured time in kernels.
-    peaks : Peaks or None
-
-    Returns
-    -------
-    float or None
-        The share of the roofline: 1 is all that the device can do. Above 1 are small
-        problems that run from a cache, see `above_peak`. None where there is nothing to compare.
+    1 is all that the device can do. Above 1 are small problems that run from a cache, see
+    `above_peak`. None: there is nothing to compare. With a `dtype` of None, or one whose peak is
+    unknown, the traffic alone counts.
     """
     if peaks is None or not 0 < milliseconds < math.inf:
         return None
@@ -128,13 +102,7 @@ def fraction_of_peak(
 
 
 def above_peak(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str:
-    """Return why a share of the peak is above 1, or nothing where it is not.
-
-    Parameters
-    ----------
-    work, dtype, milliseconds, peaks
-        As for `fraction_of_peak`.
-    """
+    """Return why the `fraction_of_peak` is above 1, or nothing where it is not."""
     share = fraction_of_peak(work, dtype, milliseconds, peaks)
     if peaks is None or share is None or share <= 1:
         return ""
@@ -159,11 +127,6 @@ def refusal(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) ->
 
     Arithmetic is held against the peak of multiply-adds, or of matrix units where these do it,
     traffic against the greater of the peaks of copying; `TOLERANCE` is allowed above both.
-
-    Parameters
-    ----------
-    work, dtype, milliseconds, peaks
-        As for `fraction_of_peak`.
     """
     if peaks is None or not 0 < milliseconds < math.inf:
         return None

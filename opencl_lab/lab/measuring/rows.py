@@ -16,19 +16,9 @@ MOST_CALLS = 100
 def in_a_row(
     call: Callable[[], Any], calls: int, finish: Callable[[], None] | None = None
 ) -> tuple[float, float]:
-    """Make calls one after the other.
+    """Make calls one after the other; `finish` waits for what was only enqueued.
 
-    Parameters
-    ----------
-    call : callable
-    calls : int
-    finish : callable, optional
-        Waits for what was only enqueued.
-
-    Returns
-    -------
-    returned, done : float
-        The seconds until the last call has returned, and until all is done.
+    Return the seconds until the last call has returned, and until all is done.
     """
     begin = time.perf_counter()
     for _ in range(calls):

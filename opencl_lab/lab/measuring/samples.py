@@ -47,13 +47,7 @@ class Times:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what the JSON document has."""
-        return {
-            "median": self.median,
-            "min": self.min,
-            "max": self.max,
-            "runs": self.runs,
-            "interval": list(self.interval),
-        }
+        return {**vars(self), "interval": list(self.interval)}
 
 
 def interval_of_median(samples: Sequence[float], doubt: float = 0.05) -> tuple[float, float]:

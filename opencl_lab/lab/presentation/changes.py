@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal, TypeAlias
@@ -12,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.stored import Result, Results
-from opencl_lab.lab.presentation.conditions import other_conditions, shown
+from opencl_lab.lab.presentation.conditions import differences, other_conditions
 
 THRESHOLD = 1.10
 """Ratio of medians from which on a slower row is a regression, if nobody says otherwise.
@@ -29,16 +30,9 @@ Verdict: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Change:
-    """One row of both runs.
+    """One row of both runs."""
 
-    Parameters
-    ----------
-    what : mapping
-        The problem, as far as both documents say it.
-    old, new : Measurement
-    """
-
-    what: Mapping[str, Any]
+    what: Mapping[str, Any]  # the problem, as far as both documents say it
     old: Measurement
     new: Measurement
 
@@ -79,14 +73,8 @@ class Change:
     @property
     def remarks(self) -> list[str]:
         """What else is different: kernel parameters, and why it is not measured."""
-        found = []
-        names = sorted(self.old.config.keys() | self.new.config.keys())
-        for name in names:
-            before, after = self.old.config.get(name), self.new.config.get(name)
-            if before != after:
-                found.append(f"{name} {shown(before)}, then {shown(after)}")
-        found += [row.reason for row in (self.new, self.old) if row.reason and not row.ok][:1]
-        return found
+        reasons = [row.reason for row in (self.new, self.old) if row.reason and not row.ok]
+        return [*differences(self.old.config, self.new.config), *reasons[:1]]
 
     def regressed(self, threshold: float) -> bool:
         """Return whether this is a row of ours that fails now, or is slower than the threshold."""
@@ -116,26 +104,85 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Changes:
-    """All rows of two runs.
+class RunRow:
+    """A row of one run with its problem, which names of files do not say."""
 
-    `missing` are those of `only_old` that are ours, of problems that the new run has measured:
-    what was left out of these. `short_old` and `short_new` are `only_old` and `only_new` in short,
-    a line for each problem, by what distinguishes it from the others. `warnings` are sentences
-    about what else differs than the code that was measured.
-    """
+    operation: str
+    what: Mapping[str, Any]
+    measurement: Measurement
+
+    @classmethod
+    def of(cls, results: Results, row: Result) -> RunRow:
+        """Return a row of a document."""
+        size, leading = results.size_name, row.leading
+        if size is not None and size in leading:
+            leading = {size: leading[size]}
+        what = {name: value for name, value in results.options.items() if name != "seed"}
+        if "seed" not in results.options and size is None:
+            what = dict(results.mapping("problem"))
+        what.update(leading)
+        return cls(results.operation, what, row.measurement)
+
+    @property
+    def config(self) -> str:
+        """Its kernel parameters."""
+        return json.dumps(dict(self.measurement.config), sort_keys=True)
+
+    def part(self, names: Collection[str]) -> dict[str, Any]:
+        """Return so much of its problem."""
+        return {name: value for name, value in self.what.items() if name in names}
+
+    def problem(self, names: Collection[str]) -> str:
+        """Return what all rows of the same problem have, as far as these names say it."""
+        return json.dumps([self.operation, self.part(names)], sort_keys=True)
+
+    def key(self, names: Collection[str]) -> str:
+        """Return what this row and the same one of another run have."""
+        item = self.measurement
+        who = item.implementation, item.data, item.threads
+        return json.dumps([*who, self.problem(names)], sort_keys=True)
+
+    def __str__(self) -> str:
+        values = " ".join(f"{name}={value}" for name, value in self.what.items())
+        return f"{self.measurement.label} ({self.operation} {values})"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All rows of two runs."""
 
     rows: list[Change]
-    only_old: list[str]
-    only_new: list[str]
-    missing: list[str]
+    only_old: list[RunRow]
+    only_new: list[RunRow]
+    missing: list[RunRow]
+    """Those of `only_old` that are ours, of problems that the new run has measured."""
     warnings: list[str]
-    short_old: list[str]
-    short_new: list[str]
+    """Sentences about what else differs than the code that was measured."""
+    differing: list[str]
+    """In what problems of either run differ."""
 
     def regressed(self, threshold: float) -> bool:
         """Return whether a row of ours is a regression, or missing in the new run."""
         return bool(self.missing) or any(row.regressed(threshold) for row in self.rows)
+
+    def in_short(self, rows: Sequence[RunRow]) -> list[str]:
+        """Return a line for each problem of some rows, by what distinguishes it from others."""
+        labels: dict[str, list[str]] = {}
+        for row in rows:
+            values = [f"{name}={row.what[name]}" for name in self.differing if name in row.what]
+            labels.setdefault(" ".join(values), []).append(row.measurement.label)
+        return [", ".join(names) + f" ({at})" * bool(at) for at, names in labels.items()]
+
+
+def varied(problems: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the names of the values in which problems differ."""
+    names = dict.fromkeys(name for problem in problems for name in problem)
+    return [name for name in names if len({json.dumps(item.get(name)) for item in problems}) > 1]
+
+
+def counted_verdicts(verdicts: Iterable[str]) -> str:
+    """Return how many rows have each verdict, such as ``2 faster, 1 within noise``."""
+    return ", ".join(f"{count} {verdict}" for verdict, count in Counter(verdicts).items())
 
 
 def compare_results(old: Results, new: Results) -> Changes:
@@ -143,24 +190,20 @@ def compare_results(old: Results, new: Results) -> Changes:
 
     Rows belong together where the implementation, its threads and the side of the data agree,
     and all of the problem that both documents record. Kernel parameters decide only between
-    several such rows, as tuning changes them.
-
-    Raises
-    ------
-    InvalidProblem
-        If a document has no measured rows, or no row is in both.
+    several such rows, as tuning changes them. InvalidProblem says that there are no such rows.
     """
     for results in (old, new):
         if not results.rows:
             raise InvalidProblem(f"{results.path} has no rows of measured implementations")
-    before = [_Row.of(old, row) for row in old.rows]
-    after = [_Row.of(new, row) for row in new.rows]
-    recorded = _names(before) & _names(after)  # by both documents
-    waiting: dict[str, list[_Row]] = {}
+    before = [RunRow.of(old, row) for row in old.rows]
+    after = [RunRow.of(new, row) for row in new.rows]
+    names_before, names_after = ({n for row in rows for n in row.what} for rows in (before, after))
+    recorded = names_before & names_after  # of what distinguishes problems, by both documents
+    waiting: dict[str, list[RunRow]] = {}
     for row in before:
         waiting.setdefault(row.key(recorded), []).append(row)
     changes: list[Change] = []
-    added: list[_Row] = []
+    added: list[RunRow] = []
     for row in after:
         candidates = waiting.get(row.key(recorded), [])
         if not candidates:
@@ -177,87 +220,21 @@ def compare_results(old: Results, new: Results) -> Changes:
     left = [row for rows in waiting.values() for row in rows]
     measured = {row.problem(recorded) for row in after}
     missing = [
-        str(row)
+        row
         for row in left
         if row.measurement.kind == "opencl"
         and (row.problem(recorded) in measured or _lists(new, row))
     ]
     warnings = [*other_conditions(old, new), *_changed_references(changes)]
-    return Changes(
-        changes,
-        [str(row) for row in left],
-        [str(row) for row in added],
-        missing,
-        warnings,
-        _short([*before, *after], left),
-        _short([*before, *after], added),
-    )
+    differing = varied([row.what for row in (*before, *after)])
+    return Changes(changes, left, added, missing, warnings, differing)
 
 
-def _short(every: Sequence[_Row], rows: Sequence[_Row]) -> list[str]:
-    """Return a line for each problem, with what differs between `every` one, and its rows."""
-    differing = [
-        name
-        for name in dict.fromkeys(name for row in every for name in row.what)
-        if len({json.dumps(row.what.get(name)) for row in every}) > 1
-    ]
-    labels: dict[str, list[str]] = {}
-    for row in rows:
-        values = [f"{name}={row.what[name]}" for name in differing if name in row.what]
-        labels.setdefault(" ".join(values), []).append(row.measurement.label)
-    return [", ".join(names) + f" ({at})" * bool(at) for at, names in labels.items()]
-
-
-@dataclass(frozen=True)
-class _Row:
-    operation: str
-    what: Mapping[str, Any]
-    measurement: Measurement
-
-    @classmethod
-    def of(cls, results: Results, row: Result) -> _Row:
-        """Return a row with its problem, which names of files do not say."""
-        size = results.size_name
-        leading = row.leading
-        if size is not None and size in leading:
-            leading = {size: leading[size]}
-        what = {name: value for name, value in results.options.items() if name != "seed"}
-        if "seed" not in results.options and size is None:
-            what = dict(results.mapping("problem"))
-        what.update(leading)
-        return cls(results.operation, what, row.measurement)
-
-    @property
-    def config(self) -> str:
-        return json.dumps(dict(self.measurement.config), sort_keys=True)
-
-    def part(self, names: Iterable[str]) -> dict[str, Any]:
-        wanted = set(names)
-        return {name: value for name, value in self.what.items() if name in wanted}
-
-    def problem(self, names: Iterable[str]) -> str:
-        return json.dumps([self.operation, self.part(names)], sort_keys=True)
-
-    def key(self, names: Iterable[str]) -> str:
-        item = self.measurement
-        who = item.implementation, item.data, item.threads
-        return json.dumps([*who, self.problem(names)], sort_keys=True)
-
-    def __str__(self) -> str:
-        values = " ".join(f"{name}={value}" for name, value in self.what.items())
-        return f"{self.measurement.label} ({self.operation} {values})"
-
-
-def _lists(results: Results, row: _Row) -> bool:
+def _lists(results: Results, row: RunRow) -> bool:
     """Return whether a sweep says that it has measured the size of a row, though it has no row."""
     sizes = results.mapping("problem").get("sizes")
     name = results.size_name
     return isinstance(sizes, list) and name is not None and row.what.get(name) in sizes
-
-
-def _names(rows: Iterable[_Row]) -> set[str]:
-    """Return the names of what distinguishes problems, such as size, or m, n and k."""
-    return {name for row in rows for name in row.what}
 
 
 def _ratio(old: float | None, new: float | None) -> float | None:

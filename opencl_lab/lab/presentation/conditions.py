@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results
 
-DEVICE = ("name", "platform", "driver", "compute_units")
+DEVICE = ("platform", "driver", "compute_units")
 HOST = ("system", "python", "cpu", "processors", "memory_bytes")
 GPU = ("max_clock_mhz", "memory_clock_mhz", "power_limit_w", "performance_state")
 CLOCK = "clock_mhz"  # which changes from moment to moment
@@ -16,15 +16,25 @@ CLOCKS_APART = 1.05  # ratio from which clocks are called different
 NAMED = 6  # packages that a sentence names
 
 
-def shown(value: Any) -> str:
-    """Return a value of a document in a sentence."""
+def _shown(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
+
+
+def _then(before: Any, after: Any) -> str:
+    return f"{_shown(before)}, then {_shown(after)}"
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return each value that differs by its name, such as ``WG 64, then 128``."""
+    names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+    return [f"{name} {_then(old.get(name), new.get(name))}" for name in names]
 
 
 def other_conditions(old: Results, new: Results) -> list[str]:
     """Return a sentence about each condition that differs, as far as both documents record it."""
     found = [
-        *(_device(old, new)),
+        *_differs("device", old.device.get("name"), new.device.get("name")),
+        *_each("device's {}", DEVICE, old.device, new.device),
         *_differs("version of opencl_lab", old.version, new.version),
         *_data(old, new),
         *_environment(old.mapping("environment"), new.mapping("environment")),
@@ -40,13 +50,16 @@ def other_conditions(old: Results, new: Results) -> list[str]:
 
 def _differs(name: str, before: Any, after: Any) -> Iterator[str]:
     if before != after:
-        yield f"the {name} differs: {shown(before)}, then {shown(after)}"
+        yield f"the {name} differs: {_then(before, after)}"
 
 
-def _device(old: Results, new: Results) -> Iterator[str]:
-    for name in DEVICE:
-        what = "device" if name == "name" else f"device's {name.replace('_', ' ')}"
-        yield from _differs(what, old.device.get(name), new.device.get(name))
+def _each(
+    form: str, names: Iterable[str], old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what differs of these names; `form` says what they are of."""
+    for name in names:
+        what = form.format(name.replace("_", " "))
+        yield from _differs(what, old.get(name), new.get(name))
 
 
 def _data(old: Results, new: Results) -> Iterator[str]:
@@ -58,22 +71,24 @@ def _data(old: Results, new: Results) -> Iterator[str]:
     for name in () if by_files else sorted(old.options.keys() ^ new.options.keys()):
         if name not in (old.size_name, new.size_name):
             only = new if name in new.options else old
-            yield f"only {only.path} records {name}: {shown(only.options[name])}"
+            yield f"only {only.path} records {name}: {_shown(only.options[name])}"
 
 
 def _environment(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield what differs in the environments, if both documents have one."""
     if not old or not new:
         return
-    for name in HOST:
-        yield from _differs(f"host's {name.replace('_', ' ')}", old.get(name), new.get(name))
-    yield from _packages(_part(old, "packages"), _part(new, "packages"))
+    yield from _each("host's {}", HOST, old, new)
+    packages = differences(_part(old, "packages"), _part(new, "packages"))
+    if packages:
+        more = len(packages) - NAMED
+        rest = f"; and {counted(more, 'more package')}" if more > 0 else ""
+        yield f"packages differ: {'; '.join(packages[:NAMED])}{rest}"
     compilers = _part(old, "compiler"), _part(new, "compiler")
-    for name in ("version", "flags"):
-        yield from _differs(f"compiler's {name}", *(item.get(name) for item in compilers))
-    variables = _part(old, "variables"), _part(new, "variables")
-    for name in sorted(variables[0].keys() | variables[1].keys()):
-        yield from _differs(f"variable {name}", *(item.get(name) for item in variables))
+    yield from _each("compiler's {}", ("version", "flags"), *compilers)
+    before, after = _part(old, "variables"), _part(new, "variables")
+    for name in sorted(before.keys() | after.keys()):
+        yield from _differs(f"variable {name}", before.get(name), after.get(name))
     yield from _gpu(_part(old, "gpu"), _part(new, "gpu"))
 
 
@@ -82,23 +97,11 @@ def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _packages(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one sentence about all packages of other versions."""
-    names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-    if not names:
-        return
-    listed = [f"{name} {shown(old.get(name))}, then {shown(new.get(name))}" for name in names]
-    more = len(listed) - NAMED
-    rest = f"; and {counted(more, 'more package')}" if more > 0 else ""
-    yield f"packages differ: {'; '.join(listed[:NAMED])}{rest}"
-
-
 def _gpu(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield what differs in clocks and power, if both runs asked the GPU."""
     if not old or not new:
         return
-    for name in GPU:
-        yield from _differs(f"GPU's {name.replace('_', ' ')}", old.get(name), new.get(name))
+    yield from _each("GPU's {}", GPU, old, new)
     clocks = [item.get(CLOCK) for item in (old, new)]
     rates = [float(value) for value in clocks if isinstance(value, (int, float)) and value > 0]
     if len(rates) == 2 and max(rates) > CLOCKS_APART * min(rates):

@@ -42,15 +42,8 @@ _page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None
 def drawn_for_page(inches: float, points: float) -> Iterator[None]:
     """Make all plots as wide, however long the names in their legends are.
 
-    So letters have one size in all of them. Legends lie below, within a canvas that is `ASIDE`
-    inches wider and higher; the plot is at its top left.
-
-    Parameters
-    ----------
-    inches : float
-        The width.
-    points : float
-        The least size of letters.
+    So letters have one size in all of them, at least `points`. Legends lie below, within a canvas
+    that is `ASIDE` inches wider and higher; the plot is at its top left.
     """
     token = _page.set((inches, points))
     try:
@@ -60,13 +53,7 @@ def drawn_for_page(inches: float, points: float) -> Iterator[None]:
 
 
 def check_plot(path: Path) -> None:
-    """Check early that a plot can be written to `path`.
-
-    Raises
-    ------
-    InvalidProblem
-        If its format is unknown, or as from `check_target`.
-    """
+    """Check early that a plot can be written to `path`; InvalidProblem says why not."""
     _check_format(path)
     check_target(path, PLOT_BYTES)
 

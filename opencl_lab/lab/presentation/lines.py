@@ -40,7 +40,10 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     What has its data on the device is dashed and has hollow marks, in the colour that it has on
     the host.
     """
-    colours = _colours()
+    from matplotlib import color_sequences
+
+    # Ten full colours, then ten light ones.
+    colours = [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
     given: dict[str, int] = {}
     found = {}
     for name in names:
@@ -97,13 +100,6 @@ def _points(
             yield size, middle, middle * low, middle * high
 
 
-def _colours() -> list[Any]:
-    """Return distinct colours: ten full ones, then ten light ones."""
-    from matplotlib import color_sequences
-
-    return [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
-
-
 def total(row: Measurement) -> float | None:
     """Return the median of the total time in milliseconds."""
     return row.total_ms.median if row.total_ms else None
@@ -133,15 +129,10 @@ def draw_rings(
         places[above] = [*places[above], share]
         axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
         axes.annotate(
-            str(number),
-            (crossing.size, 1),
-            xytext=(0, 2 + ROW * above),
-            textcoords="offset points",
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-            fontsize=7,
-        )
+            str(number), (crossing.size, 1), xycoords=("data", "axes fraction"),
+            xytext=(0, 2 + ROW * above), textcoords="offset points",
+            ha="center", va="bottom", fontsize=7,
+        )  # fmt: skip
         where = crossing.about + plain_number(float(crossing.size_text))
         text = f"{number}: {crossing.implementation} from {where}"
         text += f", over {crossing.reference}" + ", level just before" * bool(crossing.level)

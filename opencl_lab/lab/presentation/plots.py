@@ -39,30 +39,19 @@ OPENCL, OTHER = "#c0392b", "#5d6d7e"
 
 
 def plot_comparison(
-    path: Path,
-    rows: Sequence[Measurement],
-    title: str,
-    pictures: Mapping[str, Any] | None = None,
+    path: Path, rows: Sequence[Measurement], title: str, pictures: Mapping[str, Any] | None = None
 ) -> None:
     """Draw the total time of each implementation as a bar, with its spread and speed-up.
 
-    Parameters
-    ----------
-    path : Path
-    rows : sequence of Measurement
-    title : str
-    pictures : mapping of str to numpy.ndarray, optional
-        Images to show above, by title.
+    Above are `pictures`, images by their titles.
     """
     [(_, rows)], bases = with_base([(0, rows)])
     over = f"; x: speed-up over {', '.join(bases)}" if bases else ""
-    measured = [row for row in rows if row.total_ms is not None]
-    measured.sort(key=lambda row: row.total_ms.median if row.total_ms else 0, reverse=True)
+    measured = [(row.total_ms, row) for row in rows if row.total_ms is not None]
+    measured.sort(key=lambda item: item[0].median, reverse=True)
 
     def draw(axes: Axes) -> None:
-        for position, row in enumerate(measured):
-            times = row.total_ms
-            assert times is not None  # kept above
+        for position, (times, row) in enumerate(measured):
             spread = [[times.median - times.min], [times.max - times.median]]
             (bar,) = axes.barh(
                 position,
@@ -74,15 +63,11 @@ def plot_comparison(
             bar.set_gid(group_name(row.implementation))
             speedup = "" if row.speedup is None else f", {row.speedup:.2f}x"
             verdict = "" if row.ok else f"  {row.status}"
-            axes.annotate(
-                f" {times.median:.3g} ms{speedup}{verdict}",
-                (times.max, position),
-                va="center",
-                fontsize=8,
-            )
-        axes.set_yticks(range(len(measured)), [row.implementation for row in measured])
+            text = f" {times.median:.3g} ms{speedup}{verdict}"
+            axes.annotate(text, (times.max, position), va="center", fontsize=8)
+        axes.set_yticks(range(len(measured)), [row.implementation for _, row in measured])
         axes.set_xlabel(f"total time in ms of a call (median, min and max){over}")
-        axes.set_xlim(0, 1.3 * max((r.total_ms.max for r in measured if r.total_ms), default=1))
+        axes.set_xlim(0, 1.3 * max((times.max for times, _ in measured), default=1))
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)
 
@@ -173,8 +158,7 @@ def _plot(
             plain_scale(axes.yaxis, unit, write)
         if even:
             axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
-        axes.set_xlabel(size_name)
-        axes.set_ylabel(label)
+        axes.set(xlabel=size_name, ylabel=label)
         legend_below(axes, notes)
         set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
 

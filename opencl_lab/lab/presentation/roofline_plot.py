@@ -27,12 +27,20 @@ ARITHMETIC = (("flops32", "FP32 peak", "-"), ("flops64", "FP64 peak", "--"))
 TRAFFIC = (("cached_bytes", "within a cache", ":"), ("copy_bytes", "memory", "-."))
 
 
+def _ceilings(
+    peaks: Peaks, kinds: Sequence[tuple[str, str, str]]
+) -> tuple[list[tuple[float, str, str]], float]:
+    """Return the rate, name and line of each ceiling that was measured, and the highest rate."""
+    found = [(rate, label, line) for name, label, line in kinds if (rate := getattr(peaks, name))]
+    return found, max((rate for rate, *_ in found), default=math.inf)
+
+
 def no_roofline(series: Series, peaks: Peaks | None) -> str:
     """Return why there is nothing to draw, or nothing."""
     rows = [row for size, rows in series for row in rows if _place(size, row)]
     if not rows:
         return "a roofline is about arithmetic, and no right row has any"
-    if peaks is None or not any(getattr(peaks, name) for name, *_ in (*ARITHMETIC, *TRAFFIC)):
+    if peaks is None or not _ceilings(peaks, ARITHMETIC + TRAFFIC)[0]:
         return "`oclab doctor` measures the device's peaks, which a roofline needs"
     return ""
 
@@ -47,7 +55,9 @@ def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks:
     def draw(axes: Axes) -> None:
         found = _points(series)
         placed = [point for points in found.values() for _, *point in points]
-        low = min(min(x for x, _ in placed), _first_ridge(peaks)) / ROOM
+        (_, most), (_, steepest) = _ceilings(peaks, ARITHMETIC), _ceilings(peaks, TRAFFIC)
+        ridge = most / steepest if max(most, steepest) < math.inf else math.inf
+        low = min(ridge, *(x for x, _ in placed)) / ROOM
         high = max(x for x, _ in placed) * ROOM
         top = _draw_ceilings(axes, low, high, peaks)
         _draw_points(axes, found, [row.implementation for _, rows in series for row in rows])
@@ -83,32 +93,20 @@ def _points(series: Series) -> dict[str, list[tuple[int, float, float]]]:
     return found
 
 
-def _first_ridge(peaks: Peaks) -> float:
-    """Return the intensity at which the steepest ceiling meets the highest; infinity for none."""
-    flat = [getattr(peaks, name) or 0.0 for name, *_ in ARITHMETIC]
-    slopes = [getattr(peaks, name) or 0.0 for name, *_ in TRAFFIC]
-    return max(flat) / max(slopes) if max(flat) and max(slopes) else math.inf
-
-
 def _draw_ceilings(axes: Axes, low: float, high: float, peaks: Peaks) -> float:
     """Draw what the peaks allow between two intensities; return the highest, in GFLOP/s."""
-    flat = [getattr(peaks, name) for name, *_ in ARITHMETIC if getattr(peaks, name)]
-    slopes = [getattr(peaks, name) for name, *_ in TRAFFIC if getattr(peaks, name)]
-    most, steepest = max(flat, default=math.inf), max(slopes, default=math.inf)
+    flat, most = _ceilings(peaks, ARITHMETIC)
+    slopes, steepest = _ceilings(peaks, TRAFFIC)
     grey: dict[str, Any] = {"color": "0.4", "linewidth": 1.2}
-    for name, label, line in ARITHMETIC:
-        rate = getattr(peaks, name)
-        if rate:
-            begin = min(max(low, rate / steepest), high)
-            text = f"{label}: {rate_text(rate, 'FLOP/s')}"
-            axes.plot([begin, high], [rate / 1e9] * 2, label=text, linestyle=line, **grey)
-    for name, label, line in TRAFFIC:
-        rate = getattr(peaks, name)
-        if rate:
-            end = max(min(high, most / rate), low)
-            text = f"{label}: {rate_text(rate, 'B/s')}"
-            heights = [rate * low / 1e9, rate * end / 1e9]
-            axes.plot([low, end], heights, label=text, linestyle=line, **grey)
+    for rate, label, line in flat:
+        begin = min(max(low, rate / steepest), high)
+        text = f"{label}: {rate_text(rate, 'FLOP/s')}"
+        axes.plot([begin, high], [rate / 1e9] * 2, label=text, linestyle=line, **grey)
+    for rate, label, line in slopes:
+        end = max(min(high, most / rate), low)
+        text = f"{label}: {rate_text(rate, 'B/s')}"
+        heights = [rate * low / 1e9, rate * end / 1e9]
+        axes.plot([low, end], heights, label=text, linestyle=line, **grey)
     return min(most, steepest * high) / 1e9
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.engine.sweep import Shape, shape_text
-from opencl_lab.lab.presentation.table import number
+from opencl_lab.lab.presentation.table import number, ratio_text, titled_table
 
 GOOD = 0.8
 """Of the speed of the best other library: what counts as no weak spot."""
@@ -61,29 +61,16 @@ def judged(
 ) -> ShapeResult:
     """Return what the rows of a shape say, of data on one side.
 
-    Parameters
-    ----------
-    shape : Shape
-    rows : sequence of Measurement
-    auto : str
-        The algorithm that ``auto`` takes.
-    side : str
-        ``host`` or ``device``.
-    peer : str, optional
-        The row to compare with, instead of the fastest other library.
+    `auto` is the algorithm that ``auto`` takes, and `peer` the row to compare it with, instead of
+    the fastest other library.
     """
     right = [row for row in rows if row.ok and row.data == side and _median(row)]
     ours = [row for row in right if row.kind == "opencl"]
-    return ShapeResult(
-        shape,
-        next((row for row in ours if row.algorithm == auto), None),
-        _fastest([row for row in right if _is_peer(row, peer)]),
-        _fastest(ours),
-    )
-
-
-def _is_peer(row: Measurement, name: str | None) -> bool:
-    return row.kind != "opencl" if name is None else row.implementation == name
+    peers = [
+        row for row in right if (row not in ours if peer is None else row.implementation == peer)
+    ]
+    taken = next((row for row in ours if row.algorithm == auto), None)
+    return ShapeResult(shape, taken, _fastest(peers), _fastest(ours))
 
 
 def summary(results: Sequence[ShapeResult]) -> dict[str, Any]:
@@ -136,14 +123,9 @@ def table(
     results: Sequence[ShapeResult], names: Sequence[str], title: str, peer: str | None = None
 ) -> Table:
     """Return a row for each shape, those that are worst against others last."""
-    made = Table(title=Text(title), title_justify="left", title_style="bold")
-    made.add_column(" x ".join(names), no_wrap=True)
-    for column in ("auto takes", "ms"):
-        made.add_column(column, justify="right", no_wrap=True)
-    for column in (peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"):
-        made.add_column(Text(column), justify="right", no_wrap=True)
-    for column in ("best of ours", "time of auto\nover it"):
-        made.add_column(column, justify="right", no_wrap=True)
+    heads = ["auto takes", "ms", peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"]
+    heads += ["best of ours", "time of auto\nover it"]
+    made = titled_table(title, [" x ".join(names)], heads)
     ranked = sorted(results, key=lambda r: math.inf if r.ratio is None else r.ratio, reverse=True)
     for r in ranked:
         made.add_row(
@@ -152,9 +134,9 @@ def table(
             number(_median(r.auto), 3),
             Text("-" if r.peer is None else r.peer.label),
             number(_median(r.peer), 3),
-            "-" if r.ratio is None else f"{r.ratio:.2f}x",
+            ratio_text(r.ratio),
             "-" if r.best is None else r.best.algorithm,
-            "-" if r.over_best is None else f"{r.over_best:.2f}x",
+            ratio_text(r.over_best),
         )
     return made
 

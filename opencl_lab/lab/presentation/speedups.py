@@ -17,18 +17,7 @@ def with_base(series: Series) -> tuple[Series, list[str]]:
 
     Where no row has a speed-up, these are over the first reference that gave a right result, or
     over the first algorithm where no reference did. Data on the host and on the device have each
-    their own base.
-
-    Parameters
-    ----------
-    series : sequence of (int, sequence of Measurement)
-        The rows by size.
-
-    Returns
-    -------
-    series : sequence of (int, sequence of Measurement)
-    bases : list of str
-        Names of rows; empty where there is nothing to compare with.
+    their own base. There is none where nothing can be compared with.
     """
     bases: list[str] = []
     for side in ("host", "device"):

@@ -16,6 +16,7 @@ from rich.text import Text
 from opencl_lab.core.paths import write_target
 from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.measuring.roofline import share_text
+from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.speedups import with_base
 
 ERROR = "error/bound"
@@ -40,6 +41,32 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.2e}"
 
 
+def ratio_text(ratio: float | None) -> str:
+    """Return a ratio as tables have it, such as ``1.50x``."""
+    return "-" if ratio is None else f"{ratio:.2f}x"
+
+
+def times_texts(times: Times | None) -> tuple[str, str]:
+    """Return the median of times, and from where to where they are."""
+    if times is None:
+        return "-", "-"
+    return number(times.median), f"{number(times.min, 3)}..{number(times.max, 3)}"
+
+
+def titled_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
+    """Return a table with columns of words, then of numbers on the right, of which none wraps.
+
+    Title and heads are shown as they are: what stands in brackets would be markup.
+    """
+    made = Table(title=Text(title), title_justify="left", title_style="bold")
+    made.caption_justify = "left"
+    for name in words:
+        made.add_column(Text(name), no_wrap=True)
+    for name in numbers:
+        made.add_column(Text(name), justify="right", no_wrap=True)
+    return made
+
+
 def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
     """Return tables and sentences as a text file has them."""
     console = Console(file=io.StringIO(), width=width)
@@ -60,34 +87,28 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     [(_, rows)], bases = with_base([(0, rows)])
     wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
-    # As it is: what stands in brackets, such as a variant of an algorithm, would be markup.
-    table = Table(title=Text(title), title_justify="left", title_style="bold")
-    table.caption_justify = "left"
     captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
     captions += [OTHER_RUNS] * any(_kernels_above_total(row) for row in rows)
     peak = peak_caption(row.peak_note for row in rows)
     caption = "\n".join([*captions, *([peak] if peak else [])])
-    table.caption = Text(caption) if caption else None
-    table.add_column("implementation", no_wrap=True)
     peaks = any(row.peak is not None for row in rows)
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
     speedup = "speed-up" + ("\nover " + ",\n".join(bases) if bases else "")
-    for name in ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR):
-        table.add_column(Text(name), justify="right", no_wrap=True)
+    numbers = ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR)
+    table = titled_table(title, ["implementation"], numbers)
+    table.caption = Text(caption) if caption else None
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
-        times = row.total_ms
         right = "ok" + (f", {row.note}" if row.note else "")
         verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
             Text(row.label),
             number(row.kernel_ms),
             number(row.transfer_ms, 3),
-            number(times.median if times else None),
-            f"{number(times.min, 3)}..{number(times.max, 3)}" if times else "-",
+            *times_texts(row.total_ms),
             number(row.gflops if flops else row.gbps),
             *([share_text(row.peak)] if peaks else []),
-            "-" if row.speedup is None else f"{row.speedup:.2f}x",
+            ratio_text(row.speedup),
             number(None if row.difference is None else row.difference.error_over_bound, 2),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
@@ -95,14 +116,7 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
 
 
 class Measurements(list[Measurement]):
-    """Measured rows: a list that prints as a table, also in notebooks.
-
-    Parameters
-    ----------
-    rows : iterable of Measurement
-    title : str
-        Of the table.
-    """
+    """Measured rows: a list that prints as a table with a title, also in notebooks."""
 
     def __init__(self, rows: Iterable[Measurement] = (), title: str = ""):
         super().__init__(rows)
@@ -142,18 +156,13 @@ def peak_caption(notes: Iterable[str]) -> str | None:
 def write_csv(
     path: Path, rows: Iterable[tuple[Mapping[str, Any], Measurement]], leading: Sequence[str] = ()
 ) -> None:
-    """Write measurements as CSV, each after values of its own for the `leading` columns.
+    """Write measurements as CSV, each after values of its own for the `leading` columns."""
+    write_rows(path, ({**before, **row.as_csv()} for before, row in rows), [*leading, *COLUMNS])
 
-    Raises
-    ------
-    InvalidProblem
-        If the file cannot be written.
-    """
-    with (
-        write_target(path) as temporary,
-        temporary.open("w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.DictWriter(file, [*leading, *COLUMNS])
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
+    """Write these columns of rows as CSV; InvalidProblem says that this cannot be."""
+    with write_target(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()
-        for before, row in rows:
-            writer.writerow({**before, **row.as_csv()})
+        writer.writerows(rows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from opencl_lab.lab.engine.stored import Results, times_of
+from opencl_lab.lab.presentation.changes import counted_verdicts, varied
 from opencl_lab.lab.presentation.lines import group_name
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import (
@@ -40,10 +40,9 @@ def _rows(results: Results) -> list[dict[str, Any]]:
 def changes_text(results: Results) -> list[str]:
     """Say how many rows changed, and which became slower most."""
     rows = _rows(results)
-    varied = _varied(rows)
-    counts = Counter(str(row["verdict"]) for row in rows)
-    parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    sentences = [f"{len(rows)} rows are in both runs: {parts}."]
+    leading = _leading(rows)
+    verdicts = counted_verdicts(str(row["verdict"]) for row in rows)
+    sentences = [f"{len(rows)} rows are in both runs: {verdicts}."]
     threshold = _positive(results.content.get("threshold"))
     worse = sum(row.get("regression") is True for row in rows)
     past = f"by more than {threshold:g} times" if threshold else "past the threshold"
@@ -55,7 +54,7 @@ def changes_text(results: Results) -> list[str]:
         changed = [(r, row) for row in rows if row["verdict"] == verdict and (r := _ratio(row))]
         if changed:
             ratio, row = best(changed, key=lambda item: item[0])
-            text = f"{_name(row, varied)} takes {number(ratio, 3)} times the old time"
+            text = f"{_name(row, leading)} takes {number(ratio, 3)} times the old time"
             sentences.append(f"The greatest {what}: {text}.")
     return sentences
 
@@ -74,7 +73,7 @@ def changes_troubles(results: Results) -> list[Trouble]:
 def changes_table(results: Results) -> PageTable:
     """Return the rows of both runs, with the verdict on each."""
     rows = _rows(results)
-    leading = _varied(rows)
+    leading = _leading(rows)
     heads = [*leading, "implementation", "old ms", "old min \u2013 max", "new ms"]
     heads += ["new min \u2013 max", "new / old", "kernels new / old", "verdict", "remarks"]
     cells = []
@@ -85,11 +84,7 @@ def changes_table(results: Results) -> PageTable:
         cells.append(
             [
                 *(number_cell(row.get(name)) for name in leading),
-                Cell(
-                    str(row.get("implementation") or ""),
-                    style=str(row.get("kind") or ""),
-                    heads=True,
-                ),
+                Cell(_text(row, "implementation"), style=_text(row, "kind"), heads=True),
                 number_cell(old.median if old else None),
                 spread_cell(old),
                 number_cell(new.median if new else None),
@@ -103,17 +98,16 @@ def changes_table(results: Results) -> PageTable:
     return table_without_empty(heads, cells)
 
 
-def _varied(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the options in which rows differ."""
-    names = list(dict.fromkeys(name for row in rows for name in row if name not in COLUMNS))
-    return [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
+def _leading(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the options in which rows differ, which are the first columns."""
+    return varied([{k: v for k, v in row.items() if k not in COLUMNS} for row in rows])
 
 
 def changes_figures(results: Results, prefix: str) -> list[Figure]:
     """Draw new over old time of the rows that changed most."""
     rows = _rows(results)
-    varied = _varied(rows)
-    ratios = [ratio for row in rows if (ratio := _drawn(row, varied)) is not None]
+    leading = _leading(rows)
+    ratios = [ratio for row in rows if (ratio := _drawn(row, leading)) is not None]
     if not ratios:
         return []
     kept = sorted(ratios, key=lambda item: -max(item.ratio, 1 / item.ratio))[:MOST_RATIOS]
@@ -129,19 +123,22 @@ def changes_figures(results: Results, prefix: str) -> list[Figure]:
     return [figure_of(partial(plot_ratios, rows=shown), f"{prefix}-ratios", tips, caption)]
 
 
-def _drawn(row: Mapping[str, Any], varied: Sequence[str]) -> Ratio | None:
+def _drawn(row: Mapping[str, Any], leading: Sequence[str]) -> Ratio | None:
     old, new, ratio = times_of(row, "old_ms"), times_of(row, "new_ms"), _ratio(row)
     if old is None or new is None or not ratio or not min(*old.interval, *new.interval) > 0:
         return None
-    return Ratio(_name(row, varied), ratio, *new.over(old), str(row["verdict"]))
+    return Ratio(_name(row, leading), ratio, *new.over(old), str(row["verdict"]))
 
 
-def _name(row: Mapping[str, Any], varied: Sequence[str]) -> str:
+def _name(row: Mapping[str, Any], leading: Sequence[str]) -> str:
     """Return the implementation with what distinguishes its problem."""
-    parts = [
-        f"{name} {number_cell(row[name]).text}" for name in varied if row.get(name) is not None
-    ]
-    return ", ".join([str(row.get("implementation") or ""), *parts])
+    given = [name for name in leading if row.get(name) is not None]
+    parts = [f"{name} {number_cell(row[name]).text}" for name in given]
+    return ", ".join([_text(row, "implementation"), *parts])
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    return str(row.get(name) or "")
 
 
 def _ratio(row: Mapping[str, Any]) -> float | None:

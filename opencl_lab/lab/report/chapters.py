@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -67,31 +67,19 @@ class Study:
 
 @dataclass(frozen=True)
 class Chapter:
-    """What the page says of one document.
-
-    Parameters
-    ----------
-    anchor, title, subtitle : str
-    sections : sequence of Section
-        One at least.
-    warnings : sequence of str
-        What makes all of its numbers doubtful: the run is incomplete, the machine was busy.
-    source, command : str
-        The document, and what wrote it; empty for what is drawn from several documents.
-    study : Study, optional
-    device : str
-        Where it was measured, on a page about several devices.
-    """
+    """What the page says of one document."""
 
     anchor: str
     title: str
     subtitle: str
-    sections: Sequence[Section]
+    sections: Sequence[Section]  # one at least
     warnings: Sequence[str] = ()
+    """What makes all of its numbers doubtful: the run is incomplete, the machine was busy."""
     source: str = ""
     command: str = ""
+    """The document, and what wrote it; empty for what is drawn from several documents."""
     study: Study | None = None
-    device: str = ""
+    device: str = ""  # on a page about several
 
 
 def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") -> Chapter:
@@ -107,18 +95,8 @@ def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") ->
     warnings = _incomplete(results.content)
     busy = busy_text(results)
     warnings += [f"When it was measured: {busy}"] if busy else []
-    source = source_of(results, folder)
-    return Chapter(
-        anchor,
-        title,
-        subtitle,
-        sections,
-        warnings,
-        source,
-        command_of(results, folder),
-        study,
-        device,
-    )
+    source, command = source_of(results, folder), command_of(results, folder)
+    return Chapter(anchor, title, subtitle, sections, warnings, source, command, study, device)
 
 
 def _incomplete(content: Mapping[str, Any]) -> list[str]:
@@ -143,12 +121,9 @@ def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
     sections = []
     for index, item in enumerate(across):
         name, sweep = f"{anchor}-{index}", item.sweep
-        title = f"{_title(sweep)}, on {len(item.sweeps)} devices"
-        options = _options(sweep.fixed)
-        times = medians_of(item.series, item.sweep.axis)
-        sections.append(
-            Section(name, title, options, [], [], item.figures(name), item.table, times)
-        )
+        title, options = f"{_title(sweep)}, on {len(item.sweeps)} devices", _options(sweep.fixed)
+        figures, times = item.figures(name), medians_of(item.series, sweep.axis)
+        sections.append(Section(name, title, options, [], [], figures, item.table, times))
     return Chapter(anchor, "Across devices", "", sections)
 
 
@@ -182,11 +157,9 @@ def _search_section(results: Results, anchor: str) -> Section:
     problem = {name: x for name, x in results.mapping("problem").items() if name != "operation"}
     algorithm = results.content.get("algorithm")
     title = f"Tuning {results.operation}" + (f" by {algorithm}" if algorithm else "")
-    section = Section(
-        anchor, title, _options(problem), search_text(results), search_troubles(results), [],
-        search_table(results),
-    )  # fmt: skip
-    return replace(section, figures=search_figures(results, anchor))
+    said, troubles = search_text(results), search_troubles(results)
+    figures, table = search_figures(results, anchor), search_table(results)
+    return Section(anchor, title, _options(problem), said, troubles, figures, table)
 
 
 def _compared(results: Results) -> str:

@@ -13,11 +13,10 @@ from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.lab.report.cells import Cell, PageTable, number_cell, table_without_empty
 from opencl_lab.lab.report.environment import device_text
-from opencl_lab.lab.report.figures import tips_of
-from opencl_lab.lab.report.summary import SIDES, milliseconds
+from opencl_lab.lab.report.figures import thinned, tips_of
+from opencl_lab.lab.report.summary import SIDES, ranked
 from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep, sweeps_of
-from opencl_lab.lab.report.thinning import thinned
 
 FASTEST = "opencl (the fastest)"
 
@@ -94,11 +93,7 @@ class Across:
 def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> list[Across]:
     """Return the sweeps that were made on several devices; of one device the last document's.
 
-    Parameters
-    ----------
-    documents : sequence of Results
-    names : sequence of str
-        What the device of each is called; by default its name.
+    `names` are what the device of each document is called; by default its name.
     """
     groups: dict[str, dict[str, Sweep]] = {}
     for results, device in zip(documents, names or map(device_text, documents), strict=True):
@@ -112,10 +107,9 @@ def _fastest(sweep: Sweep, side: Side) -> dict[int, Measurement]:
     """Return the fastest right row of OpenCL by size, from data on one side."""
     found = {}
     for size, rows in sweep.series:
-        ours = [row for row in rows if row.kind == "opencl" and row.ok and row.data == side]
-        timed = [row for row in ours if row.total_ms is not None]
-        if timed:
-            found[size] = min(timed, key=milliseconds)
+        ours = [row for row in ranked(rows, side) if row.kind == "opencl"]
+        if ours:
+            found[size] = ours[0]
     return found
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement
@@ -20,10 +22,13 @@ from opencl_lab.lab.presentation.roofline_plot import no_roofline, plot_roofline
 from opencl_lab.lab.presentation.speedups import ONE_WORKER, by_workers, with_base
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.plots import plot_efficiency_by_workers
+from opencl_lab.lab.report.summary import by_speed, milliseconds
 from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep
-from opencl_lab.lab.report.thinning import fastest_rows, thinned
 
+MOST_BARS, MOST_LINES, MOST_SIZES = 30, 16, 48
+"""Of very many rows so many are drawn, so that plots stay readable and pages fast; tables have
+all."""
 Drawing = tuple[str, str, Callable[[Path], None]]
 """The end of its names within the page, what it shows, and what draws it."""
 
@@ -31,13 +36,8 @@ Drawing = tuple[str, str, Callable[[Path], None]]
 def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Figure]:
     """Draw a sweep; for a single problem, a bar for each implementation.
 
-    Parameters
-    ----------
-    sweep : Sweep
-    prefix : str
-        Begins the names within the SVG, which must differ from all others in the page.
-    peaks : Peaks, optional
-        Those of the device, the ceilings of a roofline.
+    `prefix` begins the names within the SVG, which must differ from all others in the page. The
+    device's `peaks` are the ceilings of a roofline.
     """
     series, bases = with_base(sweep.series)
     rows = [row for _, items in series for row in items]
@@ -64,24 +64,20 @@ def _caption(text: str, remark: str) -> str:
 def _over_sizes(sweep: Sweep, series: Series, base: str, peaks: Peaks | None) -> list[Drawing]:
     """Return the plots over sizes that the rows have values for."""
     rows = [row for _, items in series for row in items]
-    axis = sweep.axis
-    crossings = crossovers(series)
+    over: dict[str, Any] = {"series": series, "size_name": sweep.axis, "title": ""}
     text = "Total time of a call; a ring: faster from there on"
     drawings: list[Drawing] = [
-        ("time", text, lambda path: plot_times(path, series, axis, "", crossings))
+        ("time", text, partial(plot_times, **over, crossings=crossovers(series)))
     ]
     if any(row.speedup for row in rows):
-        text = f"Speed-up over {base}"
-        drawings.append(("speedup", text, lambda path: plot_speedup(path, series, axis, base, "")))
+        draw = partial(plot_speedup, **over, baseline=base)
+        drawings.append(("speedup", f"Speed-up over {base}", draw))
     if any(row.throughput for row in rows):
         text = "Throughput, by the total time"
-        drawings.append(("throughput", text, lambda path: plot_throughput(path, series, axis, "")))
+        drawings.append(("throughput", text, partial(plot_throughput, **over)))
     if peaks is not None and not no_roofline(series, peaks):
-        known = peaks
         text = "Roofline: what the measured peaks of the device allow"
-        drawings.append(
-            ("roofline", text, lambda path: plot_roofline(path, series, axis, "", known))
-        )
+        drawings.append(("roofline", text, partial(plot_roofline, **over, peaks=peaks)))
     return drawings
 
 
@@ -139,3 +135,47 @@ def _facts(row: Measurement, baseline: str) -> str:
     if row.peak is not None:
         text += f", kernels at {share_text(row.peak)} % of the peak"
     return text
+
+
+def thinned(series: Series) -> tuple[Series, str]:
+    """Return as much of a sweep, the smallest size first, as a plot can show; say what is left out.
+
+    Sizes are spread evenly on a logarithmic axis, the first and the last among them, and the
+    implementations are those that are fastest at the largest sizes where they ran.
+    """
+    names = by_speed(series)
+    sizes = _spread([size for size, _ in series])
+    remarks = []
+    if len(sizes) < len(series):
+        remarks.append(f"{len(sizes)} of {len(series):,} sizes")
+    if len(names) > MOST_LINES:
+        remarks.append(f"the {MOST_LINES} fastest of {len(names):,} implementations")
+    if not remarks:
+        return series, ""
+    wanted, kept = set(names[:MOST_LINES]), set(sizes)
+    shown = [
+        (size, [row for row in rows if row.implementation in wanted])
+        for size, rows in series
+        if size in kept
+    ]
+    return shown, " and ".join(remarks)
+
+
+def _spread(sizes: Sequence[int]) -> list[int]:
+    """Return `MOST_SIZES` sizes at most, evenly on a logarithmic axis."""
+    if len(sizes) <= MOST_SIZES:
+        return list(sizes)
+    low, high = math.log(max(sizes[0], 1)), math.log(sizes[-1])
+    kept: dict[int, int] = {}
+    for size in sizes:
+        share = (math.log(max(size, 1)) - low) / (high - low)
+        kept[round(share * (MOST_SIZES - 2))] = size  # the largest of those at one place
+    return sorted({sizes[0], *kept.values()})
+
+
+def fastest_rows(rows: Sequence[Measurement]) -> tuple[list[Measurement], str]:
+    """Return as many rows as a diagram has room for bars, the fastest, and what was left out."""
+    timed = [row for row in rows if row.total_ms is not None]
+    timed.sort(key=milliseconds)
+    remark = f"the {MOST_BARS} fastest of {len(timed):,} rows" if len(timed) > MOST_BARS else ""
+    return timed[:MOST_BARS], remark

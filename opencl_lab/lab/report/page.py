@@ -33,19 +33,9 @@ def page_of(
     command: Sequence[str] = (),
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> str:
-    """Return the page as HTML.
+    """Return the page of one document at least as HTML.
 
-    Parameters
-    ----------
-    documents : sequence of Results
-        One at least.
-    skipped : sequence of str
-        What else was found, a sentence each.
-    folder : Path
-        Where the documents lie; their names on the page are relative to it.
-    command : sequence of str
-        What makes this page.
-    progress : callable, optional
+    `skipped` are sentences about what else was found in the folder, and `command` makes the page.
     """
     chapters: list[Chapter] = []
     devices = device_names(documents)
@@ -93,19 +83,19 @@ def _is_measured(results: Results) -> bool:
 
 
 def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
-    measured = [row.measurement for item in documents if _is_measured(item) for row in item.rows]
+    of_rows = [item for item in documents if _is_measured(item)]
+    measured = [row.measurement for item in of_rows for row in item.rows]
     where = ", ".join(dict.fromkeys(filter(None, map(device_text, documents))))
     failed = [row for row in measured if not row.ok]
     absent = [row for row in failed if row.status == "unavailable"]
     experiments = sum(len(chapter.sections) for chapter in chapters)
-    ours = _standings([item for item in documents if _is_measured(item)])
     text = f"{counted(experiments, 'experiment')} with {counted(len(measured), 'row')}"
     text += f" on {where}." if where else "."
     if len(failed) > len(absent):
         text += f" {counted(len(failed) - len(absent), 'row')} failed."
     elif measured:
         text += " Every result that was measured was right."
-    text += ours
+    text += _standings(of_rows)
     if absent:
         text += f" {counted(len(absent), 'row')} could not be measured, as the sections say."
     busy = sum(bool(busy_text(item)) for item in documents)
@@ -126,8 +116,5 @@ def _standings(documents: Sequence[Results]) -> str:
     counts = Counter(found)
     text = f" At the largest size, OpenCL is fastest in {counts['faster']}"
     text += f" of {counted(len(found), 'comparison')} with others"
-    return (
-        text
-        + f", and level within noise in {counts['level']}." * bool(counts["level"])
-        + ("." * (not counts["level"]))
-    )
+    level = f", and level within noise in {counts['level']}" if counts["level"] else ""
+    return f"{text}{level}."

@@ -97,13 +97,7 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
 def plot_search(path: Path, trials: Sequence[Trial], default: float | None) -> None:
     """Draw the kernel time of each configuration in the order of the search, and the best so far.
 
-    Parameters
-    ----------
-    path : Path
-    trials : sequence of Trial
-        One at least with a time.
-    default : float or None
-        What the built-in configuration took in the search, in ms.
+    One at least has a time. `default` is what the built-in one took, in ms.
     """
     numbers = range(1, len(trials) + 1)
     right = [(n, t.milliseconds) for n, t in zip(numbers, trials, strict=True) if t.milliseconds]

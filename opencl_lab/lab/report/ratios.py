@@ -14,7 +14,7 @@ from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.cells import Cell, PageTable, number_cell, table_without_empty
-from opencl_lab.lab.report.summary import SIDES, milliseconds, ranked, times_text
+from opencl_lab.lab.report.summary import SIDES, by_speed, milliseconds, ranked, times_text
 
 MOST_SIZES = 4  # columns
 MOST_OTHERS = 6  # rows
@@ -88,31 +88,19 @@ def _rows(series: Series, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
     ours = {row.implementation for row in every if row.kind == "opencl"}
     names = {row.implementation for row in every}
     bases = ours or names
-    best = {
-        size: next(row for name, row in rows.items() if name in bases)  # the fastest is first
+    best = {  # the fastest is first
+        size: next(row for name, row in rows.items() if name in bases)
         for size, rows in found.items()
         if bases & rows.keys()
     }
     where = "@device" if side == "device" else ""
     base = f"OpenCL{where}, ms" if ours else f"the fastest{where}, ms"
     yield base, {size: _time(row) for size, row in best.items()}
-    others = _by_speed(found, names - ours or bases)
-    for name in others if len(names) > 1 else ():
-        yield (
-            name,
-            {
-                size: _ratio(best[size], rows[name])
-                for size, rows in found.items()
-                if name in rows and size in best
-            },
-        )
-
-
-def _by_speed(found: Mapping[int, Mapping[str, Measurement]], names: set[str]) -> list[str]:
-    """Return names, those first that are fast where the most was asked."""
-    last = {name: (-size, milliseconds(row)) for size, rows in sorted(found.items())
-            for name, row in rows.items() if name in names}  # fmt: skip
-    return sorted(last, key=lambda name: last[name])
+    others = names - ours or bases
+    last = by_speed([(size, list(found[size].values())) for size in sorted(found)])
+    for name in (name for name in last if name in others and len(names) > 1):
+        both = [size for size, rows in found.items() if name in rows and size in best]
+        yield name, {size: _ratio(best[size], found[size][name]) for size in both}
 
 
 def _time(row: Measurement) -> Cell:
@@ -143,10 +131,7 @@ def _spread(sizes: Sequence[int]) -> list[int]:
 def sparkline(points: Sequence[tuple[float, float]]) -> Markup:
     """Return ratios by size as a small picture, both logarithmic, with a line at 1.
 
-    Parameters
-    ----------
-    points : sequence of (float, float)
-        Sizes and ratios, all above 0, the least size first; two at least.
+    There are two points at least, the least size first, and ratios are above 0.
     """
     across = [math.log(max(size, 1)) for size, _ in points]
     up = [math.log(ratio) for _, ratio in points]

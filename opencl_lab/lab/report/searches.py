@@ -40,8 +40,7 @@ def search_text(results: Results) -> list[str]:
     tried = len(objects(content.get("evaluations")))
     seconds = finite(content.get("seconds"))
     took = "" if seconds is None else f" in {seconds:.0f} s"
-    removed = results.mapping("removed")
-    space = ""
+    removed, space = results.mapping("removed"), ""
     if isinstance(removed.get("total"), int) and isinstance(removed.get("left"), int):
         about = "" if removed.get("exact") else "about "
         space = f" of {about}{removed['left']:,} that can run here"
@@ -72,16 +71,12 @@ def search_troubles(results: Results) -> list[Trouble]:
     found = [Trouble(text, False) for text in texts(results.content.get("notes"))]
     if results.content.get("stable") is False:
         found.append(Trouble("The finals had no stable winner yet: more time would tell.", False))
-    failed = Counter(
-        str(item.get("status"))
-        for item in objects(results.content.get("evaluations"))
-        if item.get("status") != "correct"
-    )
-    found += [
+    tried = objects(results.content.get("evaluations"))
+    failed = Counter(str(x.get("status")) for x in tried if x.get("status") != "correct")
+    return found + [
         Trouble(f"{counted(count, 'configuration')} failed ({status})", True)
         for status, count in failed.items()
     ]
-    return found
 
 
 def search_table(results: Results) -> PageTable:
@@ -114,19 +109,15 @@ def search_table(results: Results) -> PageTable:
 
 def search_figures(results: Results, prefix: str) -> list[Figure]:
     """Draw how the search went on."""
-    trials = [_trial(item) for item in objects(results.content.get("evaluations"))]
+    tried = objects(results.content.get("evaluations"))
+    trials = [_trial(item) for item in tried]
     if not any(trial.milliseconds for trial in trials):
         return []
     kept, remark = _thinned(trials)
     default = results.mapping("default").get("config")
-    of_default = next(
-        (
-            trial.milliseconds
-            for trial, item in zip(trials, objects(results.content.get("evaluations")), strict=True)
-            if item.get("config") == default
-        ),
-        None,
-    )
+    places = (place for place, item in enumerate(tried) if item.get("config") == default)
+    first = next(places, None)
+    of_default = None if first is None else trials[first].milliseconds
     tips = {group_name("trial", (place,)): trial.text for place, trial in enumerate(kept, 1)}
     draw = partial(plot_search, trials=kept, default=of_default)
     return [figure_of(draw, f"{prefix}-search", tips, f"The search{remark}")]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import Verdict, verdict
 from opencl_lab.lab.engine.row import Measurement, Side
+from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.sweeps import Sweep
 
@@ -60,15 +61,20 @@ def milliseconds(row: Measurement) -> float:
     return row.total_ms.median
 
 
+def by_speed(series: Series) -> list[str]:
+    """Return the implementations that ran, those first that are fast where the most was asked."""
+    found: dict[str, tuple[int, float]] = {}
+    for size, rows in series:
+        for row in rows:
+            if row.ok and row.total_ms is not None:
+                found[row.implementation] = (-size, row.total_ms.median)
+    return sorted(found, key=lambda name: found[name])
+
+
 def times_text(ratio: float) -> str:
     """Return how many times as long: 1.00 rather than 1, and where that is all 1.004."""
     digits = 3 if abs(ratio - 1) < 0.01 else 2
     return f"{ratio:.{digits}f}" if 0.1 <= ratio < 9.995 else number(ratio, 3)
-
-
-def _listed(items: Sequence[str]) -> str:
-    """Return items as a sentence names them: a, b and c."""
-    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 @dataclass(frozen=True)
@@ -117,4 +123,5 @@ def _size_range(sizes: Sequence[int]) -> str:
     ordered = sorted(set(sizes))
     if len(ordered) > SHOWN_SIZES:
         return f"{ordered[0]:,} to {ordered[-1]:,}"
-    return _listed([f"{size:,}" for size in ordered])
+    *some, last = (f"{size:,}" for size in ordered)
+    return f"{', '.join(some)} and {last}" if some else last

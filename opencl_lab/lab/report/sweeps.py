@@ -11,26 +11,16 @@ from typing import Any
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.stored import Result, Results, parts_of, read_results
-from opencl_lab.lab.report.documents import is_search
+from opencl_lab.lab.report.documents import is_search, objects
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Rows that differ in sizes and implementations only.
-
-    Parameters
-    ----------
-    title : str
-    fixed : mapping
-        What all rows have in common: options by name.
-    varied : tuple of str
-        The columns of sizes; empty for a single problem.
-    rows : tuple of Result
-    """
+    """Rows that differ in sizes and implementations only."""
 
     title: str
-    fixed: Mapping[str, Any]
-    varied: tuple[str, ...]
+    fixed: Mapping[str, Any]  # what all rows have in common: options by name
+    varied: tuple[str, ...]  # the columns of sizes; empty for a single problem
     rows: tuple[Result, ...]
 
     @property
@@ -51,10 +41,7 @@ class Sweep:
 def find_results(place: Path) -> tuple[list[Results], list[str]]:
     """Return the documents below a folder, and a sentence about each other JSON file.
 
-    Raises
-    ------
-    InvalidProblem
-        If there is no such folder or file, or no document with results.
+    No such folder or file, and no document with results, are an `InvalidProblem`.
     """
     if place.is_dir():
         paths = sorted(path for path in place.rglob("*.json") if path.is_file())
@@ -84,16 +71,17 @@ def find_results(place: Path) -> tuple[list[Results], list[str]]:
 
 def calls_of(results: Results) -> list[dict[str, Any]]:
     """Return what `oclab bench --calls` measured: a flat row per kind of call."""
-    found = []
-    rows = results.content.get("results")
-    for row in rows if isinstance(rows, list) else []:
-        if not isinstance(row, dict) or not isinstance(row.get("calls"), list):
-            continue
-        before = {name: value for name, value in row.items() if isinstance(value, int)}
-        sizes = {name: value for name, value in before.items() if not name.endswith("bytes")}
-        sizes.pop("launches", None)
-        found += [{**sizes, **call} for call in row["calls"] if isinstance(call, dict)]
-    return found
+    return [
+        {**_sizes(row), **call}
+        for row in objects(results.content.get("results"))
+        for call in objects(row.get("calls"))
+    ]
+
+
+def _sizes(row: Mapping[str, Any]) -> dict[str, int]:
+    """Return the whole numbers of a row that are sizes."""
+    numbers = ((name, value) for name, value in row.items() if isinstance(value, int))
+    return {n: value for n, value in numbers if not n.endswith("bytes") and n != "launches"}
 
 
 def sweeps_of(results: Results) -> list[Sweep]:

@@ -12,11 +12,12 @@ from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.report.cells import (
     Cell,
     PageTable,
+    number_cell,
     ratio_cell,
     spread_cell,
     table_without_empty,
 )
-from opencl_lab.lab.report.cells import number_cell as _number
+from opencl_lab.lab.report.documents import objects
 from opencl_lab.lab.report.sweeps import Sweep
 
 CALL_COLUMNS = {
@@ -37,11 +38,11 @@ def _kernel(row: Measurement) -> Cell:
     """Return the time of the kernels; its spread is the tooltip, for the page is narrow."""
     spread = spread_cell(row.kernel_times)
     tip = f"{spread.text} ms, {spread.tip}" if spread.text else ""
-    return replace(_number(row.kernel_ms), tip=tip)
+    return replace(number_cell(row.kernel_ms), tip=tip)
 
 
 def _error(row: Measurement) -> Cell:
-    return _number(None if row.difference is None else row.difference.error_over_bound, 2)
+    return number_cell(None if row.difference is None else row.difference.error_over_bound, 2)
 
 
 def _verdict(row: Measurement) -> Cell:
@@ -57,15 +58,15 @@ def _peak(row: Measurement) -> Cell:
 
 COLUMNS: Mapping[str, Callable[[Measurement], Cell]] = {
     "implementation": _name,
-    "total ms": lambda row: _number(row.total_ms.median if row.total_ms else None),
+    "total ms": lambda row: number_cell(row.total_ms.median if row.total_ms else None),
     "min \u2013 max": lambda row: spread_cell(row.total_ms),
     "kernel ms": _kernel,
-    "transfer ms": lambda row: _number(row.transfer_ms or None, 3),
-    "build ms": lambda row: _number(row.build_ms, 3),
-    "GFLOP/s": lambda row: _number(row.gflops),
-    "GB/s": lambda row: _number(row.gbps),
+    "transfer ms": lambda row: number_cell(row.transfer_ms or None, 3),
+    "build ms": lambda row: number_cell(row.build_ms, 3),
+    "GFLOP/s": lambda row: number_cell(row.gflops),
+    "GB/s": lambda row: number_cell(row.gbps),
     "speed-up": lambda row: ratio_cell(row.speedup),
-    "efficiency": lambda row: _number(row.efficiency, 2),
+    "efficiency": lambda row: number_cell(row.efficiency, 2),
     "% of peak": _peak,
     "error/bound": _error,
     "result": _verdict,
@@ -80,7 +81,7 @@ def table_of(sweep: Sweep) -> PageTable:
     columns = {name: make for name, make in COLUMNS.items() if name != "GB/s" or not flops}
     cells = [
         [
-            *(_number(row.leading[name]) for name in sweep.varied),
+            *(number_cell(row.leading[name]) for name in sweep.varied),
             *(make(row.measurement) for make in columns.values()),
         ]
         for row in rows
@@ -101,9 +102,9 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
     heads = [*(name.replace("_", " ") for name in sizes), "call", *CALL_COLUMNS.values()]
     rows = [
         [
-            *(_number(call.get(name)) for name in sizes),
+            *(number_cell(call.get(name)) for name in sizes),
             Cell(str(call.get("what", "")), heads=True),
-            *(_number(call.get(name), 3) for name in CALL_COLUMNS),
+            *(number_cell(call.get(name), 3) for name in CALL_COLUMNS),
         ]
         for call in calls
     ]
@@ -112,31 +113,21 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
 
 def printed_table(results: Results) -> PageTable | None:
     """Return the figures that a source report printed, each beside the time measured here."""
-    printed = results.content.get("printed")
     rows = []
-    for figure in printed if isinstance(printed, list) else []:
-        if not isinstance(figure, dict):
-            continue
+    for figure in objects(results.content.get("printed")):
         point = figure.get("point")
         point = point if isinstance(point, dict) else {}
-        here = next(
-            (
-                row.measurement
-                for row in results.rows
-                if row.measurement.implementation == figure.get("ours")
-                and all(row.leading.get(name) == value for name, value in point.items())
-            ),
-            None,
-        )
+        at = (row.measurement for row in results.rows if point.items() <= row.leading.items())
+        here = next((row for row in at if row.implementation == figure.get("ours")), None)
         measured = here.total_ms.median if here and here.ok and here.total_ms else None
         rows.append(
             [
                 Cell(str(figure.get("what", ""))),
                 Cell(", ".join(f"{name} = {value}" for name, value in point.items())),
                 Cell(str(figure.get("hardware", ""))),
-                _number(figure.get("milliseconds")),
+                number_cell(figure.get("milliseconds")),
                 Cell(str(figure.get("ours", ""))),
-                _number(measured) if measured is not None else Cell("not measured"),
+                number_cell(measured) if measured is not None else Cell("not measured"),
             ]
         )
     if not rows:

@@ -34,13 +34,10 @@ def times_of(rows: Sequence[Measurement]) -> dict[str, Times]:
     return {row.implementation: row.total_ms for row in rows if row.ok and row.total_ms}
 
 
-def level(one: Times, other: Times) -> bool:
-    """Return whether the intervals overlap, so that neither is the faster one for certain."""
-    return one.is_level_with(other)
-
-
-def _ours(rows: Sequence[Measurement]) -> list[Measurement]:
-    return [row for row in rows if row.kind == "opencl" and row.ok and row.total_ms]
+def _sides(rows: Sequence[Measurement]) -> tuple[dict[str, Times], dict[str, Times]]:
+    """Return the times of ours, and those of the others."""
+    ours = times_of([row for row in rows if row.kind == "opencl"])
+    return ours, {name: times for name, times in times_of(rows).items() if name not in ours}
 
 
 def _first(times: Mapping[str, Times]) -> tuple[str, Times]:
@@ -80,10 +77,11 @@ def crossing(
 
 def _with_device(rows: Sequence[Measurement]) -> list[Measurement]:
     """Add the fastest row of ours under the name of `DEVICE`."""
-    ours = _ours(rows)
+    ours, _ = _sides(rows)
     if not ours:
         return list(rows)
-    first = next(row for row in ours if row.implementation == _first(times_of(ours))[0])
+    _, times = _first(ours)
+    first = next(row for row in rows if row.total_ms is times)
     return [*rows, replace(first, implementation=DEVICE, algorithm=DEVICE)]
 
 
@@ -120,18 +118,17 @@ def fastest(results: Sequence[PartResult], machine: Machine) -> list[str]:
 
 
 def _fastest_of(rows: Sequence[Measurement]) -> str:
-    ours = times_of(_ours(rows))
-    others = {name: times for name, times in times_of(rows).items() if name not in ours}
+    ours, others = _sides(rows)
     if not ours or not others:
         return "only one side was measured"
     pair = sorted((_first(ours), _first(others)), key=lambda item: item[1].median)
     (ahead, least), (behind, more) = pair
-    if level(least, more):
+    if least.is_level_with(more):
         text = f"{ahead} and {behind} are level within noise, {_taking(least)} and {_taking(more)}"
     else:
         text = f"{ahead} takes {_taking(least)}, {behind} {_taking(more)}, "
         text += f"which is {_longer(more, least)}"
-    if "c:seq" in others and behind != "c:seq" and not level(least, others["c:seq"]):
+    if "c:seq" in others and behind != "c:seq" and not least.is_level_with(others["c:seq"]):
         text += f"; sequential C takes {_longer(others['c:seq'], least, ahead)}"
     return text
 
@@ -142,12 +139,11 @@ def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
     for result in results:
         found, even = [], []
         for point, rows in result.rows:
-            ours = times_of(_ours(rows))
-            others = {name: times for name, times in times_of(rows).items() if name not in ours}
+            ours, others = _sides(rows)
             if not ours or not others:
                 continue
             (_, mine), (name, theirs) = _first(ours), _first(others)
-            if level(mine, theirs):
+            if mine.is_level_with(theirs):
                 even.append(f"{point} ({name})")
             else:
                 found.append(f"{plain(theirs.median / mine.median)} ({point}, {name})")
@@ -254,7 +250,7 @@ def _pair(
         times = times_in(rows)
         if fast not in times or slow not in times:
             continue
-        if level(times[fast], times[slow]):
+        if times[fast].is_level_with(times[slow]):
             even.append(str(point))
         else:
             found.append(f"{plain(times[slow].median / times[fast].median)} ({point})")
@@ -287,7 +283,7 @@ def _of_orders(times: Sequence[tuple[Times, str]]) -> str:
     """Say which order takes longer. Orders were measured one after the other, not in turns."""
     ordered = sorted(times, key=lambda item: item[0].median)
     (low, first), (high, last) = ordered[0], ordered[-1]
-    if level(low, high) or high.median < LEVEL * low.median:
+    if low.is_level_with(high) or high.median < LEVEL * low.median:
         shown = dict.fromkeys(plain(value.median) for value in (low, high))
         return f"takes about the same time for all orders, {' to '.join(shown)} ms"
     return (

@@ -5,12 +5,12 @@ Sizes are those of the reports at full scale, and those of two cores at small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers, scaling
-from opencl_lab.lab.studies.descriptor import Part, Question, Study
+from opencl_lab.lab.studies.descriptor import Part, Question, Study, sizes
 from opencl_lab.lab.studies.peers import PEERS
 
 WORKERS = (1, 2, 4)
@@ -22,12 +22,6 @@ PRODUCTS = ("c:seq", "c:blocked", "c:omp", "blas")
 """References that form matrix products on one computer."""
 RIGHT = Question("Are all results right?", answers.all_right)
 FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
-
-
-def _points(
-    name: str, small: Sequence[int], full: Sequence[int]
-) -> Mapping[str, Sequence[Mapping[str, int]]]:
-    return {"small": [{name: n} for n in small], "full": [{name: n} for n in full]}
 
 
 def _shapes(*shapes: tuple[int, int, int]) -> list[Mapping[str, int]]:
@@ -60,8 +54,7 @@ CONV2D = Study(
         Part(
             "conv2d",
             "conv2d",
-            "size",
-            _points("size", (256, 512, 1024), (256, 1024, 4096, 16384)),
+            sizes("size", (256, 512, 1024), (256, 1024, 4096, 16384)),
             (
                 ("naive", "constant", {"CONSTANT_WEIGHTS": True}),
                 ("tiled", "constant", {"CONSTANT_WEIGHTS": True}),
@@ -86,8 +79,7 @@ DFT = Study(
         Part(
             "dft",
             "dft",
-            "n",
-            _points("n", (512, 1024, 2048), (512, 2048, 8192, 32768)),
+            sizes("n", (512, 1024, 2048), (512, 2048, 8192, 32768)),
             _runs("direct-naive", "direct-tiled", "fft"),
             ("c:seq", "c:omp", "numpy"),
             {"dtype": "complex64"},
@@ -111,8 +103,7 @@ GEMM = Study(
         Part(
             "gemm",
             "gemm",
-            "size",
-            _points("size", (32, 64, 128, 256, 512), (64, 128, 256, 512, 2048, 4096, 16384)),
+            sizes("size", (32, 64, 128, 256, 512), (64, 128, 256, 512, 2048, 4096, 16384)),
             _runs("naive", "auto"),
             ("c:seq", "blas"),
         )
@@ -127,8 +118,7 @@ DGEMM = Study(
         Part(
             "dgemm",
             "gemm",
-            "size",
-            _points("size", (256, 512), (1024, 2048, 4096)),
+            sizes("size", (256, 512), (1024, 2048, 4096)),
             (*_runs("naive"), *TILES),
             ("c:seq", "c:blocked", "c:omp", "mpi:c"),
             {"dtype": "float64"},
@@ -158,15 +148,13 @@ BLOCKED = Study(
         Part(
             "squares",
             "gemm",
-            "size",
-            _points("size", (256, 512, 1024), (256, 512, 1024)),
+            sizes("size", (256, 512, 1024), (256, 512, 1024)),
             _runs("naive", "tiled", "blocked"),
             PRODUCTS,
         ),
         Part(
             "rectangles",
             "gemm",
-            "m*n*k",
             {
                 "small": _shapes((64, 256, 128), (300, 200, 100), (257, 129, 513)),
                 "full": _shapes(
@@ -195,8 +183,7 @@ SORT = Study(
         Part(
             order,
             "sort",
-            "n",
-            _points(
+            sizes(
                 "n",
                 (10, 100, 1_000, 10_000, 50_000),
                 (10, 100, 1_000, 10_000, 50_000, 1_000_000, 16_000_000),

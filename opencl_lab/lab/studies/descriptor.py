@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -15,17 +16,24 @@ from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.engine.row import Measurement
 
 SCALES = ("small", "full")
+Points: TypeAlias = Mapping[str, Sequence[Mapping[str, int]]]
+"""By scale the options that vary in a sweep."""
+
+
+def sizes(name: str, small: Sequence[int], full: Sequence[int]) -> Points:
+    """Return the points of a sweep of one size."""
+    return {"small": [{name: n} for n in small], "full": [{name: n} for n in full]}
 
 
 @dataclass(frozen=True)
 class Point:
-    """Options of one problem of a sweep; `size` is where it lies on the axis."""
+    """Options of one problem of a sweep."""
 
     options: Mapping[str, Any]
 
     @property
     def size(self) -> int:
-        """The product of the sizes."""
+        """Where it lies on the axis: the product of the sizes."""
         return prod(self.options.values())
 
     def __str__(self) -> str:
@@ -34,41 +42,26 @@ class Point:
 
 @dataclass(frozen=True)
 class Part:
-    """One sweep of a study.
+    """One sweep of a study."""
 
-    Parameters
-    ----------
-    name : str
-        For titles and files. Parts for different kinds of devices may share it.
-    operation : str
-    axis : str
-        What the sizes are.
-    points : mapping of str to sequence of mapping
-        By scale the options that vary.
-    runs : sequence of AlgorithmRun
-        Algorithms of ours; those that the device cannot run are left out, with a note.
-    against : str or sequence of str
-        References. What is missing, or would take too long, is a row that says so.
-    options : mapping
-        Those that do not vary.
-    workers : tuple of int
-        How many threads or ranks references have, in a row each; empty: all processors.
-    kinds : tuple of str
-        Kinds of devices that it is for; empty: all.
-    resident : bool
-        Whether the data are on the device.
-    """
-
-    name: str
+    name: str  # for titles and files; parts for different kinds of devices may share it
     operation: str
-    axis: str
-    points: Mapping[str, Sequence[Mapping[str, int]]]
+    points: Points
     runs: Sequence[AlgorithmRun]
+    """Algorithms of ours; those that the device cannot run are left out, with a note."""
     against: str | Sequence[str]
+    """References. What is missing, or would take too long, is a row that says so."""
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """Those that do not vary."""
     workers: tuple[int, ...] = ()
-    kinds: tuple[str, ...] = ()
-    resident: bool = False
+    """How many threads or ranks references have, in a row each; empty: all processors."""
+    kinds: tuple[str, ...] = ()  # of devices that it is for; empty: all
+    resident: bool = False  # whether the data are on the device
+
+    @property
+    def axis(self) -> str:
+        """What the sizes are."""
+        return "*".join(next(chain.from_iterable(self.points.values())))
 
     @property
     def label(self) -> str:
@@ -95,27 +88,13 @@ class PartResult:
 
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True):
-    """What answers need to know beside the rows, kept with them to draw answers again.
+    """What answers need to know beside the rows, kept with them to draw answers again."""
 
-    Parameters
-    ----------
-    local_memory : int
-        Bytes that a work-group may have.
-    own_local_memory : bool
-        Whether that is memory of its own, and not a part of the device's.
-    cache_bytes : int
-        The cache that the driver reports; 0 if it reports none.
-    copy_bytes : float, optional
-        Bytes that memory copies in a second, as `oclab doctor` has measured it.
-    processors : int
-        Those that threads and ranks may use.
-    """
-
-    local_memory: int = 0
-    own_local_memory: bool = False
-    cache_bytes: int = 0
-    copy_bytes: float | None = None
-    processors: int = 1
+    local_memory: int = 0  # bytes that a work-group may have
+    own_local_memory: bool = False  # and not a part of the device's memory
+    cache_bytes: int = 0  # that the driver reports
+    copy_bytes: float | None = None  # in a second, as `oclab doctor` has measured it
+    processors: int = 1  # that threads and ranks may use
 
 
 @dataclass(frozen=True)

@@ -24,31 +24,15 @@ FILE_WIDTH = 160  # of tables in text files
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a study found: its rows, and the answers drawn from them.
-
-    Parameters
-    ----------
-    study : Study
-    scale : str
-    seed : int
-    device : Device
-    parts : sequence of PartResult
-        Those with at least one point that was measured.
-    seconds : float
-        How long it took.
-    stopped : str
-        What ended it if not all was measured, such as ``it was interrupted``.
-    machine : Machine
-        What answers need to know beside the rows.
-    """
+    """What a study found: its rows, and the answers drawn from them."""
 
     study: Study
     scale: str
     seed: int
     device: Device
-    parts: Sequence[PartResult]
-    seconds: float
-    stopped: str = ""
+    parts: Sequence[PartResult]  # those with a point at least that was measured
+    seconds: float  # that it took
+    stopped: str = ""  # what ended it if not all was measured, such as ``it was interrupted``
     machine: Machine = field(default_factory=Machine)
 
     @property
@@ -90,13 +74,10 @@ class Outcome:
     @property
     def plots(self) -> dict[str, Draw]:
         """By the name of its file what draws each plot."""
-        return {
-            name: draw
-            for result in self.parts
-            for name, draw in plots_of(
-                result, f"{self._title(result.part)} on {self.device}"
-            ).items()
-        }
+        drawn: dict[str, Draw] = {}
+        for result in self.parts:
+            drawn.update(plots_of(result, f"{self._title(result.part)} on {self.device}"))
+        return drawn
 
     @property
     def status(self) -> int:

@@ -7,11 +7,12 @@ are not only powers of two.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers
-from opencl_lab.lab.studies.descriptor import Part, Question, Study
+from opencl_lab.lab.studies.descriptor import Part, Question, Study, sizes
 
 ROWS = 1024
 """Transforms of a batch."""
@@ -34,23 +35,15 @@ def _parts(
     A kind of device without sizes has no part.
     """
     runs: list[AlgorithmRun] = [(algorithm, "", {})]
-
-    def points(full: Sequence[int]) -> dict[str, list[dict[str, int]]]:
-        return {"small": [{size: n} for n in small], "full": [{size: n} for n in full]}
-
-    of_cpus = Part(name, operation, size, points(cpu), runs, against, options, kinds=("cpu",))
-    of_others = Part(
-        name,
-        operation,
-        size,
-        points(gpu),
-        runs,
-        "all",
-        options,
+    on_cpus = Part(name, operation, sizes(size, small, cpu), runs, against, options, kinds=("cpu",))
+    on_others = replace(
+        on_cpus,
+        points=sizes(size, small, gpu),
+        against="all",
         kinds=("gpu", "accelerator"),
         resident=True,
     )
-    return [part for part, full in ((of_cpus, cpu), (of_others, gpu)) if full]
+    return [part for part in (on_cpus, on_others) if part.points["full"]]
 
 
 def _gemm(name: str, cpu: Sequence[int] = (), **options: str) -> list[Part]:

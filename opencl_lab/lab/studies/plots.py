@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.engine.crossings import crossovers
@@ -26,39 +26,24 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
     Throughput stands in for the speed-up where the baseline was not measured.
     """
     part, series = result.part, result.series
-    found = crossovers(series)
-    times = partial(plot_times, series=series, size_name=part.axis, title=title, crossings=found)
-    drawn: dict[str, Draw] = {_file(part.name, "time"): times}
+    crossings = crossovers(series)
+    over: dict[str, Any] = {"series": series, "size_name": part.axis, "title": title}
+    drawn: dict[str, Draw] = {"time": partial(plot_times, **over, crossings=crossings)}
     if any(row.speedup for _, rows in series for row in rows):
         base = ", ".join(with_base(series)[1])
-        drawn[_file(part.name, "speedup")] = partial(
-            plot_speedup, series=series, size_name=part.axis, baseline=base, title=title
-        )
+        drawn["speedup"] = partial(plot_speedup, **over, baseline=base)
     else:
-        drawn[_file(part.name, "throughput")] = partial(
-            plot_throughput, series=series, size_name=part.axis, title=title, crossings=found
-        )
+        drawn["throughput"] = partial(plot_throughput, **over, crossings=crossings)
     several = [(point, shares) for point, rows in result.rows if (shares := by_workers(rows))]
     if several:
-        point, workers = several[-1]
-        drawn[_file(part.name, "workers")] = partial(
-            plot_speedup,
-            series=workers,
-            size_name="workers",
-            baseline=ONE_WORKER,
-            title=f"{title}, {point}",
-        )
-    return drawn
+        point, shares = several[-1]
+        over = {"series": shares, "size_name": "workers", "title": f"{title}, {point}"}
+        drawn["workers"] = partial(plot_speedup, **over, baseline=ONE_WORKER)
+    return {_file(part.name, kind): draw for kind, draw in drawn.items()}
 
 
 def remove_plots(study: Study, folder: Path) -> None:
-    """Remove the plots of an earlier run of this study.
-
-    Raises
-    ------
-    InvalidProblem
-        If one cannot be removed.
-    """
+    """Remove the plots of an earlier run of this study; that one stays is an `InvalidProblem`."""
     for name in (_file(part.name, kind) for part in study.parts for kind in KINDS):
         try:
             with suppress(FileNotFoundError):

@@ -68,24 +68,13 @@ def beside_printed(
     study: str, rows: Iterable[tuple[Mapping[str, Any], Measurement]]
 ) -> list[Beside]:
     """Return the figures of a study, each with the first right row of its problem."""
-    there = list(rows)
-    return [
-        Beside(
-            figure,
-            next(
-                (
-                    row
-                    for before, row in there
-                    if row.implementation == figure.ours
-                    and row.ok
-                    and all(before.get(name) == value for name, value in figure.point.items())
-                ),
-                None,
-            ),
-        )
-        for figure in printed_figures()
-        if figure.study == study
-    ]
+    there = [(before.items(), row) for before, row in rows if row.ok]
+    found = []
+    for figure in (figure for figure in printed_figures() if figure.study == study):
+        at = (row for before, row in there if figure.point.items() <= before)
+        here = (row for row in at if row.implementation == figure.ours)
+        found.append(Beside(figure, next(here, None)))
+    return found
 
 
 def printed_table(figures: Sequence[Beside], here: str) -> Table:

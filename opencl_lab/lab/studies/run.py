@@ -46,27 +46,11 @@ def run_study(
 ) -> tuple[list[PartResult], Stopped]:
     """Run a study; return the parts of which points were measured, and what ended it.
 
-    Parameters
-    ----------
-    study : Study
-    scale : str
-    device : Device
-        Parts for other kinds of devices are left out.
-    seed : int
-    repeats : int, optional
-        Timed rows of calls of each implementation; default: 5.
-    time_limit : float, optional
-        Seconds. The parts that are still to come share what is left of them evenly. A part
-        whose share is used up ends with the points that it has; the one at work is given up
-        before its next step.
-    baseline : str, optional
-        The row that speed-ups are over at the points where it was measured, instead of ``c:seq``.
-    progress : callable, optional
-
-    Raises
-    ------
-    OclabError
-        If the device cannot be used at all; what a single row cannot do is in its status.
+    `time_limit` is in seconds. The parts that are still to come share what is left of them evenly.
+    A part whose share is used up ends with the points that it has; the one at work is given up
+    before its next step. Speed-ups are over `baseline`, where it was measured, instead of
+    ``c:seq``. An `OclabError` means that the device cannot be used at all; what a single row
+    cannot do is in its status.
     """
     parts = study.parts_on(device)
     counts = [len(part.points[scale]) for part in parts]

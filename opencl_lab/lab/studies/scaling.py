@@ -10,7 +10,7 @@ from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.measuring.samples import Times
-from opencl_lab.lab.studies.answers import each_point, level
+from opencl_lab.lab.studies.answers import NOTHING, each_point
 from opencl_lab.lab.studies.descriptor import Machine, PartResult
 
 OWN_LOCAL_MEMORY = 1  # CL_LOCAL; 2 is a part of global memory
@@ -22,17 +22,7 @@ def by_workers(
     """Give times by workers at the largest size that one worker did, against that one."""
     sentences = []
     for reference in references:
-        measured = [
-            (
-                point,
-                {
-                    row.workers: row.total_ms
-                    for row in rows
-                    if row.algorithm == reference and row.ok and row.total_ms
-                },
-            )
-            for point, rows in each_point(results)
-        ]
+        measured = [(point, _by_workers(rows, reference)) for point, rows in each_point(results)]
         # At the largest sizes one worker may take too long to be run.
         point, found = next((item for item in reversed(measured) if 1 in item[1]), (None, {}))
         if point is None:
@@ -40,6 +30,12 @@ def by_workers(
         else:
             sentences += _of_workers(f"{reference} at {point}", found, machine.processors)
     return sentences
+
+
+def _by_workers(rows: Sequence[Measurement], reference: str) -> dict[int, Times]:
+    """Return the times of one reference by its number of workers."""
+    right = (row for row in rows if row.algorithm == reference and row.ok)
+    return {row.workers: row.total_ms for row in right if row.total_ms}
 
 
 def _of_workers(subject: str, found: Mapping[int, Times], processors: int) -> Iterator[str]:
@@ -63,7 +59,7 @@ def _listed(values: Iterable[tuple[str, int]]) -> str:
 def _best(found: Mapping[int, Times]) -> str:
     """Say how many workers are fastest: all numbers whose times are level with the least."""
     least = min(found.values(), key=lambda times: times.median)
-    even = sorted(workers for workers, times in found.items() if level(times, least))
+    even = sorted(workers for workers, times in found.items() if times.is_level_with(least))
     if len(even) == 1:
         return counted(even[0], "worker")
     return f"{', '.join(map(str, even[:-1]))} or {even[-1]} workers, level within noise"
@@ -111,7 +107,7 @@ def local_memory(
             continue
         naive = found
         best = min(staged.values(), key=lambda times: times.median)
-        apart = not level(reads, best)
+        apart = not reads.is_level_with(best)
         wins += apart and best.median < reads.median
         losses += apart and best.median > reads.median
         others = ", ".join(f"{name} {plain(times.median)} ms" for name, times in staged.items())
@@ -120,7 +116,7 @@ def local_memory(
             f"the best one is {_verdict(reads, best)}."
         )
     if naive is None:
-        return ["Nothing was measured."]
+        return [NOTHING]
     said = "It depends on the size"
     if wins == len(sentences):
         said = "Local memory wins"
@@ -137,7 +133,7 @@ def _doing(row: Measurement) -> Times | None:
 
 
 def _verdict(reads: Times, best: Times) -> str:
-    if level(reads, best):
+    if reads.is_level_with(best):
         return "level with plain reads within noise"
     return f"{plain(reads.median / best.median)} times as fast as plain reads"
 

@@ -37,12 +37,8 @@ class _Head(Struct):
 def stored_outcome(results: Results) -> Outcome:
     """Return what a document of `oclab study` says, as the outcome that it was.
 
-    Points that the study no longer has are left out, and those that it has now are missing.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is no document of a study that there is, or damaged.
+    Points that the study no longer has are left out, and those that it has now are missing. A
+    document that is damaged, or of no study that there is, is an `InvalidProblem`.
     """
     study = STUDIES.get(str(results.content.get("study")))
     if results.command != "study" or study is None or results.content.get("scale") not in SCALES:
@@ -67,12 +63,8 @@ def _part_result(results: Results, part: Part, scale: str) -> PartResult:
     """Return the rows of a part, by its points; those without rows are left out."""
     found = PartResult(part)
     for point in part.points_at(scale):
-        wanted = {"part": part.name, **point.options}
-        rows = [
-            row.measurement
-            for row in results.rows
-            if all(row.leading.get(name) == value for name, value in wanted.items())
-        ]
+        wanted = {"part": part.name, **point.options}.items()
+        rows = [row.measurement for row in results.rows if wanted <= row.leading.items()]
         if rows:
             found.rows.append((point, rows))
     return found

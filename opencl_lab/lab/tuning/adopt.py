@@ -26,36 +26,21 @@ from opencl_lab.ops.solver import Problem
 
 @dataclass(frozen=True)
 class Adoption:
-    """What became of configurations from elsewhere.
-
-    Parameters
-    ----------
-    task : TuningTask
-    evaluations : tuple of Evaluation
-        The configuration in use before, then those that were tried.
-    best : Evaluation or None
-        The fastest that is right.
-    refused : int
-        How many the algorithm, the problem or the device does not allow.
-    stored : bool
-        Whether the best is a new one, and now in the database.
-    """
+    """What became of configurations from elsewhere."""
 
     task: TuningTask
     evaluations: tuple[Evaluation, ...]
+    """The configuration in use before, then those that were tried."""
     best: Evaluation | None
+    """The fastest that is right."""
     refused: int
+    """How many the algorithm, the problem or the device does not allow."""
     stored: bool
+    """Whether the best is a new one, and now in the database."""
 
 
 def read_recording(text: str) -> Recording:
-    """Return the run in a file of any format that is known here.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is none of them.
-    """
+    """Return the run in a file of any format that is known here."""
     if '"tune_params_keys"' in text:
         return from_kernel_tuner(text)
     if '"kernel_family"' in text:
@@ -76,51 +61,31 @@ def task_of(
     algorithm: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> TuningTask:
-    """Return the task that a recording is about.
+    """Return the task that a recording is about, on the device where it shall be tried.
 
-    Parameters
-    ----------
-    recording : Recording
-    device : Device
-        Where to try its configurations.
-    operation, algorithm : str, optional
-        Instead of what it says itself; needed where it says nothing.
-    changes : mapping
-        Fields of the problem, likewise.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If it is not known what it is about, or that does not exist here.
+    What is given, such as `changes` to fields of the problem, counts before what the file says.
     """
     name = operation or recording.about.get("operation")
-    chosen_algorithm = algorithm or recording.about.get("algorithm")
+    by = algorithm or recording.about.get("algorithm")
     about = recording.about.get("problem", {})
-    texts = isinstance(name, str) and isinstance(chosen_algorithm, str)
-    if name and chosen_algorithm and not (texts and isinstance(about, Mapping)):
-        raise InvalidProblem(
-            "the file names its operation, algorithm or problem in no way that is understood"
-        )
-    if not name or not chosen_algorithm:
+    if not name or not by:
         raise InvalidProblem(
             "the file does not say which operation and algorithm it is about; give both"
         )
+    if not (isinstance(name, str) and isinstance(by, str) and isinstance(about, Mapping)):
+        raise InvalidProblem(
+            "the file names its operation, algorithm or problem in no way that is understood"
+        )
     chosen = get_operation(name)
-    chosen.algorithm(chosen_algorithm)
-    values = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
-    values.update(about)
-    values.update(changes or {})
-    return TuningTask(chosen, chosen_algorithm, problem_with(chosen, values), device)
+    chosen.algorithm(by)
+    sizes = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
+    return TuningTask(
+        chosen, by, problem_with(chosen, {**sizes, **about, **(changes or {})}), device
+    )
 
 
 def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
-    """Return the default problem with these fields, brought to the types that it has.
-
-    Raises
-    ------
-    InvalidProblem
-        If it has no such field, or the values make no problem.
-    """
+    """Return the default problem with these fields, brought to the types that it has."""
     default: Problem = operation.problem()
     converted = {}
     for item in fields(default):
@@ -159,24 +124,10 @@ def adopt(
     timeout: float | None = None,
     progress: Callable[[TuningProgress], None] | None = None,
 ) -> Adoption:
-    """Tune with nothing but the fastest configurations of a recording.
+    """Tune with nothing but the fastest configurations of a recording, `limit` at most.
 
-    They are checked and timed beside the built-in configuration and the one in
-    use; times of other places count only for the order.
-
-    Parameters
-    ----------
-    recording : Recording
-    task : TuningTask
-    limit : int
-        How many to try.
-    timeout, progress
-        As for `opencl_lab.lab.tuning.tuner.run_tuning`.
-
-    Raises
-    ------
-    InvalidProblem
-        If none of the configurations is allowed here.
+    They are checked and timed beside the built-in configuration and the one in use; times of other
+    places count only for the order.
     """
     present = task.algorithm.configure(task.problem, task.device)
     correct = [item for item in recording.evaluations if item.status == "correct"]

@@ -17,20 +17,22 @@ import math
 import threading
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from statistics import median
 from typing import TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
-from opencl_lab.lab.tuning.limits import BUILD_FACTOR, GENEROUS, HOST_SECONDS, LEAST_BUILD
 from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
 from opencl_lab.lab.workers.worker import Died, Worker
 
+GENEROUS = 60.0  # seconds for anything before the first measurement
+HOST_SECONDS = 600.0  # inputs and expected results; no configuration is to blame for them
+LEAST_BUILD, BUILD_FACTOR = 10.0, 10.0  # seconds, and of the usual time
 ROOM = 512 << 20
 """Bytes that a builder may take, of the host's memory and of a device's own."""
 SHARE = 0.25
@@ -62,18 +64,9 @@ def builders_for(device: Device) -> int:
 class Ahead:
     """Builds configurations in processes of their own, one thread to speak with each.
 
-    Parameters
-    ----------
-    opening : Frames
-        What each process reads first.
-    count : int
-        Processes at most; they start when the first configurations are named.
-    alternate : bool
-        Whether nothing may be built while something is measured.
-    timeout : float, optional
-        Seconds for each build; by default ten times as long as usual.
-    longest : float
-        Seconds that no build may exceed.
+    There are `count` at most. They start when the first configurations are named, and read
+    `opening` first. With `alternate` nothing is built while something is measured. A build may take
+    `timeout` seconds, by default ten times as long as usual, but never more than `longest`.
     """
 
     def __init__(
@@ -166,9 +159,8 @@ class Ahead:
 
     def refused(self) -> list[Evaluation]:
         """Return what builders have found that cannot be built."""
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         return [
-            Evaluation(config, answer.refusal, answer.reason, (), answer.build_ms, 0.0, now)
+            Evaluation(config, answer.refusal, answer.reason, (), answer.build_ms, 0.0, timestamp())
             for (config, whole), answer in list(self._answers.items())
             if answer.refusal is not None and not whole
         ]

@@ -23,16 +23,10 @@ SMALL_GRID = 65_535
 
 
 class Builder:
-    """Builds what a `Trial` will need.
+    """Builds what a `Trial` will need, and says the name of each phase before it begins.
 
     On CPUs it launches too: there drivers compile a kernel when it is launched for the first time
     by groups of its size. On other devices launches would disturb what is measured meanwhile.
-
-    Parameters
-    ----------
-    task : TuningTask
-    say : callable
-        Called with the name of each phase before it begins.
     """
 
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
@@ -43,14 +37,7 @@ class Builder:
         self._stages: dict[Problem, Stage] = {}
 
     def build(self, config: Config, whole: bool) -> Built:
-        """Build, and return what the compiler or a limit of the device has against it.
-
-        Parameters
-        ----------
-        config : Config
-        whole : bool
-            Whether for all check cases, and not for the first alone.
-        """
+        """Build for the first check case, or for all if `whole`; return what was found."""
         begin = time.perf_counter()
         refusal: Status | None = None
         reason = ""

@@ -39,19 +39,6 @@ UNUSED = (
 )  # fmt: skip
 
 
-def from_clblast(text: str) -> Recording:
-    """Return the run in the JSON that CLBlast's tuner of a GEMM kernel writes.
-
-    Of configurations that differ only in what is left out, the fastest stays.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is of another kernel or precision, or no such file.
-    """
-    return reading("result of CLBlast's GEMM tuners", _recording, text)
-
-
 class _Result(Struct):
     parameters: dict[str, int]
     time: float
@@ -68,7 +55,12 @@ class _Results(Struct):
     clblast_device_name: str = ""
 
 
-def _recording(text: str) -> Recording:
+@reading("result of CLBlast's GEMM tuners")
+def from_clblast(text: str) -> Recording:
+    """Return the run in the JSON that CLBlast's tuner of a GEMM kernel writes.
+
+    Of configurations that differ only in what is left out, the fastest stays.
+    """
     content = typed(_Results, parsed(text), strict=False)  # most numbers are texts there
     family, precision = content.kernel_family, content.precision
     if not family.startswith("xgemm"):

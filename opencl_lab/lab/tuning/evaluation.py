@@ -15,30 +15,20 @@ from opencl_lab.lab.engine.row import Status
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One configuration, tried.
-
-    Parameters
-    ----------
-    config : Config
-    status : str
-        ``correct``, or what went wrong; `reason` says it in words.
-    times_ms : tuple of float
-        Kernel time of each timed run in milliseconds; empty unless correct.
-    build_ms : float
-        Time to render, build and launch first.
-    check_ms : float
-        Time to check the results.
-    timestamp : str
-        When it ended, in ISO 8601 with a time zone.
-    """
+    """One configuration, tried."""
 
     config: Config
     status: Status
+    """``correct``, or what went wrong; `reason` says it in words."""
     reason: str = ""
     times_ms: tuple[Positive, ...] = ()
+    """Kernel time of each timed run; empty unless correct."""
     build_ms: float = 0.0
+    """To render, build and launch first."""
     check_ms: float = 0.0
+    """To check the results."""
     timestamp: str = ""
+    """When it ended, in ISO 8601 with a time zone."""
 
     @property
     def time_ms(self) -> float:
@@ -60,19 +50,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Built:
-    """What a builder found about one configuration.
-
-    Parameters
-    ----------
-    build_ms : float
-        Time to render and build, and on CPUs to launch first.
-    refusal : str or None
-        The status of a configuration that cannot be built; what else went wrong shows again
-        where it is measured.
-    reason : str
-        Why it did not end well.
-    """
+    """What a builder found about one configuration."""
 
     build_ms: float
+    """To render and build, and on CPUs to launch first."""
     refusal: Status | None = None
+    """The status of a configuration that cannot be built.
+
+    What else went wrong shows again where it is measured.
+    """
     reason: str = ""
+    """Why it did not end well."""

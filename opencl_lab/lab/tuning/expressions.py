@@ -38,18 +38,8 @@ GRAMMAR = (
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """Return the value of an expression; several with commas between them are a tuple.
 
-    Parameters
-    ----------
-    text : str
-        Numbers, names, ``+ - * // %``, comparisons, ``and``, ``or``, ``not``, and the functions
-        `min`, `max`, ``ceil_div(a, b)``, and ``round_up(a, multiple)``.
-    names : mapping
-        The values of names.
-
-    Raises
-    ------
-    InvalidConfig
-        If it has anything else in it, or cannot be computed.
+    It may have what `GRAMMAR` lists. With anything else in it, or where it cannot be computed, it
+    is an InvalidConfig.
     """
     try:
         return _value(ast.parse(text.strip(), mode="eval").body, names)
@@ -65,13 +55,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
 
 
 def whole_numbers_of(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the whole numbers that an expression gives, such as the sizes of a launch.
-
-    Raises
-    ------
-    InvalidConfig
-        If it is no expression, or gives anything else.
-    """
+    """Return the whole numbers that an expression gives, such as the sizes of a launch."""
     value = evaluate(text, names)
     values = value if isinstance(value, tuple) else (value,)
     whole = (isinstance(v, int) or (isinstance(v, float) and v.is_integer()) for v in values)

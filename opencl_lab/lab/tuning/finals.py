@@ -26,23 +26,14 @@ class Finals:
     """The best few of a search, measured again until the same one has won several rounds.
 
     And until these show whether it is faster than the built-in configuration.
-
-    Parameters
-    ----------
-    search : Search
-
-    Attributes
-    ----------
-    ranking : list of Evaluation
-        The finalists with all times of the rounds so far, the fastest first.
-    stable : bool
-        Whether the same one has won the last rounds.
     """
 
     def __init__(self, search: Search):
         self._search = search
         self.ranking: list[Evaluation] = []
+        """The finalists with all times of the rounds so far, the fastest first."""
         self.stable = False
+        """Whether the same one has won the last rounds."""
         self._rounds: dict[Config, list[float]] = {}
 
     def hold(self) -> None:
@@ -94,9 +85,9 @@ class Finals:
                 if not unproved or left <= 0:
                     break
                 chosen = sandbox.choose(unproved, left, whole=True)
-                if sandbox.complete(chosen) or unproved == best:
+                if sandbox.ahead.complete(chosen) or unproved == best:
                     search.prove(chosen)
-        sandbox.want([])
+        sandbox.ahead.want([])
         return [c for c in self._best() if c in search.proved or c == search.built_in]
 
     def _best(self) -> list[Config]:

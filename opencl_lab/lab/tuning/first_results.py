@@ -9,7 +9,6 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError, LaunchError, OclabError
-from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
@@ -24,29 +23,16 @@ OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added t
 def first_results(
     operation: KernelOperation[Any],
     bound: BoundArguments,
-    config: Config,
     device: Device,
     say: Callable[[str], None],
 ) -> Arrays:
-    """Run a configuration twice on other contents of its outputs, and return its results.
+    """Run the first configuration twice on other contents of its outputs, and return its results.
 
-    Parameters
-    ----------
-    operation : KernelOperation
-        Of one problem.
-    bound : BoundArguments
-        Its arrays.
-    config : Config
-    device : Device
-    say : callable
-        Called with the name of each phase before it begins.
-
-    Raises
-    ------
-    BuildError, LaunchError
-        If it does not run, writes elsewhere or not everywhere, or gives another result each time.
+    BuildError or LaunchError if it does not run, writes elsewhere or not everywhere, or gives
+    another result each time. It says the name of each phase before it begins.
     """
     task = TuningTask(operation, operation.algorithms[0].name, operation.problem(), device)
+    config = task.built_in
     stage = Stage(task, task.problem, config, device.queue(profiling=True))
     what = f"the first configuration {config}, with which all others are compared,"
 

@@ -8,15 +8,17 @@ of their own that other programs skip, so that a run of ours comes back whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.records import Finite, parsed, typed
-from opencl_lab.core.space import Config, SearchSpace, Value
+from opencl_lab.core.space import Config, Value
 from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.tuning.evaluation import Evaluation
 
@@ -40,44 +42,42 @@ STATUS_OF_ERROR: dict[str, Status] = {
 
 @dataclass(frozen=True)
 class Recording:
-    """A run of tuning: what was tried, on what.
-
-    Parameters
-    ----------
-    device, kernel : str
-        Names for people.
-    problem_size : tuple of int
-    parameters : mapping
-        The values of each parameter, in order.
-    evaluations : list of Evaluation
-    about : mapping
-        Operation, algorithm and problem as in `Problem.as_dict`, as far as they are known.
-    notes : tuple of str
-        What of a file could not be taken over.
-    """
+    """A run of tuning: what was tried, on what."""
 
     device: str
     kernel: str
+    """Both are names for people."""
     problem_size: tuple[int, ...]
     parameters: Mapping[str, tuple[Value, ...]]
+    """The values of each parameter, in order."""
     evaluations: list[Evaluation]
     about: Mapping[str, Any] = field(default_factory=dict)
+    """Operation, algorithm and problem as in `Problem.as_dict`, as far as they are known."""
     notes: tuple[str, ...] = ()
+    """What of a file could not be taken over."""
 
 
 def values_of(
-    evaluations: list[Evaluation], space: SearchSpace | None = None
+    evaluations: list[Evaluation], listed: Mapping[str, Sequence[Value]] = MappingProxyType({})
 ) -> dict[str, tuple[Value, ...]]:
-    """Return the values of each parameter: those of `space`, then what else was tried."""
-    found: dict[str, list[Value]] = {}
-    if space is not None:
-        found = {parameter.name: list(parameter.values) for parameter in space.parameters}
+    """Return the values of each parameter: those that are `listed`, then what else was tried."""
+    found = {name: list(values) for name, values in listed.items()}
     for evaluation in evaluations:
         for name, value in evaluation.config.items():
             tried = found.setdefault(name, [])
             if (type(value), value) not in [(type(old), old) for old in tried]:
                 tried.append(value)
     return {name: tuple(values) for name, values in found.items()}
+
+
+@contextmanager
+def reading(kind: str) -> Iterator[None]:
+    """Make an InvalidProblem of what fails while a file of some kind is read; also a decorator."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as error:
+        why = str(error) if isinstance(error, ValueError) else repr(error)
+        raise InvalidProblem(f"this is no {kind} that can be read: {why}") from error
 
 
 # ------------------------------------------------------------- Kernel Tuner
@@ -136,18 +136,9 @@ class _Cache(Struct):
     opencl_lab: dict[str, Any] = {}
 
 
+@reading("cache file of Kernel Tuner")
 def from_kernel_tuner(text: str) -> Recording:
-    """Return the run in a cache file of Kernel Tuner, also of one that was cut off.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is no such file.
-    """
-    return reading("cache file of Kernel Tuner", _kernel_tuner_recording, text)
-
-
-def _kernel_tuner_recording(text: str) -> Recording:
+    """Return the run in a cache file of Kernel Tuner, also of one that was cut off."""
     content = typed(_Cache, _closed(text))
     names, size = content.tune_params_keys, content.problem_size
     sizes = [] if isinstance(size, str) else size if isinstance(size, list) else [size]
@@ -272,18 +263,9 @@ class _Ours(Struct):
     tune_params: dict[str, list[Any]] = {}
 
 
+@reading("file of T4 results")
 def from_t4(text: str) -> Recording:
-    """Return the run in T4 results; both spellings of the time of compilation are read.
-
-    Raises
-    ------
-    InvalidProblem
-        If they are no such results, or of another major version.
-    """
-    return reading("file of T4 results", _t4_recording, text)
-
-
-def _t4_recording(text: str) -> Recording:
+    """Return the run in T4 results; both spellings of the time of compilation are read."""
     content = typed(_T4, parsed(text))
     if str(content.schema_version).split(".")[0] != T4_VERSION.split(".")[0]:
         raise ValueError(f"version {content.schema_version}, not {T4_VERSION}")
@@ -321,16 +303,7 @@ def _t4_evaluation(result: _Result, scale: float) -> Evaluation:
     )
 
 
-# ------------------------------------------------------------------ reading
-
-
-def reading(kind: str, parse: Callable[[str], Recording], text: str) -> Recording:
-    """Return what `parse` makes of a text; InvalidProblem if it is no such thing."""
-    try:
-        return parse(text)
-    except (ArithmeticError, LookupError, ValueError) as error:
-        why = str(error) if isinstance(error, ValueError) else repr(error)
-        raise InvalidProblem(f"this is no {kind} that can be read: {why}") from error
+# ---------------------------------------------------------- values of files
 
 
 def _value(value: Any) -> Value:

@@ -1,17 +1,26 @@
-"""The journals of the tuner: one file for each task, which several tuners can share."""
+"""The journals of the tuner: one file for each task, which several tuners can share.
+
+What they hold is a run of tuning, for export and for lists.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import data_dir
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
-from opencl_lab.lab.engine.journal import Journal, digest_of
+from opencl_lab.drivers.discovery import devices
+from opencl_lab.lab.engine.journal import Journal, digest_of, read_journal
+from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.evaluation import Evaluation
+from opencl_lab.lab.tuning.interchange import Recording, values_of
 from opencl_lab.lab.tuning.task import TuningTask
 
 VERSION = 3
@@ -63,3 +72,68 @@ def _plan_digest(task: TuningTask) -> str:
     plan = task.algorithm.plan(task.problem, task.built_in, task.device)
     buffers = [(item.name, item.role, item.shape, item.dtype.str) for item in plan.buffers]
     return hashlib.sha256(f"{buffers} {plan.launches}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One journal: what was tuned, and what became of each configuration."""
+
+    path: Path
+    operation: str
+    algorithm: str
+    problem: Mapping[str, Any]
+    device: str
+    parameters: Mapping[str, tuple[Any, ...]]
+    """Their values: those of the space, and others that were tried."""
+    evaluations: list[Evaluation]
+
+    @property
+    def best(self) -> Evaluation | None:
+        """The fastest correct evaluation."""
+        correct = [item for item in self.evaluations if item.status == "correct"]
+        return min(correct, key=lambda item: item.time_ms, default=None)
+
+    def recording(self) -> Recording:
+        """Return the run in the form that other formats are made from."""
+        names = {device.key: device.name for device in devices()}
+        operation = operations().get(self.operation)
+        sizes = operation.problem().sizes if operation else ()
+        return Recording(
+            names.get(self.device, self.device),
+            f"{self.operation}_{self.algorithm}",
+            tuple(self.problem[name] for name in sizes if name in self.problem),
+            self.parameters,
+            self.evaluations,
+            {
+                "operation": self.operation,
+                "algorithm": self.algorithm,
+                "problem": dict(self.problem),
+                "device": self.device,
+            },
+        )
+
+
+def read_run(path: Path) -> Run:
+    """Return the run in a journal; InvalidProblem if the file is none."""
+    head, records = read_journal(path)
+    try:
+        head["journal"]
+        space = {name: tuple(values) for name, values in head["space"].items()}
+        about = (head["operation"], head["algorithm"], head["problem"], head["device"])
+    except (KeyError, TypeError, AttributeError) as error:
+        why = repr(error) if path.exists() else "there is no such file"
+        raise InvalidProblem(f"{path} is no journal of the tuner: {why}") from error
+    evaluations = list(evaluations_of(records).values())
+    return Run(path, *about, values_of(evaluations, space), evaluations)
+
+
+def runs() -> list[Run]:
+    """Return all runs, the latest last."""
+    found = []
+    for path in data_dir("journals").glob("*.jsonl"):
+        try:
+            run = read_run(path)
+            found.append((path.stat().st_mtime_ns, str(path), run))
+        except (InvalidProblem, OSError):
+            continue
+    return [run for _, _, run in sorted(found, key=lambda item: item[:2])]

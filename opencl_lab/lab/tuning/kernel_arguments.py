@@ -16,30 +16,20 @@ from opencl_lab.lab.tuning.signature import Argument, Signature
 
 @dataclass(frozen=True, eq=False)
 class BoundArguments:
-    """What is given for the arguments of a kernel, by name.
-
-    Parameters
-    ----------
-    buffers : tuple of Buffer
-        Arrays in global memory.
-    data : mapping
-        The contents of those that are read.
-    values : mapping
-        Scalars of NumPy.
-    local : mapping
-        How many elements each ``__local`` pointer has, an expression, and the bytes of one.
-    threes : tuple of str
-        The arguments whose elements are vectors of three numbers.
-    inout : tuple of str
-        The arrays that are both read and written.
-    """
+    """What is given for the arguments of a kernel, by name."""
 
     buffers: tuple[Buffer, ...]
+    """Arrays in global memory."""
     data: Arrays
+    """The contents of those that are read."""
     values: Mapping[str, Any]
+    """Scalars of NumPy."""
     local: Mapping[str, tuple[str, int]]
+    """How many elements each ``__local`` pointer has, an expression, and the bytes of one."""
     threes: tuple[str, ...]
+    """The arguments whose elements are vectors of three numbers."""
     inout: tuple[str, ...]
+    """The arrays that are both read and written."""
 
     @property
     def written(self) -> dict[str, Buffer]:
@@ -61,11 +51,6 @@ def bind_arguments(
 
     `outputs` names the arrays that are written, by default those that are not const; `inout` those
     that are read as well.
-
-    Raises
-    ------
-    InvalidProblem
-        If an argument is missing, unknown or unsuitable, or none is written.
     """
     by_name = {argument.name: argument for argument in signature.arguments}
     unknown = ", ".join(sorted({*given, *(outputs or ()), *inout} - set(by_name)))
@@ -154,13 +139,7 @@ def _number(argument: Argument, given: Any) -> Any:
 
 
 def expected_for(given: Any, written: Mapping[str, Buffer], threes: Sequence[str]) -> Arrays:
-    """Return the right outputs by name, in the types and shapes of the arrays that are written.
-
-    Raises
-    ------
-    InvalidProblem
-        If it does not suit.
-    """
+    """Return the right outputs by name, in the types and shapes of the arrays that are written."""
     if not isinstance(given, Mapping):
         if len(written) > 1:
             names = ", ".join(written)

@@ -235,8 +235,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         """Run the first configuration, where no right result is given."""
         if self._results is None:
             device = select_device(self._description.device)
-            config = self._first(self.problem(), device)
-            self._results = first_results(self, self._description.bound, config, device, say)
+            self._results = first_results(self, self._description.bound, device, say)
 
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
@@ -261,15 +260,7 @@ def kernel_file(
     tolerance: float | None = None,
     device: str | int | Device | None = None,
 ) -> KernelFile:
-    """Return the operation for a kernel in a file; parameters are those of `tune_kernel`.
-
-    Raises
-    ------
-    InvalidProblem
-        If the arguments are not those of the kernel.
-    OclabError
-        Of the kind that says what is wrong.
-    """
+    """Return the operation for a kernel in a file; parameters are those of `tune_kernel`."""
     signature = text.launched(text.first)[0]
     bound = bind_arguments(signature, arguments, outputs, inout)
     if expected is not None:

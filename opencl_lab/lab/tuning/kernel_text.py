@@ -19,27 +19,18 @@ FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``.
-
-    Parameters
-    ----------
-    path : Path
-        A name that ends in ``.mako`` is a template.
-    kernel : str or None
-        Name of the kernel; None if the file has one only.
-    params : mapping
-        Values of each parameter.
-    fixed : mapping
-        Parameters that do not vary.
-    options : tuple of str
-        Build options.
-    """
+    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``."""
 
     path: Path
+    """A name that ends in ``.mako`` is a template."""
     kernel: str | None
+    """Name of the kernel; None if the file has one only."""
     params: Mapping[str, tuple[Value, ...]]
+    """Values of each parameter."""
     fixed: Mapping[str, Any]
+    """Parameters that do not vary."""
     options: tuple[str, ...] = ()
+    """Of the build."""
 
     def __post_init__(self) -> None:
         for name, choices in self.params.items():
@@ -65,14 +56,7 @@ class KernelText:
     def launched(
         self, config: Mapping[str, Value]
     ) -> tuple[Signature, dict[str, Any], tuple[str, ...]]:
-        """Return a configuration's signature, the arguments of its template, its build options.
-
-        Raises
-        ------
-        BuildError, InvalidProblem
-            If the template does not render or has no such kernel, or its folder cannot be an
-            option of a build.
-        """
+        """Return a configuration's signature, the arguments of its template, its build options."""
         text, given = self._rendered(config), {**self.fixed, **config}
         options = (*self.options, *self._include_options(text))
         if self._is_template:
@@ -99,7 +83,7 @@ class KernelText:
                 path = next((place for place in places if place.is_file()), None)
                 if path is not None and path not in found:
                     found[path] = None
-                    waiting.append((path.parent, _read(path)))
+                    waiting.append((path.parent, read_text(path)))
         return tuple(map(str, found))
 
     def _include_options(self, text: str) -> tuple[str, ...]:
@@ -122,7 +106,7 @@ class KernelText:
 
     def _rendered(self, config: Mapping[str, Value]) -> str:
         """Return the OpenCL C of a configuration, before the preprocessor."""
-        text = _read(self.path)
+        text = read_text(self.path)
         if not self._is_template:
             return text
         given = {**self.fixed, **config}
@@ -142,7 +126,8 @@ class KernelText:
         return render(str(self.path), given).text
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Return the text of a file; InvalidProblem says why it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

@@ -28,20 +28,7 @@ JITTER, STEP = 0.28, 0.06
 
 
 def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
-    """Draw the convergence, and below it the time by value for each parameter.
-
-    Parameters
-    ----------
-    path : Path
-        Its suffix says the format.
-    result : TuneResult
-    title : str
-
-    Raises
-    ------
-    InvalidProblem
-        If the file cannot be written.
-    """
+    """Draw the convergence, and below it the time by value for each parameter."""
     check_plot(path)
     names = [name for name in result.task.algorithm.space.names if _values(result, name)[1:]]
     rows = math.ceil(len(names) / COLUMNS)

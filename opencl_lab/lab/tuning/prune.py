@@ -36,22 +36,14 @@ SAME = "does the same as another configuration"
 
 @dataclass(frozen=True)
 class Pruning:
-    """How a space shrinks before anything is compiled.
-
-    Parameters
-    ----------
-    total : int
-        Combinations of values.
-    removed : mapping
-        How many of them each reason removes; a combination counts for the first
-        reason that is found.
-    exact : bool
-        False where the counts are estimated from a random sample.
-    """
+    """How a space shrinks before anything is compiled."""
 
     total: int
+    """Combinations of values."""
     removed: Mapping[str, int]
+    """How many of them each reason removes; one counts for the first reason that is found."""
     exact: bool
+    """False where the counts are estimated from a random sample."""
 
     @property
     def left(self) -> int:
@@ -71,22 +63,13 @@ class Pruning:
 class Points:
     """The configurations of a space that can be tried: all of them, at random, or nearby.
 
-    Spaces of millions of combinations are never listed. They are walked one
-    parameter at a time, and a constraint is asked as soon as the values that it
-    reads are chosen, so that whole branches are left out at once.
+    Spaces of millions of combinations are never listed. They are walked one parameter at a time,
+    and a constraint is asked as soon as the values that it reads are chosen, so that whole branches
+    are left out at once.
 
-    Parameters
-    ----------
-    space : SearchSpace
-    starts : sequence of Config
-        Where to begin: the built-in configuration, and those that earlier runs
-        found good. Their values need not be among those of the space.
-    refusal : callable, optional
-        What else rules a configuration out.
-    effect : callable, optional
-        Tells configurations apart; by default all of them are different.
-    traits : callable, optional
-        What strategies may know beside the values; by default nothing.
+    `starts` are the built-in configuration and those that earlier runs found good, whose values
+    need not be among those of the space. By default nothing else is refused, all configurations
+    differ in effect, and there are no traits.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What tuning found, and how far it has come."""
+"""What tuning found, how far it has come, and where its time went."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Pruning
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.timeline import Slice
 from opencl_lab.ops.solver import Problem
+
+SLICES = 10
+"""Of a run's timeline."""
 
 
 def failures(evaluations: Iterable[Evaluation]) -> dict[str, int]:
@@ -41,45 +43,83 @@ def share_of_space(evaluated: int, pruning: Pruning) -> float | None:
 
 @dataclass(frozen=True)
 class TuningProgress:
-    """How far tuning has come.
-
-    Parameters
-    ----------
-    phase : str
-        ``search``, then ``finals``.
-    evaluated : int
-        Configurations evaluated, those of earlier runs included.
-    total : int or None
-        How many there will be; None if only time decides.
-    best : Evaluation or None
-    latest : Evaluation or None
-    failures : mapping
-        How many failed, by status.
-    seconds_left, time_limit : float or None
-        None without a time limit.
-    notes : tuple of str
-        What went wrong beside the configurations.
-    per_minute : float
-        Configurations that this run has evaluated, for each minute of its search.
-    built_ahead : int
-        How many of them other processes have compiled so far, or refused.
-    share : float or None
-        How much of the space was evaluated, from 0 to 1; estimated where the space is too large
-        to be counted. None if nobody knows.
-    """
+    """How far tuning has come."""
 
     phase: Literal["search", "finals"]
     evaluated: int
+    """Configurations evaluated, those of earlier runs included."""
     total: int | None
+    """How many there will be; None if only time decides."""
     best: Evaluation | None
     latest: Evaluation | None
     failures: Mapping[str, int]
+    """How many failed, by status."""
     seconds_left: float | None
+    """None without a time limit."""
     time_limit: float | None = None
     notes: tuple[str, ...] = ()
+    """What went wrong beside the configurations."""
     per_minute: float = 0.0
+    """Configurations that this run has evaluated, for each minute of its search."""
     built_ahead: int = 0
+    """How many of them other processes have compiled so far, or refused."""
     share: float | None = None
+    """How much of the space was evaluated, from 0 to 1; None if nobody knows.
+
+    It is estimated where the space is too large to be counted.
+    """
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A part of a run."""
+
+    begin: float
+    end: float
+    """Both in seconds since the run began."""
+    evaluated: int
+    """Configurations that were evaluated meanwhile."""
+    built_ahead: int
+    """Those that other processes have built meanwhile, or refused."""
+    phases: Mapping[str, float]
+    """Seconds of each phase, without those of less than a hundredth of the slice."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return JSON-able values."""
+        return {**vars(self), "phases": dict(self.phases)}
+
+    def __str__(self) -> str:
+        parts = sorted(self.phases.items(), key=lambda item: -item[1])
+        spent = ", ".join(f"{name} {seconds:.1f}" for name, seconds in parts if seconds >= 0.05)
+        counts = f"{self.evaluated} evaluated, {self.built_ahead} built ahead"
+        return f"{self.begin:.0f} to {self.end:.0f} s: {counts}" + (f"; {spent}" if spent else "")
+
+
+class Timeline:
+    """Counters at moments of a run; each moment is a tuple of time, counts and phases."""
+
+    def __init__(self) -> None:
+        self._moments: list[tuple[float, int, int, dict[str, float]]] = [(0.0, 0, 0, {})]
+
+    def mark(
+        self, seconds: float, evaluated: int, built_ahead: int, phases: Mapping[str, float]
+    ) -> None:
+        """Remember what the counters say so many seconds after the beginning."""
+        self._moments.append((seconds, evaluated, built_ahead, dict(phases)))
+
+    def slices(self, most: int = SLICES) -> tuple[Slice, ...]:
+        """Return the run in slices of about the same length, which begin and end at moments."""
+        length = self._moments[-1][0] / most
+        made, last = [], self._moments[0]
+        for moment in self._moments[1:]:
+            if moment[0] - last[0] >= length or moment is self._moments[-1]:
+                phases = {name: spent - last[3].get(name, 0.0) for name, spent in moment[3].items()}
+                least = (moment[0] - last[0]) / 100
+                shown = {name: spent for name, spent in phases.items() if spent > least}
+                counts = moment[1] - last[1], moment[2] - last[2]
+                made.append(Slice(last[0], moment[0], *counts, shown))
+                last = moment
+        return tuple(made)
 
 
 @dataclass(frozen=True)

@@ -8,30 +8,49 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from statistics import median
 from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem, LaunchError
+from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
-from opencl_lab.lab.tuning.ahead import Ahead, builders_for
-from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.limits import (
+from opencl_lab.lab.tuning.ahead import (
     BUILD_FACTOR,
     GENEROUS,
-    GRACE,
     HOST_SECONDS,
     LEAST_BUILD,
-    longest_phase,
-    no_reference,
+    Ahead,
+    builders_for,
 )
+from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 LEAST_RUN, RUN_FACTOR = 2.0, 10.0
+GRACE = 5.0
+PHASE_SHARE = 1 / 3
+"""Of the time limit, for one phase of a configuration: what needs more cannot be tried in time."""
+
+
+def longest_phase(timeout: float | None, time_limit: float | None) -> float:
+    """Return the seconds that no phase of a configuration may exceed on the device.
+
+    Both limits are as `opencl_lab.tune` takes them.
+    """
+    share = math.inf if time_limit is None else max(GRACE, PHASE_SHARE * time_limit)
+    return share if timeout is None else min(share, timeout)
+
+
+def no_reference(first: Config, reason: str) -> LaunchError:
+    """Return the error that nothing can be compared, as the first configuration does not run."""
+    return LaunchError(
+        f"the first configuration {first}, with which all others are compared, does not run: "
+        f"{reason}; put one first that runs, or give its expected result (--check FILE), or more "
+        "time (--timeout, --time-limit)"
+    )
 
 
 class _Lost(Exception):
@@ -56,31 +75,13 @@ def _opening(role: str, task: TuningTask) -> Frames:
 class Sandbox:
     """Evaluates configurations of a task in a process that may die of them.
 
-    A crash, a hang, an abort or the end of memory costs that one configuration:
-    the worker is killed with all it has started, and the next one takes over.
+    A crash, a hang, an abort or the end of memory costs that one configuration: the worker is
+    killed with all it has started, and the next one takes over.
 
-    Parameters
-    ----------
-    task : TuningTask
-    timeout : float, optional
-        Seconds for each phase of a configuration. Without it the limits are
-        generous at first; then a build may take ten times as long as usual, and
-        runs ten times as long as those of the best so far.
-    builders : int, optional
-        Processes that build ahead; by default as many as there are cores for.
-    time_limit : float, optional
-        Seconds of the whole search, of which no phase may take more than a third.
-
-    Attributes
-    ----------
-    seconds : mapping
-        How long each phase has taken, all configurations together.
-    ahead : Ahead
-
-    Raises
-    ------
-    InvalidProblem
-        If the operation cannot be sent to another process.
+    `timeout` is in seconds for each phase of a configuration. Without it the limits are generous at
+    first; then a build may take ten times as long as usual, and runs ten times as long as those of
+    the best so far. No phase may take more than a third of `time_limit`, the seconds of the whole
+    search. By default there are as many `builders` as cores for them.
     """
 
     def __init__(
@@ -100,12 +101,11 @@ class Sandbox:
         self._builds: list[float] = []
         self.restarts = 0
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        count = builders_for(task.device) if builders is None else builders
-        on_cpu = task.device.kind == "cpu"
+        """How long each phase has taken, all configurations together."""
         self.ahead = Ahead(
             _opening("opencl_lab.lab.tuning.builder:Builder", task),
-            count,
-            alternate=on_cpu,
+            builders_for(task.device) if builders is None else builders,
+            alternate=task.device.kind == "cpu",
             timeout=self._timeout,
             longest=self._longest,
         )
@@ -115,23 +115,10 @@ class Sandbox:
         with self._counted("waiting for programs"):
             return self.ahead.choose(configs, seconds, whole)
 
-    def want(self, configs: Sequence[Config]) -> None:
-        """Begin to build these, and nothing else."""
-        self.ahead.want(configs)
-
-    def complete(self, config: Config) -> bool:
-        """Return whether all check cases can be tried with no wait for builders."""
-        return self.ahead.complete(config)
-
     @property
     def built_ahead(self) -> int:
         """How many configurations were built before they were asked for."""
         return self.ahead.built
-
-    @property
-    def trouble(self) -> str:
-        """Why nothing is built ahead any more; empty if all is well."""
-        return self.ahead.trouble
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
         """Check and time a configuration; None if the tuner's own time ran out meanwhile.
@@ -153,10 +140,6 @@ class Sandbox:
     def again(self, config: Config, seconds: float) -> Evaluation | None:
         """Time a configuration a few times more, and check it if this worker has not yet."""
         return self._ask("again", config, seconds)
-
-    def refused(self) -> list[Evaluation]:
-        """Return what builders have refused, or waited for in vain."""
-        return self.ahead.refused()
 
     def close(self) -> None:
         """End all processes, also in the middle of a run; they have nothing to save."""
@@ -213,8 +196,7 @@ class Sandbox:
         """End the worker, and return what became of the configuration that it died of."""
         self._end_worker()
         spent = (time.monotonic() - begin) * 1e3
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return Evaluation(config, loss.status, str(loss), build_ms=spent, timestamp=now)
+        return Evaluation(config, loss.status, str(loss), build_ms=spent, timestamp=timestamp())
 
     def _follow(
         self, worker: Worker, phase: str, best_ms: float = math.inf, end: float = math.inf
@@ -258,12 +240,7 @@ class Sandbox:
     def _ready(self) -> Worker:
         """Return a worker that waits for requests.
 
-        Raises
-        ------
-        _Lost
-            If it ends, or hangs, before it does.
-        OclabError
-            That it has reported.
+        `_Lost` if it ends or hangs before it does; an error that it has reported is raised.
         """
         if self._worker is not None and self._worker.process.poll() is None:
             return self._worker

@@ -19,13 +19,11 @@ from opencl_lab.lab.engine.journal import Journal
 from opencl_lab.lab.measuring.doubt import doubt
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.limits import no_reference
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.result import TuningProgress, failures, share_of_space
-from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.result import Timeline, TuningProgress, failures, share_of_space
+from opencl_lab.lab.tuning.sandbox import Sandbox, no_reference
 from opencl_lab.lab.tuning.strategies import Strategy, in_order
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.tuning.timeline import Timeline
 
 FINALS_SHARE, FINALS_SECONDS = 0.15, 15.0  # of the time limit, at most so much
 
@@ -36,27 +34,7 @@ PROOFS, PROOFS_SHARE = 2, 0.33
 class Search(Exploration[Config, Evaluation]):
     """What a run of the tuner knows about each configuration, and asks of the sandbox.
 
-    Parameters
-    ----------
-    task : TuningTask
-    points : Points
-    sandbox : Sandbox
-    journal : Journal
-        That of the task.
-    known : mapping
-        What it says of each configuration.
-    limits : Limits
-    report : callable, optional
-        Called with a `TuningProgress` after each evaluation.
-
-    Attributes
-    ----------
-    built_in : Config
-        The first configuration that is evaluated.
-    proved : set of Config
-        Those that were right in all check cases, so that they may win.
-    notes : list of str
-        What went wrong beside the configurations.
+    `known` is what the task's journal says; `report` is called after each evaluation.
     """
 
     def __init__(
@@ -75,7 +53,9 @@ class Search(Exploration[Config, Evaluation]):
         self.task, self.points, self.sandbox = task, points, sandbox
         self.built_in = points.starts[0]
         self.proved: set[Config] = set()
+        """Those that were right in all check cases, so that they may win."""
         self.notes: list[str] = []
+        """What went wrong beside the configurations."""
         self.timeline = Timeline()
         self._journal, self._report = journal, report
         self._kernel = kernel_digest(task.algorithm.templates)
@@ -86,10 +66,10 @@ class Search(Exploration[Config, Evaluation]):
         if self.built_in in self.known:
             self._check_reference(self.known[self.built_in])
         if self.limits.budget != 1:
-            self.sandbox.want([c for c in self.points.starts if c not in self.known])
+            self.sandbox.ahead.want([c for c in self.points.starts if c not in self.known])
         stopped = self.run(_from_starts(self.points, strategy, rng))
         if stopped in ("budget", "time"):
-            for found in self.sandbox.refused():  # a resume need not wait for it again
+            for found in self.sandbox.ahead.refused():  # a resume need not wait for it again
                 if found.config not in self.seen and self.limits.allow(len(self.seen)):
                     self._take_over(found)
                     self.measured.append(found.config)
@@ -122,8 +102,8 @@ class Search(Exploration[Config, Evaluation]):
         best_ms = min((item.time_ms for item in self.seen.values()), default=math.inf)
         found = self._ask(partial(self.sandbox.evaluate, config, best_ms), self._left_to_search())
         self._searched = self.limits.spent
-        if self.sandbox.trouble:
-            self.note(self.sandbox.trouble)
+        if trouble := self.sandbox.ahead.trouble:
+            self.note(trouble)
         return found
 
     def _once_more(
@@ -138,12 +118,8 @@ class Search(Exploration[Config, Evaluation]):
     def _ask(self, ask: Callable[[float], Evaluation | None], left: float) -> Evaluation:
         """Return what the sandbox answers, a failure where the device cannot have been so fast.
 
-        Raises
-        ------
-        Stop
-            If there is no time left for it.
-        OclabError
-            If the kernel is no longer the one that this run tunes, or nothing can be compared.
+        `Stop` if there is no time left for it; OclabError if the kernel is no longer the one that
+        this run tunes, or nothing can be compared.
         """
         found = ask(left) if left > 0 else None
         if found is None:
@@ -180,7 +156,7 @@ class Search(Exploration[Config, Evaluation]):
         leader = self.best()
         if leader is None or leader.config in self.proved:
             return
-        if self.sandbox.complete(leader.config):
+        if self.sandbox.ahead.complete(leader.config):
             with suppress(Stop):  # what is left is for the finals
                 self.prove(leader.config)
 

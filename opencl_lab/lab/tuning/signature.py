@@ -34,29 +34,19 @@ TYPES = {name: np.dtype(dtype) for dtype, name in C_TYPES.items()}  # uint8 come
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of a kernel.
-
-    Parameters
-    ----------
-    name : str
-    space : str
-        ``global``, ``constant`` or ``local`` for a pointer; empty for a value.
-    const : bool
-        Whether the kernel may not write to what it points to.
-    dtype : dtype or None
-        Of one number; None for a type of the kernel's own.
-    width : int
-        Numbers in a vector; 1 if it is none.
-    text : str
-        As it is written in the kernel.
-    """
+    """An argument of a kernel."""
 
     name: str
     space: str
+    """``global``, ``constant`` or ``local`` for a pointer; empty for a value."""
     const: bool
+    """Whether the kernel may not write to what it points to."""
     dtype: np.dtype[Any] | None
+    """Of one number; None for a type of the kernel's own."""
     width: int
+    """Numbers in a vector; 1 if it is none."""
     text: str
+    """As it is written in the kernel."""
 
     @property
     def stored(self) -> int:
@@ -79,23 +69,11 @@ def signature(
     where: str = "the source",
     macros: Mapping[str, Any] | None = None,
 ) -> Signature:
-    """Return the signature of a kernel in OpenCL C.
+    """Return the signature of a kernel in OpenCL C before the preprocessor.
 
-    Parameters
-    ----------
-    source : str
-        Before the preprocessor: of several versions of a kernel the first counts.
-    kernel : str, optional
-        Its name; needed where there are several.
-    where : str
-        The source's name in messages.
-    macros : mapping, optional
-        What types may be called as well, such as ``{"T": "float"}``.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is no such kernel, or there are several to choose from.
+    Of several versions of a kernel the first counts. The name of the `kernel` is needed where there
+    are several. Messages call the source `where`. `macros` are what types may be called as well,
+    such as ``{"T": "float"}``.
     """
     text = DIRECTIVE.sub("", COMMENT.sub(" ", source))
     found: dict[str, re.Match[str]] = {}

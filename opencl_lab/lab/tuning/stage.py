@@ -39,14 +39,7 @@ def verdict(error: Exception) -> tuple[Status, str]:
 class Stage:
     """One problem with its data on the device and the right results.
 
-    Parameters
-    ----------
-    task : TuningTask
-    problem : Problem
-        The timed one, or one to check with.
-    config : Config
-        Any: the arrays that go in and out are the same for all.
-    queue : pyopencl.CommandQueue
+    Any configuration will do: the arrays that go in and out are the same for all.
     """
 
     def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
@@ -107,16 +100,11 @@ class Stage:
         return {name: guarded.get() for name, guarded in self._out.items()}
 
     def check(self, compared: bool = True) -> None:
-        """Compare the outputs of the last run; raise `Wrong` if anything is not as it should.
+        """Raise `Wrong` if the last run changed inputs, wrote outside its arrays, or is wrong.
 
-        Inputs must be as they were, and nothing written outside the arrays. Outputs that are the
-        same, bit by bit, as some that were right are right: most configurations form their sums
-        in one of a few orders. Both show in fingerprints, without fetching anything.
-
-        Parameters
-        ----------
-        compared : bool
-            Whether the outputs are looked at, too.
+        Results are looked at only if they are to be `compared`. Those that are the same, bit by
+        bit, as some that were right are right: most configurations form their sums in one of a few
+        orders. Fingerprints show this, and that inputs are as they were, without fetching anything.
         """
         where = f"on {_sizes(self.problem)}"
         kept = self._prints(self._in) == self._loaded

@@ -18,26 +18,16 @@ from opencl_lab.ops.solver import Algorithm, Problem
 
 @dataclass(frozen=True)
 class TuningTask:
-    """One algorithm on one problem on one device.
-
-    Parameters
-    ----------
-    operation : Operation
-    algorithm_name : str
-    problem : Problem
-    device : Device
-    seed : int
-        Seed of the data.
-    data : mapping
-        Options of the operation about the data.
-    """
+    """One algorithm on one problem on one device."""
 
     operation: Operation[Any]
     algorithm_name: str
     problem: Problem
     device: Device
     seed: int = 0
+    """Of the data."""
     data: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the operation about the data."""
 
     @cached_property
     def algorithm(self) -> Algorithm[Any]:
@@ -52,10 +42,7 @@ class TuningTask:
     def plan(self, config: Config, problem: Problem | None = None) -> Plan:
         """Return what a configuration launches for the timed problem, or for another one.
 
-        Raises
-        ------
-        InvalidConfig, InvalidProblem
-            If the device cannot run it.
+        InvalidConfig or InvalidProblem if the device cannot run it.
         """
         plan = self.algorithm.plan(problem or self.problem, config, self.device)
         check_plan(plan, self.device)
@@ -78,13 +65,7 @@ class TuningTask:
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
 
     def here(self) -> TuningTask:
-        """Return the task with the device as this process sees it.
-
-        Raises
-        ------
-        LaunchError
-            If that is another one.
-        """
+        """Return the task with the device as this process sees it; LaunchError if it is another."""
         device = select_device(self.device.spec)
         if device.key != self.device.key:
             raise LaunchError(f"device {self.device.spec} is {device.key} here")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from statistics import median
 
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.measuring.doubt import doubt, unseen
@@ -29,12 +29,7 @@ FINAL_RUNS, FINAL_MS = 10, 50.0
 class Trial:
     """Evaluates configurations of one task.
 
-    Parameters
-    ----------
-    task : TuningTask
-    say : callable
-        Called with the name of each phase before it begins; how long each may
-        take is for the listener to decide.
+    It says the name of each phase before it begins; how long that may take, the listener decides.
     """
 
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
@@ -117,8 +112,7 @@ class Trial:
             if status == "correctness":
                 for stage in (self._check_case, *self._others, self._timed):
                     stage.load()
-        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        return Evaluation(config, status, reason, found, **spent, timestamp=now)
+        return Evaluation(config, status, reason, found, **spent, timestamp=timestamp())
 
     def _gate(self, large: Executable, best_ms: float) -> bool:
         """Check the check case, which has run, then the timed one; this warms it up too.

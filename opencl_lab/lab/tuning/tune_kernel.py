@@ -144,13 +144,7 @@ def tune_kernel(
 
 
 def _expression(name: str, sizes: str | int | Sequence[str | int]) -> str:
-    """Return sizes as one expression.
-
-    Raises
-    ------
-    InvalidProblem
-        If they are none, such as a function.
-    """
+    """Return sizes as one expression; InvalidProblem if they are none, such as a function."""
     several = sizes if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
     for size in several:
         if not isinstance(size, (str, Integral)):

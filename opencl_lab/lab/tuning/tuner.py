@@ -19,13 +19,13 @@ from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.ahead import LEAST_BUILD
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.finals import Finals
 from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
-from opencl_lab.lab.tuning.limits import LEAST_BUILD, longest_phase
 from opencl_lab.lab.tuning.prune import points_of
 from opencl_lab.lab.tuning.result import TuneResult, TuningProgress
-from opencl_lab.lab.tuning.sandbox import Sandbox
+from opencl_lab.lab.tuning.sandbox import Sandbox, longest_phase
 from opencl_lab.lab.tuning.search import Search
 from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, Strategy, get_strategy
 from opencl_lab.lab.tuning.task import TuningTask
@@ -45,13 +45,7 @@ def make_task(
     seed: int = 0,
     **problem: Any,
 ) -> TuningTask:
-    """Return what is to be tuned, checked.
-
-    Raises
-    ------
-    InvalidProblem, InvalidConfig
-        If the options make no problem, or there is nothing to time.
-    """
+    """Return what is to be tuned, checked: there must be parameters, and something to time."""
     if seed < 0:
         raise InvalidProblem(f"seed must not be negative: {seed}")
     chosen = get_operation(operation) if isinstance(operation, str) else operation
@@ -72,13 +66,7 @@ def make_task(
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search and what that may take, as `tune` has it; the strategy may be one's own.
-
-    Raises
-    ------
-    InvalidProblem
-        If a limit is not positive.
-    """
+    """How to search and what that may take, as `tune` has it; the strategy may be one's own."""
 
     strategy: str | Strategy = DEFAULT_STRATEGY
     budget: int | None = None
@@ -112,19 +100,7 @@ def run_tuning(
 ) -> TuneResult:
     """Tune; Ctrl-C ends the search, and the result says so.
 
-    Parameters
-    ----------
-    task : TuningTask
-    options : SearchOptions
-    progress : callable, optional
-        Called with a `TuningProgress` after each evaluation.
-    sandbox : Sandbox, optional
-        What answers; then nothing is stored.
-
-    Raises
-    ------
-    OclabError
-        Of the kind that says what is wrong.
+    With a `sandbox` given, which answers instead of the task's own, nothing is stored.
     """
     strategy = options.strategy
     if isinstance(strategy, str):
@@ -137,22 +113,24 @@ def run_tuning(
         if item.status != "timeout" or item.build_ms >= options.patience_ms
     }
     answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
-    with _ended(answers):
-        limits = Limits(options.budget, options.time_limit)
-        search = Search(task, points, answers, journal, known, limits, progress)
-        finals = Finals(search)
-        try:
-            # A strategy's matrices are small, and the other cores compile: threads of BLAS would
-            # wait for each other many times longer than they compute.
-            with ExitStack() as held:
-                with suppress(ReferenceUnavailable):
-                    held.enter_context(blas_threads(1))
-                stopped = search.search(strategy, random.Random(task.seed))
-            if stopped != "interrupted":
-                finals.hold()
-        except KeyboardInterrupt:
-            stopped = "interrupted"
+    limits = Limits(options.budget, options.time_limit)
+    search = Search(task, points, answers, journal, known, limits, progress)
+    finals = Finals(search)
+    try:
+        # A strategy's matrices are small, and the other cores compile: threads of BLAS would
+        # wait for each other many times longer than they compute.
+        with ExitStack() as held:
+            with suppress(ReferenceUnavailable):
+                held.enter_context(blas_threads(1))
+            stopped = search.search(strategy, random.Random(task.seed))
+        if stopped != "interrupted":
+            finals.hold()
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    finally:
         phases = search.phases()
+        with _undisturbed():  # a second Ctrl-C does not lose what was found
+            answers.close()
     best = finals.winner()
     if untested := finals.untested():
         search.note(untested)
@@ -179,16 +157,6 @@ def run_tuning(
         per_minute=search.per_minute(),
         timeline=search.timeline.slices(),
     )
-
-
-@contextmanager
-def _ended(sandbox: Sandbox) -> Iterator[None]:
-    """End a sandbox with what it is used for; a second Ctrl-C does not lose what was found."""
-    try:
-        yield
-    finally:
-        with _undisturbed():
-            sandbox.close()
 
 
 @contextmanager

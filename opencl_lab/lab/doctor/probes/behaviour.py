@@ -9,7 +9,6 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.template import render
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 from opencl_lab.lab.measuring.doubt import agree
 
@@ -41,7 +40,7 @@ def barriers_in_loops(device: Device) -> Answers:
     for wg in sorted({session.size(64), session.size(256)}):
         yield {"trying": f"loops with barriers, {wg} work-items"}
         try:
-            program = session.build(render("doctor/barriers.cl.mako", {"WG_SIZE": wg}).text)
+            program = session.built("doctor/barriers.cl.mako", {"WG_SIZE": wg})
             x, out = session.words(groups * wg), session.words(groups * wg)
             session.run(program, "scan", groups * wg, wg, x, out)
             check(out, np.cumsum(x.reshape(groups, wg), axis=1, dtype=np.uint32).ravel())
@@ -113,9 +112,8 @@ def event_timing(device: Device) -> Answers:
 def forward_progress(device: Device) -> Answers:
     """Probe whether a work-group may wait for another one of the same launch."""
     session = ProbeSession(device)
-    program = session.build(
-        render("doctor/progress.cl.mako", {"PTX": device.capabilities.inline_ptx}).text
-    )
+    parameters = {"PTX": device.capabilities.inline_ptx}
+    program = session.built("doctor/progress.cl.mako", parameters)
     wg = session.size(64)
 
     def chain(patience: int) -> bool:
@@ -154,13 +152,11 @@ def forward_progress(device: Device) -> Answers:
     except (cl.Error, Wrong) as error:
         yield {"verdict": "no", "value": False, "detail": why(error)}
         return
+    detail = "a group can wait for those started earlier only" if started else "none at all"
     if both:
         groups = max(2, device.compute_units)
         detail = f"{groups} groups can wait for each other, and any for those started earlier"
-        yield {"verdict": "ok", "value": True, "detail": detail}
-    else:
-        detail = "a group can wait for those started earlier only" if started else "none at all"
-        yield {"verdict": "no", "value": False, "detail": detail}
+    yield {"verdict": "ok" if both else "no", "value": both, "detail": detail}
 
 
 def visible_writes(device: Device) -> Answers:
@@ -170,9 +166,8 @@ def visible_writes(device: Device) -> Answers:
     groups, size, rounds = max(2, 2 * device.compute_units), 256, 50
     try:
         session = ProbeSession(device)
-        program = session.build(
-            render("doctor/progress.cl.mako", {"PTX": device.capabilities.inline_ptx}).text
-        )
+        parameters = {"PTX": device.capabilities.inline_ptx}
+        program = session.built("doctor/progress.cl.mako", parameters)
         saw = wrong = blind = 0
         for _ in range(rounds):
             cells, sink = np.zeros(groups * size, np.uint32), np.zeros(groups, np.uint32)

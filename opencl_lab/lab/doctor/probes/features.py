@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from typing import TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -10,66 +12,68 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 
-
-def feature(claimed: bool, works: str, attempt: Callable[[], str | None]) -> Answers:
-    """Yield the steps of an optional feature that `attempt` tries out."""
-    yield {"trying": "a small kernel", "claimed": claimed}
-    try:
-        detail = attempt() or works
-    except (cl.Error, Wrong) as error:
-        claim = "claimed by the driver" if claimed else "not claimed by the driver"
-        detail = f"{claim}; {why(error)}"
-        yield {"verdict": "broken" if claimed else "no", "value": False, "detail": detail}
-        return
-    yield {
-        "verdict": "ok",
-        "value": True,
-        "detail": detail if claimed else f"{detail}, although the driver does not list it",
-    }
+Attempt: TypeAlias = Callable[[ProbeSession], str | None]
+"""Tries a feature out and raises, or returns what it saw, in words."""
 
 
-def fp64(device: Device) -> Answers:
+def feature(works: str = "") -> Callable[[Attempt], Callable[[Device], Answers]]:
+    """Make the probe of an optional feature from an attempt with the name of its capability."""
+
+    def probe_of(attempt: Attempt) -> Callable[[Device], Answers]:
+        @wraps(attempt)
+        def probe(device: Device) -> Answers:
+            claimed = getattr(device.capabilities, attempt.__name__)
+            yield {"trying": "a small kernel", "claimed": claimed}
+            try:
+                detail = attempt(ProbeSession(device)) or works
+            except (cl.Error, Wrong) as error:
+                claim = "claimed by the driver" if claimed else "not claimed by the driver"
+                detail = f"{claim}; {why(error)}"
+                yield {"verdict": "broken" if claimed else "no", "value": False, "detail": detail}
+                return
+            unlisted = "" if claimed else ", although the driver does not list it"
+            yield {"verdict": "ok", "value": True, "detail": f"{detail}{unlisted}"}
+
+        return probe
+
+    return probe_of
+
+
+@feature("double precision is right to 1e-14")
+def fp64(session: ProbeSession) -> None:
     """Probe arithmetic in double precision."""
-
-    def attempt() -> None:
-        session = ProbeSession(device)
-        a, b, c = (session.reals(1024, np.float64) for _ in range(3))
-        out = session.reals(1024, np.float64)
-        source = """
-        #pragma OPENCL EXTENSION cl_khr_fp64 : enable
-        __kernel void evaluate(__global const double *a, __global const double *b,
-                               __global const double *c, __global double *out) {
-          const size_t i = get_global_id(0);
-          out[i] = fma(a[i], b[i], c[i]) / (2.0 + fabs(c[i])) + sqrt(fabs(a[i]));
-        }"""
-        session.run(source, "evaluate", 1024, session.size(64), a, b, c, out)
-        check(out, (a * b + c) / (2 + np.abs(c)) + np.sqrt(np.abs(a)), 1e-14)
-
-    yield from feature(device.capabilities.fp64, "double precision is right to 1e-14", attempt)
+    a, b, c = (session.reals(1024, np.float64) for _ in range(3))
+    out = session.reals(1024, np.float64)
+    source = """
+    #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+    __kernel void evaluate(__global const double *a, __global const double *b,
+                           __global const double *c, __global double *out) {
+      const size_t i = get_global_id(0);
+      out[i] = fma(a[i], b[i], c[i]) / (2.0 + fabs(c[i])) + sqrt(fabs(a[i]));
+    }"""
+    session.run(source, "evaluate", 1024, session.size(64), a, b, c, out)
+    check(out, (a * b + c) / (2 + np.abs(c)) + np.sqrt(np.abs(a)), 1e-14)
 
 
-def fp16(device: Device) -> Answers:
+@feature("half precision is right to 4e-3")
+def fp16(session: ProbeSession) -> None:
     """Probe arithmetic in half precision."""
-
-    def attempt() -> None:
-        session = ProbeSession(device)
-        a, b, out = (session.reals(1024, np.float16) for _ in range(3))
-        source = """
-        #pragma OPENCL EXTENSION cl_khr_fp16 : enable
-        __kernel void evaluate(__global const half *a, __global const half *b,
-                               __global half *out) {
-          const size_t i = get_global_id(0);
-          const half product = a[i] * b[i];
-          out[i] = product + a[i];
-        }"""
-        session.run(source, "evaluate", 1024, session.size(64), a, b, out)
-        wide, expected = out.astype(np.float64), a.astype(np.float64) * b + a
-        check(wide, expected, 4e-3)
-
-    yield from feature(device.capabilities.fp16, "half precision is right to 4e-3", attempt)
+    a, b, out = (session.reals(1024, np.float16) for _ in range(3))
+    source = """
+    #pragma OPENCL EXTENSION cl_khr_fp16 : enable
+    __kernel void evaluate(__global const half *a, __global const half *b,
+                           __global half *out) {
+      const size_t i = get_global_id(0);
+      const half product = a[i] * b[i];
+      out[i] = product + a[i];
+    }"""
+    session.run(source, "evaluate", 1024, session.size(64), a, b, out)
+    wide, expected = out.astype(np.float64), a.astype(np.float64) * b + a
+    check(wide, expected, 4e-3)
 
 
-def subgroups(device: Device) -> Answers:
+@feature()
+def subgroups(session: ProbeSession) -> str:
     """Probe the reduction and the broadcast of a sub-group."""
     source = """
     #ifdef cl_khr_subgroups
@@ -83,77 +87,64 @@ def subgroups(device: Device) -> Answers:
       sum[i] = sub_group_reduce_add(x[i]);
       first[i] = sub_group_broadcast(x[i], 0);
     }"""
-
-    def attempt() -> str:
-        session = ProbeSession(device)
-        wg = session.size(64)
-        x, group, lane, total, first = (session.words(4 * wg) for _ in range(5))
-        failure: cl.Error | None = None
-        for option in ("", "-cl-std=CL3.0", "-cl-std=CL2.0"):
-            try:
-                program = session.build(source, [option] if option else [])
-                session.run(program, "reduce", 4 * wg, wg, x, group, lane, total, first)
-                break
-            except cl.Error as error:
-                failure = failure or error
-        else:
-            assert failure is not None
-            raise failure
-        where = group.astype(np.int64) + np.arange(4 * wg) // wg * wg
-        for name in np.unique(where):
-            members = where == name
-            check(np.sort(lane[members]), np.arange(np.count_nonzero(members), dtype=np.uint32))
-            expected = x[members].sum(dtype=np.uint32)
-            check(total[members], np.full(np.count_nonzero(members), expected))
-            check(first[members], np.full_like(x[members], x[members][lane[members] == 0][0]))
-        width = int(np.count_nonzero(where == where[0]))
-        return f"sub-groups of {width}" + (f", with {option}" if option else "")
-
-    yield from feature(device.capabilities.subgroups, "", attempt)
+    wg = session.size(64)
+    x, group, lane, total, first = (session.words(4 * wg) for _ in range(5))
+    failure: cl.Error | None = None
+    for option in ("", "-cl-std=CL3.0", "-cl-std=CL2.0"):
+        try:
+            program = session.build(source, [option] if option else [])
+            session.run(program, "reduce", 4 * wg, wg, x, group, lane, total, first)
+            break
+        except cl.Error as error:
+            failure = failure or error
+    else:
+        assert failure is not None
+        raise failure
+    where = group.astype(np.int64) + np.arange(4 * wg) // wg * wg
+    for name in np.unique(where):
+        members = where == name
+        check(np.sort(lane[members]), np.arange(np.count_nonzero(members), dtype=np.uint32))
+        expected = x[members].sum(dtype=np.uint32)
+        check(total[members], np.full(np.count_nonzero(members), expected))
+        check(first[members], np.full_like(x[members], x[members][lane[members] == 0][0]))
+    width = int(np.count_nonzero(where == where[0]))
+    return f"sub-groups of {width}" + (f", with {option}" if option else "")
 
 
-def int64_atomics(device: Device) -> Answers:
+@feature("add and cmpxchg are right")
+def int64_atomics(session: ProbeSession) -> None:
     """Probe atomic addition and compare-and-exchange on 64 bits."""
-
-    def attempt() -> None:
-        session = ProbeSession(device)
-        n = 4096
-        x = session.random.integers(0, 1 << 63, n, dtype=np.uint64)
-        total, largest = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
-        source = """
-        #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
-        __kernel void gather(__global const ulong *x, volatile __global ulong *total,
-                             volatile __global ulong *largest) {
-          const ulong mine = x[get_global_id(0)];
-          atom_add(total, mine);
-          ulong seen = atom_add(largest, 0ul);
-          while (seen < mine) {
-            const ulong before = atom_cmpxchg(largest, seen, mine);
-            if (before == seen) break;
-            seen = before;
-          }
-        }"""
-        session.run(source, "gather", n, session.size(64), x, total, largest)
-        check(total, x.sum(dtype=np.uint64, keepdims=True))
-        check(largest, x.max(keepdims=True))
-
-    yield from feature(device.capabilities.int64_atomics, "add and cmpxchg are right", attempt)
+    n = 4096
+    x = session.random.integers(0, 1 << 63, n, dtype=np.uint64)
+    total, largest = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+    source = """
+    #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+    __kernel void gather(__global const ulong *x, volatile __global ulong *total,
+                         volatile __global ulong *largest) {
+      const ulong mine = x[get_global_id(0)];
+      atom_add(total, mine);
+      ulong seen = atom_add(largest, 0ul);
+      while (seen < mine) {
+        const ulong before = atom_cmpxchg(largest, seen, mine);
+        if (before == seen) break;
+        seen = before;
+      }
+    }"""
+    session.run(source, "gather", n, session.size(64), x, total, largest)
+    check(total, x.sum(dtype=np.uint64, keepdims=True))
+    check(largest, x.max(keepdims=True))
 
 
-def inline_ptx(device: Device) -> Answers:
+@feature("inline PTX runs")
+def inline_ptx(session: ProbeSession) -> None:
     """Probe inline NVIDIA assembly."""
-
-    def attempt() -> None:
-        session = ProbeSession(device)
-        a, b, out = (session.words(1024) for _ in range(3))
-        source = """
-        __kernel void merge(__global const uint *a, __global const uint *b, __global uint *out) {
-          const size_t i = get_global_id(0);
-          uint merged;
-          asm volatile("lop3.b32 %0, %1, %2, %1, 0x3c;" : "=r"(merged) : "r"(a[i]), "r"(b[i]));
-          out[i] = merged;
-        }"""
-        session.run(source, "merge", 1024, session.size(64), a, b, out)
-        check(out, a ^ b)  # 0x3c is the truth table of the first operand xor the second
-
-    yield from feature(device.capabilities.inline_ptx, "inline PTX runs", attempt)
+    a, b, out = (session.words(1024) for _ in range(3))
+    source = """
+    __kernel void merge(__global const uint *a, __global const uint *b, __global uint *out) {
+      const size_t i = get_global_id(0);
+      uint merged;
+      asm volatile("lop3.b32 %0, %1, %2, %1, 0x3c;" : "=r"(merged) : "r"(a[i]), "r"(b[i]));
+      out[i] = merged;
+    }"""
+    session.run(source, "merge", 1024, session.size(64), a, b, out)
+    check(out, a ^ b)  # 0x3c is the truth table of the first operand xor the second

@@ -9,7 +9,6 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.template import render
 from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 
 
@@ -77,7 +76,6 @@ def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str)
         yield {"trying": f"{size} bytes", "value": largest}
         words, seed = size // 4, int(session.random.integers(1 << 31))
         sums = session.words(groups * wg)
-        source = render("doctor/local_memory.cl.mako", {"WG_SIZE": wg, "WORDS": words})
         expected = np.zeros((groups, wg), np.uint32)
         position = np.arange(words, dtype=np.uint32)
         for group in range(groups):
@@ -85,7 +83,9 @@ def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str)
             terms = np.roll(tile, -(words // 2)) * (position | np.uint32(1))
             np.add.at(expected[group], position % wg, terms)
         try:
-            session.run(source.text, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed))
+            parameters = {"WG_SIZE": wg, "WORDS": words}
+            program = session.built("doctor/local_memory.cl.mako", parameters)
+            session.run(program, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed))
             check(sums, expected.ravel())
         except (cl.Error, Wrong) as error:
             detail = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes"
@@ -108,8 +108,8 @@ def vector_bytes(device: Device) -> Answers:
         attempt = f"a program with vectors of {size} bytes"
         try:
             yield {"trying": attempt, "value": widest}
-            arguments = {"elements": elements, "size": size}
-            program = session.build(render("doctor/vectors.cl.mako", arguments).text)
+            parameters = {"elements": elements, "size": size}
+            program = session.built("doctor/vectors.cl.mako", parameters)
             # Loads come last: where they fail the compiler hangs, others fail at once.
             for way in ("combine", "load"):
                 for element, dtype in types.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,9 +29,8 @@ def _built(session: ProbeSession, template: str, units: str, element: str) -> cl
     return program
 
 
-def _multiply(device: Device, units: str, element: str) -> None:
+def _multiply(session: ProbeSession, units: str, element: str) -> None:
     """Multiply small whole numbers, whose sums are exact; raise Wrong if they are not."""
-    session = ProbeSession(device)
     program = _built(session, "doctor/matrix_units.cl.mako", units, element)
     rows, k = (16, 8) if units == "warp" else (64, 32)
     dtype: Any = np.float64 if element == "double" else np.float32
@@ -41,25 +41,17 @@ def _multiply(device: Device, units: str, element: str) -> None:
     check(out, a @ b.T)
 
 
-def matrix_units(device: Device) -> Answers:
+@feature("mma.sync multiplies TF32 and float64")
+def matrix_units(session: ProbeSession) -> None:
     """Probe products of a warp, of TF32 and of float64."""
-
-    def attempt() -> None:
-        for element in ("float", "double"):
-            _multiply(device, "warp", element)
-
-    works = "mma.sync multiplies TF32 and float64"
-    yield from feature(device.capabilities.matrix_units, works, attempt)
+    for element in ("float", "double"):
+        _multiply(session, "warp", element)
 
 
-def warpgroup_matrix_units(device: Device) -> Answers:
+@feature("wgmma multiplies TF32, in a program that is loaded again")
+def warpgroup_matrix_units(session: ProbeSession) -> None:
     """Probe a product of a warpgroup, by a program that is loaded again from its PTX."""
-
-    def attempt() -> None:
-        _multiply(device, "warpgroup", "float")
-
-    works = "wgmma multiplies TF32, in a program that is loaded again"
-    yield from feature(device.capabilities.warpgroup_matrix_units, works, attempt)
+    _multiply(session, "warpgroup", "float")
 
 
 class _Products(Trial):
@@ -98,19 +90,9 @@ def _peak(device: Device, element: str) -> Answers:
     return race(device, "FLOP/s", lambda session: (_Products(session, u, element) for u in units))
 
 
-def flops16_matrix(device: Device) -> Answers:
-    """Probe the peak of matrix units in float16, with sums in float32."""
-    return _peak(device, "half")
-
-
-def flops32_matrix(device: Device) -> Answers:
-    """Probe the peak of matrix units in TF32, with sums in float32."""
-    return _peak(device, "float")
-
-
-def flops64_matrix(device: Device) -> Answers:
-    """Probe the peak of matrix units in float64."""
-    return _peak(device, "double")
+flops16_matrix = partial(_peak, element="half")  # with sums in float32
+flops32_matrix = partial(_peak, element="float")  # TF32, with sums in float32
+flops64_matrix = partial(_peak, element="double")
 
 
 def declared_memory(device: Device) -> Answers:

@@ -10,6 +10,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import lacks_type
-from opencl_lab.core.template import render
 from opencl_lab.core.wording import size_text
 from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
 from opencl_lab.lab.measuring.roofline import rate_text
@@ -37,14 +37,7 @@ KIB, MIB = 1 << 10, 1 << 20
 class Trial(ABC):
     """A kernel in one shape, launched again and again; or another piece of work.
 
-    Parameters
-    ----------
-    session : ProbeSession
-    label : str
-        What is tried, in words.
-    amount : float
-        Operations or bytes in one round.
-    max_rounds : int
+    `label` says what is tried, and `amount` how many operations or bytes are in one round.
     """
 
     kernel: cl.Kernel
@@ -176,8 +169,8 @@ class _Arithmetic(Trial):
             "UNROLL": self.unroll,
             "WG_SIZE": self.wg,
         }
-        source = render("doctor/peak_arithmetic.cl.mako", parameters)
-        self.kernel = cl.Kernel(self.session.build(source.text), "multiply_add")
+        program = self.session.built("doctor/peak_arithmetic.cl.mako", parameters)
+        self.kernel = cl.Kernel(program, "multiply_add")
         shape = (self.chains, self.width)
         self.start_values = self.session.random.integers(0, 256, shape).astype(self.dtype)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -225,7 +218,7 @@ class _Copy(Trial):
             "UNROLL": self.unroll,
             "WG_SIZE": self.wg,
         }
-        program = self.session.build(render("doctor/peak_copy.cl.mako", parameters).text)
+        program = self.session.built("doctor/peak_copy.cl.mako", parameters)
         fill = cl.Kernel(program, "fill")
         per_item = np.uint32(self.per_item)
         fill(self.session.queue, (self.items,), (self.wg,), *self.buffers, per_item).wait()
@@ -289,17 +282,16 @@ def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[Trial]:
             yield _Copy(session, (first, second), size, width, items)
 
 
-def flops32(device: Device) -> Answers:
-    """Probe the peak of multiply-adds in float32."""
-    return race(device, "FLOP/s", lambda session: _arithmetic(session, np.float32))
-
-
-def flops64(device: Device) -> Answers:
-    """Probe the peak of multiply-adds in float64."""
-    lacking = lacks_type(device, np.float64)
+def _flops(device: Device, dtype: Any) -> Answers:
+    """Probe the peak of multiply-adds."""
+    lacking = lacks_type(device, dtype)
     if lacking is not None:
         return iter([{"verdict": "no", "detail": lacking}])
-    return race(device, "FLOP/s", lambda session: _arithmetic(session, np.float64))
+    return race(device, "FLOP/s", lambda session: _arithmetic(session, dtype))
+
+
+flops32 = partial(_flops, dtype=np.float32)
+flops64 = partial(_flops, dtype=np.float64)
 
 
 def copy_bytes(device: Device) -> Answers:

@@ -79,7 +79,7 @@ class _Transfer(Trial):
 
 
 def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
-    """Yield the steps of a probe of transfers."""
+    """Probe the peak of copying to the device, or back to the host: to an array with its pages."""
     if device.unified_memory:
         detail = "the device works on the memory of the host, so nothing is copied"
         return iter([{"verdict": "no", "detail": detail}])
@@ -92,21 +92,7 @@ def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
     return race(device, "B/s", trials)
 
 
-def send_bytes(device: Device) -> Answers:
-    """Probe the peak of copying from pinned memory of the host to the device."""
-    return _transfers(device, pinned=True, sends=True)
-
-
-def fetch_bytes(device: Device) -> Answers:
-    """Probe the peak of copying from the device to pinned memory of the host."""
-    return _transfers(device, pinned=True, sends=False)
-
-
-def send_plain_bytes(device: Device) -> Answers:
-    """Probe the peak of copying from a plain array of the host to the device."""
-    return _transfers(device, pinned=False, sends=True)
-
-
-def fetch_plain_bytes(device: Device) -> Answers:
-    """Probe the peak of copying from the device to a plain array whose pages are there."""
-    return _transfers(device, pinned=False, sends=False)
+send_bytes = partial(_transfers, pinned=True, sends=True)
+fetch_bytes = partial(_transfers, pinned=True, sends=False)
+send_plain_bytes = partial(_transfers, pinned=False, sends=True)
+fetch_plain_bytes = partial(_transfers, pinned=False, sends=False)

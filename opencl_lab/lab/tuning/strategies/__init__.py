@@ -1,4 +1,4 @@
-"""How to search a space: one module a strategy, each with one function.
+"""How to search a space: each strategy is one function.
 
 A strategy is a generator. It yields the configuration that it wants to know
 next, or several, the most wanted first, and is sent the `Evaluation` of one of
@@ -18,10 +18,9 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.explore import Strategy as Questions
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.strategies.exhaustive import exhaustive, in_order
 from opencl_lab.lab.tuning.strategies.local_search import local_search
 from opencl_lab.lab.tuning.strategies.model import model
-from opencl_lab.lab.tuning.strategies.random import random_search
+from opencl_lab.lab.tuning.strategies.walks import exhaustive, in_order, random_search
 
 __all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy", "in_order"]
 
@@ -39,13 +38,7 @@ DEFAULT_STRATEGY = "model"
 
 
 def get_strategy(name: str) -> Strategy:
-    """Return a strategy by name.
-
-    Raises
-    ------
-    InvalidConfig
-        If there is none of that name.
-    """
+    """Return a strategy by name."""
     if name not in STRATEGIES:
         raise InvalidConfig(f"there is no strategy {name!r}; there are: {', '.join(STRATEGIES)}")
     return STRATEGIES[name]

@@ -15,12 +15,7 @@ from opencl_lab.core.space import Config, Value
 class Features:
     """A number from 0 to 1 for each parameter and trait that varies; for words one for each value.
 
-    Parameters
-    ----------
-    configs : sequence of Config
-        Those whose values shall span the cube.
-    traits : callable, optional
-        Further numbers of a configuration, as many for each.
+    The values of `configs` span the cube.
     """
 
     def __init__(

@@ -26,13 +26,7 @@ LEARNED = 96
 
 
 class Process:
-    """A function of points in a cube, known at some of them.
-
-    Parameters
-    ----------
-    dimensions : int
-        Coordinates of a point.
-    """
+    """A function of points in a cube of so many dimensions, known at some of them."""
 
     def __init__(self, dimensions: int):
         self._lengths = np.ones(dimensions)

@@ -24,9 +24,9 @@ import numpy as np
 from opencl_lab.core.space import Config
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
-from opencl_lab.lab.tuning.strategies.exhaustive import AHEAD
 from opencl_lab.lab.tuning.strategies.features import Features
 from opencl_lab.lab.tuning.strategies.gaussian import Process
+from opencl_lab.lab.tuning.strategies.walks import AHEAD
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

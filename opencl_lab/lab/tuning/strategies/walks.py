@@ -1,4 +1,4 @@
-"""Every configuration, in the order of the space."""
+"""Every configuration, in the order of the space or at random."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ AHEAD = 64
 def exhaustive(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
     """Ask for all there is."""
     yield from in_order(points)
+
+
+def random_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
+    """Ask in random order."""
+    yield from in_order(points.shuffled(rng))
 
 
 def in_order(configs: Iterable[Config]) -> Generator[list[Config], Evaluation, None]:
