@@ -105,6 +105,7 @@ def test_fresh_and_other_journals_replace_what_is_there_with_their_first_record(
     fresh, other = Journal(path, HEAD, fresh=True), Journal(path, {**HEAD, "device": "y"})
     assert fresh.records == other.records == [] and not fresh.afresh
     assert other.afresh == f"{path} is of another sweep, which differs in device"
+    assert Journal(path, {**HEAD, "new": None}).afresh.endswith("which differs in new")
     assert Journal(path, HEAD).records
     fresh.add({"size": 2})
     fresh.add({"size": 3})

@@ -65,6 +65,14 @@ def test_a_damaged_file_is_set_aside_with_one_sentence(damage, found_by, overlay
     assert kept.read_bytes() == damaged
 
 
+def test_half_a_character_in_a_name_is_kept_as_it_is(overlay):
+    store(GPU, 0, GemmProblem(300, 300, 300))
+    overlay.write_text(overlay.read_text().replace('"name": "', '"name": "bad\\ud800', 1))
+    database.forget()
+    store(GPU, 1)
+    assert "bad\\ud800" in overlay.read_text() and used() == tuned(1)
+
+
 def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
     text = '{"schema": "oclab-tuning/2", "other": 1}'
     overlay.parent.mkdir(parents=True)

@@ -67,8 +67,8 @@ def _made(kind: Any, values: Any) -> Any:
 
 
 def as_json(record: Any) -> Any:
-    """Return what JSON makes of a dataclass or a `msgspec.Struct`."""
-    return msgspec.json.decode(msgspec.json.encode(record, enc_hook=_plain))
+    """Return what JSON has for a dataclass or a `msgspec.Struct`: mappings, lists and values."""
+    return json.loads(json.dumps(msgspec.to_builtins(record, enc_hook=_plain)))
 
 
 def _plain(value: Any) -> Any:

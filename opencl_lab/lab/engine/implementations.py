@@ -18,7 +18,7 @@ from opencl_lab.lab.measuring.poison import poisoned
 from opencl_lab.lab.measuring.rows import calls_for
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Operation
-from opencl_lab.lab.reference.descriptor import Arrays, OutputsLike, Reference
+from opencl_lab.lab.reference.descriptor import Arrays, DeviceReference, OutputsLike, Reference
 from opencl_lab.lab.reference.execute import Prepared, prepare
 from opencl_lab.lab.reference.peers import Resident
 from opencl_lab.ops.solver import Problem
@@ -227,7 +227,7 @@ class ReferenceRun(Implementation):
     def _prepare(self, problem: Problem, inputs: Arrays, expected: Arrays) -> Prepared:
         """Return the reference with arrays for what C functions write, or libraries return."""
         like: OutputsLike = {name: (a.shape, a.dtype) for name, a in expected.items()}
-        if not isinstance(self.reference, Resident):
+        if not isinstance(self.reference, (Resident, DeviceReference)):
             like = self.workload.operation.room(problem, expected)
         return prepare(self.reference, problem, inputs, like, self.threads, self.device)
 

@@ -52,7 +52,9 @@ class Journal:
         if kind not in head:
             return f"{self.path} is damaged"
         names = sorted(head.keys() | self._head.keys())
-        other = [name for name in names if head.get(name) != self._head.get(name)]
+        other = [
+            n for n in names if [n in head, head.get(n)] != [n in self._head, self._head.get(n)]
+        ]
         return f"{self.path} is of another {kind}, which differs in {', '.join(other)}"
 
     def add(self, record: Mapping[str, Any]) -> None:
