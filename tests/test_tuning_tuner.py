@@ -2,6 +2,7 @@
 
 import math
 import signal
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -165,6 +166,23 @@ def test_a_finalist_that_fails_is_out(task):
     assert result.failures["runtime"] >= 1
     kept = in_journal(result.journal)
     assert any(item.status == "runtime" for item in kept.values())
+
+
+def test_a_leader_that_fails_as_time_ends_does_not_win(task):
+    turns, failed = Counter(), []
+
+    class Fragile(Replay):
+        def again(self, config, seconds):
+            found = super().again(config, seconds)
+            turns[config] += 1
+            if turns[config] == 2 and found.time_ms == 1.0:
+                failed.append(config)
+                return Evaluation(config, "correctness", "wrong result")
+            return None if failed else found
+
+    result = tuned_by(Fragile(record(task, tile_time)), task, budget=1000)
+    assert failed and result.best.status == "correct" and result.best.config not in failed
+    assert not {item.config for item in result.finalists} & set(failed)
 
 
 def test_an_unstable_winner_is_reported(task):

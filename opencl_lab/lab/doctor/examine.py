@@ -125,7 +125,7 @@ class _Child(Worker):
     def _conclude(self, timed_out: bool) -> tuple[str, str, Any]:
         step, death = self.step, self.death
         if "garbage" in step:
-            return "unknown", "the probe printed something that is not a finding", None
+            return "unknown", "the probe yielded something that is not a finding", None
         if "failed" in step:
             return "unknown", f"the probe failed: {step['failed']}", None
         if step.get("verdict") in VERDICTS:

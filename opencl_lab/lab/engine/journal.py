@@ -43,7 +43,7 @@ class Journal:
         # Another run at the same time may have added records of its own.
         mine = [item for item in records if item.pop("of", self._mark) == self._mark]
         self.records = mine if head == self._head else []
-        lost = not fresh and head != self._head and path.exists()
+        lost = not fresh and head != self._head and os.path.lexists(path)
         self.afresh = self._difference(head) if lost else ""
 
     def _difference(self, head: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
-from opencl_lab.core.records import Count, Finite, parsed, typed
+from opencl_lab.core.records import Count, Finite, Natural, parsed, typed
 from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
@@ -62,7 +62,7 @@ class _Row:
     config: Any = None
     ok: Any = None
     threads: Count = 1
-    workers: Count = 1
+    workers: Natural = 1
     calls: Count = 1
     kernel_ms: Finite | None = None
     kernel_times: _Times | None = None

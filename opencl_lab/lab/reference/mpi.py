@@ -224,6 +224,7 @@ class Ranks:
         """
         for link, pid in zip_longest(self._links, self._pids):
             if pid is not None and not link.ended():
+                self._files |= shared_files(pid)
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             link.close()

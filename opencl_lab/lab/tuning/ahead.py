@@ -190,7 +190,8 @@ class Ahead:
                 process.stop()
             self._change.notify_all()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:  # Ctrl-C may come before all are started
+                thread.join()
         self._threads = []
 
     def _start(self) -> None:

@@ -50,8 +50,10 @@ class Finals:
                 if again.status == "correct":
                     times[config] += again.times_ms
                     self._rounds[config].append(again.time_ms)
-                else:
+                else:  # it can no longer win
                     del times[config]
+                    search.proved.discard(config)
+                    self.ranking = [item for item in self.ranking if item.config in times]
                 if not times or any(len(self._rounds[c]) < turn.number for c in times):
                     continue
                 winners.append(self._rank(times))

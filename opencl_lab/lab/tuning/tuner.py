@@ -110,7 +110,8 @@ def run_tuning(
     known = {
         config: item
         for config, item in evaluations_of(journal.records).items()
-        if item.status != "timeout" or item.build_ms >= options.patience_ms
+        if config.keys() == task.built_in.keys()
+        and (item.status != "timeout" or item.build_ms >= options.patience_ms)
     }
     answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
     limits = Limits(options.budget, options.time_limit)

@@ -72,6 +72,8 @@ class Link:
 
     def ended(self, seconds: float = 0.0) -> bool:
         """Return whether the other end is gone, or goes within some seconds."""
+        if self.connection.fileno() < 0:  # ours is
+            return True
         poll = select.poll()
         poll.register(self.connection, HANGUP)
         return bool(poll.poll(seconds * 1e3))

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing import spawn
 from typing import Any
 
@@ -117,12 +117,12 @@ class Worker(Link):
     def __init__(
         self, opening: Frames, environment: Mapping[str, str] | None = None, nice: int = 0
     ):
-        ours, theirs = socket.socketpair()
-        super().__init__(ours)
-        self._printed = tempfile.TemporaryFile()  # noqa: SIM115  (closed with the process)
-        with theirs:
+        with ExitStack() as failing:
             try:
-                with on_all_processors():
+                self._printed = failing.enter_context(tempfile.TemporaryFile())
+                ours, theirs = socket.socketpair()
+                super().__init__(failing.enter_context(ours))
+                with theirs, on_all_processors():
                     self.process = subprocess.Popen(
                         command(str(theirs.fileno())),
                         env={**os.environ, **(environment or {})},
@@ -133,9 +133,8 @@ class Worker(Link):
                         start_new_session=True,
                     )
             except OSError as error:
-                self._printed.close()
-                self.close()
                 raise LaunchError(f"cannot start {sys.executable or 'Python'}: {error}") from error
+            failing.pop_all()  # `kill` closes them
         if nice:
             priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, LEAST_PRIORITY)
             os.setpriority(os.PRIO_PROCESS, self.process.pid, priority)
@@ -161,6 +160,7 @@ class Worker(Link):
         except Ended:
             raise self._death() from None
         except Exception as error:  # of a process whose memory is no longer what it was
+            self.close()  # the next answer could not be told from the rest of this one
             reason = f"its answer cannot be read: {type(error).__name__}: {error}"
             raise Failed(reason) from error
         if kind == "failed":
@@ -181,6 +181,8 @@ class Worker(Link):
 
     def kill(self) -> None:
         """End it and whatever it has started; it has nothing to save."""
+        if self._printed.closed:  # it was ended before, and its number may be another's now
+            return
         end(self.process)
         self._printed.close()
         self.close()
@@ -190,4 +192,7 @@ class Worker(Link):
             return Died(self.process.returncode, "")
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=GRACE)
-        return Died(self.process.returncode, last_line(self._printed))
+        said = ""
+        with suppress(ValueError):  # another thread has just closed the file
+            said = last_line(self._printed)
+        return Died(self.process.returncode, said)
