@@ -14,4 +14,8 @@ process itself.
    | ...
    | None, or the end of the socket ---------------> ends, the latter at once, whatever it does
 ```
+
+`Worker.stop` kills a process and leaves the rest to whoever waits for it. `Worker.kill` also waits
+for its end and closes what it had. Only the ranks of MPI are told by None to end, so that MPI ends
+in order.
 """
