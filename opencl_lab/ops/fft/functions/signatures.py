@@ -33,7 +33,9 @@ def like(
 
     It gives it their names and defaults, of which some may be others.
     """
-    given = inspect.signature(order)
+    given = inspect.signature(
+        order, eval_str=True
+    )  # their names are not all known where it is used
     changed = [p.replace(default=defaults.get(n, p.default)) for n, p in given.parameters.items()]
     signature = given.replace(parameters=changed)
 
