@@ -63,7 +63,7 @@ here = [[device.platform, device.spec] for device in ol.devices()]
 child = "import json, os, opencl_lab as ol; print(json.dumps(["
 child += "[[d.platform, d.spec] for d in ol.devices()], os.environ.get('OPENCL_VENDOR_PATH')]))"
 there = subprocess.run([sys.executable, "-c", child], stdout=-1, check=True, text=True).stdout
-print(json.dumps([here, ol.discovery.choose_device().reason, *json.loads(there)]))
+print(json.dumps([here, ol.drivers.discovery.choose_device().reason, *json.loads(there)]))
 """
 
 
