@@ -1,4 +1,4 @@
-"""Products whose k is split: the buffers of the parts, and a second launch that adds them up."""
+"""Products whose k is split: the buffers of the slices' sums, and a launch that adds them up."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 
 SUM_PARTS = "gemm/sum_parts.cl.mako"
 PARTIAL = "partial"
-"""Name of the buffer of the parts' sums."""
+"""Name of the buffer of the slices' sums."""
 SUMMING = 512
-"""Items of a compute unit of a GPU that add up parts, so that enough loads are under way."""
+"""Items per compute unit of a GPU that add up slices, so that enough loads are in flight."""
 GROUP = 128
 EACH = 8
 """Vectors that an item of a CPU adds up, one after the other."""
 
 
 def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer, Launch]:
-    """Return the buffer of the parts' sums, products x parts x m x n, and what adds them up."""
+    """Return the buffer of the slices' sums, products x slices x m x n, and its launch."""
     width = _width(problem, device)
     pieces = math.prod(problem.shape) // width
     group, sharers, each = 1, 1, EACH
@@ -62,9 +62,9 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
 def joined_parts(
     problem: GemmProblem, tiles: int, splits: int, *sums: int
 ) -> tuple[Buffer, Buffer]:
-    """Return the buffers of parts that the last group of a tile adds up, without a second launch.
+    """Return the buffers for slices that the last group of a tile adds up, without a second launch.
 
-    They are the parts' sums, tiles x parts x `sums`, and how many groups of each tile have come.
+    They are the slices' sums, tiles x slices x `sums`, and how many groups of each tile are done.
     """
     return (
         Buffer(PARTIAL, "scratch", (tiles, splits, *sums), problem.sum_type),
@@ -73,7 +73,7 @@ def joined_parts(
 
 
 def _width(problem: GemmProblem, device: Device) -> int:
-    """Return how many sums to add up at once: whole vectors of a product, of a row with a bias."""
+    """Return how many sums to add at once: they divide a product, or with a bias its rows."""
     if problem.is_complex:
         return 1
     length = problem.n if problem.bias else problem.m * problem.n

@@ -8,7 +8,7 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 
 
 def side_of(problem: GemmProblem) -> str:
-    """Return which factor is the matrix, ``a`` or ``b``; the other one has few lines."""
+    """Return which factor is the matrix, ``a`` or ``b``; the other one is the few vectors."""
     return "a" if problem.n < problem.m or (problem.n == problem.m and problem.trans_b) else "b"
 
 
@@ -37,11 +37,11 @@ def is_other_along(problem: GemmProblem) -> bool:
 
 
 def joins(device: Device) -> bool:
-    """Return whether groups add up their sums themselves: if they see what others have written."""
+    """Return whether groups add up slices themselves: if they see what others have written."""
     return device.capabilities.visible_writes
 
 
 def worth_splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
-    """Return in how many parts of k so many groups become as many as wanted, if that pays."""
+    """Return the slices of k that turn `groups` into the `wanted` number, if that pays."""
     work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
     return max(1, min(ceil_divide(wanted, groups), work // (groups * part)))
