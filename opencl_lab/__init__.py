@@ -1,8 +1,7 @@
 """OpenCL kernels that run on any device, measured against the libraries you would use otherwise.
 
-The public names are listed here; everything else may move. Each is imported
-when it is first used, so that `import opencl_lab`, the command line's ``--help``
-and child processes do not wait for OpenCL.
+The public names are listed here; everything else may move. A name is imported at its first use, so
+that `import opencl_lab`, the command line's ``--help`` and child processes do not wait for OpenCL.
 """
 
 import os
@@ -14,11 +13,11 @@ from opencl_lab._version import __version__ as __version__
 from opencl_lab.drivers.pinning import pin
 from opencl_lab.drivers.wheel import awaits_registration
 
-# Without it PoCL's workers often share one core and run at half speed. PoCL
-# reads it once, at the first OpenCL call of the process.
+# Unless bound, PoCL's threads often share one core and run at half speed. PoCL reads the variable
+# once, at the first OpenCL call of the process.
 pin(os.environ)
-# pyopencl's own caches fail for good at a damaged file or a folder they cannot
-# write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
+# pyopencl's own cache fails permanently on a damaged file or a folder that it cannot write to. PoCL
+# and NVIDIA, where building takes long, have caches of their own.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 if TYPE_CHECKING:  # what a type checker reads of `_HOMES`

@@ -1,4 +1,4 @@
-"""The entry point of `oclab` and of `python -m opencl_lab`: all imports wait for Ctrl-C's guard."""
+"""The entry point of `oclab` and `python -m opencl_lab`; Ctrl-C is handled before all imports."""
 
 import sys
 
