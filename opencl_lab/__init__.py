@@ -20,7 +20,7 @@ pin(os.environ)
 # and NVIDIA, where building takes long, have caches of their own.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
-if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
+if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab import fft as fft
     from opencl_lab import scipy_backend as scipy_backend
     from opencl_lab.core.device import Capabilities as Capabilities
@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
     from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
     from opencl_lab.runtime.replay import free_memory as free_memory
 
-_HOMES = {
+_REGISTRY = {
     "lab.engine.row": ("Measurement",),
     "lab.compare": ("compare",),
     "core.device": ("Capabilities", "Device"),
@@ -83,13 +83,13 @@ _HOMES = {
 }
 _MODULES = ("fft", "scipy_backend")
 
-__all__ = sorted((*chain(*_HOMES.values()), *_MODULES, "__version__"))
+__all__ = sorted((*chain(*_REGISTRY.values()), *_MODULES, "__version__"))
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"opencl_lab.{name}")
-    for module, names in _HOMES.items():
+    for module, names in _REGISTRY.items():
         if name in names:
             value = getattr(import_module(f"opencl_lab.{module}"), name)
             globals()[name] = value

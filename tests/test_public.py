@@ -11,7 +11,7 @@ import opencl_lab
 
 
 def test_every_public_name_is_there_and_has_a_home():
-    homes = {name for names in opencl_lab._HOMES.values() for name in names}
+    homes = {name for names in opencl_lab._REGISTRY.values() for name in names}
     assert homes | {"__version__", *opencl_lab._MODULES} == set(opencl_lab.__all__)
     for name in opencl_lab.__all__:
         assert getattr(opencl_lab, name) is not None
@@ -29,7 +29,7 @@ def test_type_checkers_read_what_is_imported():
         assert item.asname == item.name  # else it would not be handed on
         read.setdefault(node.module.removeprefix("opencl_lab").lstrip("."), set()).add(item.name)
     assert read.pop("") == set(opencl_lab._MODULES)
-    assert read == {home: set(names) for home, names in opencl_lab._HOMES.items()}
+    assert read == {home: set(names) for home, names in opencl_lab._REGISTRY.items()}
 
 
 def test_functions_are_not_hidden_by_packages():
