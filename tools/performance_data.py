@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from opencl_lab.lab.engine.stored import Result, Results, read_results
 from opencl_lab.lab.measuring.samples import Times
@@ -30,9 +30,7 @@ NAMES = {  # of references, without the side on which their data are
     "blas": "BLAS",
     "scipy": "SciPy",
     "c:seq": "C",
-    "c:blocked": "C, blocked",
     "c:omp": "C, OpenMP",
-    "mpi:c": "C, MPI",
     "opencv": "OpenCV",
     "fftw": "FFTW",
     "cupy": "CuPy",
@@ -46,48 +44,42 @@ SAID_APART = ("device", "date")
 HEAD = ("device", "date", "method", "command", "compared")
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """A part of `peers`: what a size is, and how many units a call of a size and batch handles."""
+UNITS: dict[str, Callable[[int, int], float]] = {  # that a call of a size and a batch handles
+    "10⁹ keys/s": lambda n, _: n / 1e9,
+    "TFLOP/s": lambda n, _: 2 * n**3 / 1e12,
+    "10⁹ pixels/s": lambda n, _: n * n / 1e9,
+    "GFLOP/s": lambda n, batch: 5 * n * math.log2(n) * batch / 1e9,
+}
 
-    name: str
-    operation: str
+
+class Sweep(NamedTuple):
+    """A part of `peers`."""
+
     what: str
-    option: str
-    size: str
+    option: str  # that holds the size
+    size: str  # what that is
     unit: str
-    units: Callable[[int, int], float]
+
+    def units(self, size: int, batch: int) -> float:
+        """Return how many units a call handles."""
+        return UNITS[self.unit](size, batch)
 
 
-def _product(name: str, kind: str) -> Sweep:
-    return Sweep(
-        name, "gemm", f"{kind}, N x N", "size", "N", "TFLOP/s", lambda n, _: 2 * n**3 / 1e12
-    )
-
-
-def _transform(name: str, what: str, size: str) -> Sweep:
-    def units(n: int, batch: int) -> float:
-        return 5 * n * math.log2(n) * batch / 1e9
-
-    return Sweep(name, "fft", f"{what}, complex64", "n", size, "GFLOP/s", units)
-
-
-_FILTER = "7 x 7 filter, float32, N x N pixels"
-_SWEEPS = (
-    Sweep("sort", "sort", "random int32 keys", "n", "keys", "10⁹ keys/s", lambda n, _: n / 1e9),
-    _product("gemm", "float32"),
-    _product("gemm_float64", "float64"),
-    _product("gemm_float16", "float16"),
-    _product("gemm_tf32", "float32 by tf32"),
-    _product("gemm_3xtf32", "float32 by 3xtf32"),
-    Sweep("conv2d", "conv2d", _FILTER, "size", "N", "10⁹ pixels/s", lambda n, _: n * n / 1e9),
-    _transform("fft", "1,024 rows", "points of a row"),
-    _transform("fft_single", "one row", "points"),
-)
-SWEEPS = {sweep.name: sweep for sweep in _SWEEPS}
+SQUARE = ("size", "N", "TFLOP/s")
+SWEEPS = {
+    "sort": Sweep("random int32 keys", "n", "keys", "10⁹ keys/s"),
+    "gemm": Sweep("float32, N x N", *SQUARE),
+    "gemm_float64": Sweep("float64, N x N", *SQUARE),
+    "gemm_float16": Sweep("float16, N x N", *SQUARE),
+    "gemm_tf32": Sweep("float32 by tf32, N x N", *SQUARE),
+    "gemm_3xtf32": Sweep("float32 by 3xtf32, N x N", *SQUARE),
+    "conv2d": Sweep("7 x 7 filter, float32, N x N pixels", "size", "N", "10⁹ pixels/s"),
+    "fft": Sweep("1,024 rows, complex64", "n", "points of a row", "GFLOP/s"),
+    "fft_single": Sweep("one row, complex64", "n", "points", "GFLOP/s"),
+}
 SUMMARY = ("sort", "gemm", "gemm_float64", "conv2d", "fft", "fft_single")
-PICTURES = {
-    operation: [sweep.name for sweep in _SWEEPS if sweep.operation == operation]
+OPERATIONS = {  # the sweeps of one picture
+    operation: [name for name in SWEEPS if name.split("_")[0] == operation]
     for operation in ("sort", "gemm", "conv2d", "fft")
 }
 Series = list[tuple[int, dict[str, Times]]]
@@ -97,11 +89,16 @@ Series = list[tuple[int, dict[str, Times]]]
 class Run:
     """A sweep on a device: sizes with times by the names of implementations."""
 
-    sweep: Sweep
+    name: str  # of the sweep
     title: str  # names the device
     results: Results
     series: Series
     batch: int
+
+    @property
+    def sweep(self) -> Sweep:
+        """What was measured."""
+        return SWEEPS[self.name]
 
     @property
     def ratios(self) -> list[float]:
@@ -144,11 +141,11 @@ class Listing:
         return names[: names.index(self.compared[0])]
 
     def label(self, row: Mapping[str, str]) -> str:
-        """Return what a row measured, in a few words: equal sizes once."""
-        sizes = [f"{int(row[name]):,}" for name in self.leading if name in "mnk"]
-        words = [row[name] for name in self.leading if name not in ("m", "n", "k", *SAID_APART)]
-        shape = sizes[:1] if len(set(sizes)) == 1 else [" x ".join(sizes)]
-        return ", ".join(word for word in (*shape, *words) if word)
+        """Return what a row measured, in a few words."""
+        cells = {name: row[name] for name in self.leading if name not in SAID_APART}
+        numbers = [f"{int(text):,}" for text in cells.values() if text.isdigit()]
+        words = [text for text in cells.values() if text and not text.isdigit()]
+        return ", ".join([" x ".join(numbers)] * bool(numbers) + words)
 
     def ratios(self, row: Mapping[str, str]) -> dict[str, float]:
         """Return the times of the others over ours, by column."""
@@ -202,7 +199,7 @@ def _read_runs(folder: Path) -> dict[str, list[Run]]:
         if path.stem not in titles:
             raise ValueError(f"{TITLES} has no title for {path.stem}")
         for run in _runs_of(without_single_calls(read_results(path)), titles[path.stem]):
-            there = found[run.sweep.name]
+            there = found[run.name]
             if run.title not in there or there[run.title].started < run.started:
                 there[run.title] = run
     return {n: sorted(runs.values(), key=lambda run: run.rank) for n, runs in found.items() if runs}
@@ -210,14 +207,14 @@ def _read_runs(folder: Path) -> dict[str, list[Run]]:
 
 def _runs_of(results: Results, title: str) -> Iterable[Run]:
     side = "device" if results.device["kind"] == "gpu" else "host"
-    for sweep in SWEEPS.values():
+    for name, sweep in SWEEPS.items():
         rows = [
             row
             for row in results.rows
-            if row.leading.get("part") == sweep.name and row.measurement.data == side
+            if row.leading.get("part") == name and row.measurement.data == side
         ]
         if series := series_of(rows, sweep.option):
-            yield Run(sweep, title, results, series, rows[0].leading.get("batch", 1))
+            yield Run(name, title, results, series, rows[0].leading.get("batch", 1))
 
 
 def series_of(rows: Sequence[Result], option: str) -> Series:

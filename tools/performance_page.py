@@ -18,8 +18,8 @@ from pathlib import Path
 
 from performance_data import (
     MOST_ROWS,
+    OPERATIONS,
     OURS,
-    PICTURES,
     SAID_APART,
     SUMMARY,
     SWEEPS,
@@ -72,7 +72,7 @@ class Page:
         rows = []
         for name, some in runs.items():
             cells = {run.title: counts(run) for run in some}
-            what = f"{SWEEPS[name].operation}, {SWEEPS[name].what}"
+            what = f"{name.split('_')[0]}, {SWEEPS[name].what}"
             links = " ".join(self._link(run.results.path) for run in some)
             rows.append([what, *(cells.get(title, "-") for title in titles), links])
         return table(["sizes ahead / level / behind", *titles, "data"], rows)
@@ -94,7 +94,7 @@ class Page:
     def _types(self, size: str) -> str:
         """Return products of other types than float32 at one size, a row for each run."""
         rows = []
-        for sweep_name in PICTURES["gemm"][1:]:
+        for sweep_name in OPERATIONS["gemm"][1:]:
             for run in self._data.runs.get(sweep_name, ()):
                 times = dict(run.series).get(int(size), {})
                 if not times:
@@ -113,21 +113,20 @@ class Page:
         def worst(row: Mapping[str, str]) -> float:
             return min(listing.ratios(row).values())
 
-        several = "device" in listing.leading
-        leading = [name for name in listing.leading if name not in SAID_APART]
+        apart = [column for column in SAID_APART if column in listing.leading]
         rows = []
         for row in few(sorted(listing.rows, key=worst, reverse=True)):
-            cells = [listing.label(row), *([row["device"]] if several else [])]
-            cells += [plain(float(row[name])) if row[name] else "-" for name in listing.compared]
+            times = [
+                plain(float(row[column])) if row[column] else "-" for column in listing.compared
+            ]
+            cells = [listing.label(row), *(row[column] for column in apart), *times]
             rows.append([*cells, f"{worst(row):.2f}x", self._link(listing.path)])
-        what = ", ".join(leading).replace("m, n, k", "m x n x k")
-        columns = [what, *["device"] * several, *listing.compared, f"least other / {ours[:-3]}"]
-        said = f"{head['method']}; {head['date']}; `{head['command']}`."
-        said = said if several else f"{head['device']}; {said}"
-        note = f" {head['note'][:1].upper()}{head['note'][1:]}." if "note" in head else ""
-        return (
-            f"{said[:1].upper()}{said[1:]}{note}\n\n{table([*columns, 'data'], rows, 1 + several)}"
-        )
+        what = ", ".join(name for name in listing.leading if name not in SAID_APART)
+        columns = [what.replace("m, n, k", "m x n x k"), *apart, *listing.compared]
+        columns += [f"fastest other / {ours[:-3]}", "data"]
+        said = [head[key] for key in ("device", "method", "date") if key not in apart]
+        text = "; ".join([*said, f"`{head['command']}`."]) + f" {head.get('note', '')}".rstrip()
+        return f"{text}\n\n{table(columns, rows, 1 + len(apart))}"
 
     def _study(self, name: str) -> str:
         """Return where a study was measured, a table of its first part, and its answers."""

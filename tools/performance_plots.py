@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
-from performance_data import MOST_ROWS, OURS, PICTURES, SUMMARY, Data, Listing, Run, best_other
+from performance_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, Data, Listing, Run, best_other
 
 from opencl_lab.lab.presentation.drawing import plain_number
 from opencl_lab.lab.presentation.ticks import show_sizes, show_values
@@ -60,7 +60,7 @@ def styles_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 def pictures(data: Data) -> dict[str, Callable[[], str]]:
     """Return by the name of its file what draws each picture."""
     made: dict[str, Callable[[], str]] = {"summary": partial(summary, data)}
-    made |= {name: partial(throughput, data, name) for name in PICTURES}
+    made |= {name: partial(throughput, data, name) for name in OPERATIONS}
     for name, listing in data.listings.items():
         if len(listing.rows) > MOST_ROWS:  # else all of them are in the table
             made[name] = partial(shapes if "takes" in listing.leading else dots, listing)
@@ -84,7 +84,9 @@ def summary(data: Data) -> str:
                 axis.plot(size, ratio, marker, color=colour, mfc=face, ms=5)
         show_sizes(axis, sorted({size for run in runs for size, _ in run.series}), short)
         sweep = runs[0].sweep
-        _finish(axis, f"{sweep.operation}: {sweep.what}", sweep.size, "best other / ours")
+        _finish(
+            axis, f"{runs[0].name.split('_')[0]}: {sweep.what}", sweep.size, "best other / ours"
+        )
         _ratios(axis, axis.yaxis)
 
     used = [run.results.path for runs in panels for run in runs]
@@ -93,21 +95,20 @@ def summary(data: Data) -> str:
 
 def throughput(data: Data, operation: str) -> str:
     """Draw the throughput of an operation by size, a panel for each device."""
-    rows = rows_of_panels([data.runs.get(name, ()) for name in PICTURES[operation]])
+    rows = rows_of_panels([data.runs.get(name, ()) for name in OPERATIONS[operation]])
     used = [run for row in rows for run in row]
     styles = styles_of(name for run in used for _, times in run.series for name in times)
 
     def draw(axis: Any, run: Run) -> None:
-        units, width = run.sweep.units, {OURS: 2.2}
         for name, (colour, marker) in reversed(styles.items()):
             points = [
-                (size, units(size, run.batch) / (times[name].median / 1e3))
+                (size, run.sweep.units(size, run.batch) / (times[name].median / 1e3))
                 for size, times in run.series
                 if name in times
             ]
             if points:
-                how: Any = {"color": colour, "label": name, "lw": width.get(name, 1.3), "ms": 4}
-                axis.plot(*zip(*points, strict=True), marker + "-", **how)
+                how: Any = {"color": colour, "label": name, "lw": 2.2 if name == OURS else 1.3}
+                axis.plot(*zip(*points, strict=True), marker + "-", ms=4, **how)
         show_sizes(axis, [size for size, _ in run.series], short)
         show_values(axis.yaxis, plain_number)
         _finish(axis, f"{run.title}\n{run.sweep.what}", run.sweep.size, run.sweep.unit)
