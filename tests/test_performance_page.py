@@ -83,6 +83,15 @@ def test_a_page_begins_with_a_plot_and_has_short_tables_of_files(page, tool):
         assert all((page.parent / name).is_file() for name in files)
 
 
+def test_all_data_and_plots_are_on_a_page():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    data = {path for path in DOCS.glob("data/**/*.*") if path.name != "titles.json"}
+    shown = [*data, *DOCS.glob("plots/**/*.svg")]
+    assert len(shown) > 30
+    for path in shown:
+        assert f"{path.relative_to(DOCS).as_posix()})" in text, path.name
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_no_figure_is_written_by_hand(page, tool):
     by_hand = tool.BLOCK.sub("", page.read_text(encoding="utf-8"))

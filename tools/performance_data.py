@@ -106,19 +106,13 @@ class Run:
         return [best_other(times)[1].median / times[OURS].median for _, times in self.series]
 
     @property
-    def started(self) -> str:
-        """When it began, so that texts compare as times do."""
-        return str(self.results.mapping("environment")["started"])
-
-    @property
     def on_gpu(self) -> bool:
         """Whether the data were on the device."""
         return bool(self.results.device["kind"] == "gpu")
 
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Where it stands: CPUs first, those with few processors before those with many."""
-        return self.on_gpu, self.results.mapping("environment").get("processors", 0)
+    def environment(self, name: str) -> Any:
+        """Return something about where and when it was measured."""
+        return self.results.mapping("environment").get(name)
 
 
 @dataclass(frozen=True)
@@ -192,27 +186,27 @@ def without_single_calls(results: Results) -> Results:
 
 
 def _read_runs(folder: Path) -> dict[str, list[Run]]:
-    """Return the runs of each sweep; of several documents of a device the newest counts."""
+    """Return the runs of each sweep, those on CPUs first; of a device the newest counts."""
     titles = json.loads((folder / TITLES).read_text(encoding="utf-8"))
-    found: dict[str, dict[str, Run]] = {name: {} for name in SWEEPS}
+    found: dict[str, dict[str, Run]] = {}
     for path in sorted(set(folder.glob("*.json")) - {folder / TITLES}):
         if path.stem not in titles:
             raise ValueError(f"{TITLES} has no title for {path.stem}")
         for run in _runs_of(without_single_calls(read_results(path)), titles[path.stem]):
-            there = found[run.name]
-            if run.title not in there or there[run.title].started < run.started:
-                there[run.title] = run
-    return {n: sorted(runs.values(), key=lambda run: run.rank) for n, runs in found.items() if runs}
+            runs = found.setdefault(run.name, {})
+            newest = max(run, runs.get(run.title, run), key=lambda run: run.environment("started"))
+            runs[run.title] = newest
+    return {
+        name: sorted(runs.values(), key=lambda run: (run.on_gpu, run.environment("processors")))
+        for name, runs in found.items()
+    }
 
 
 def _runs_of(results: Results, title: str) -> Iterable[Run]:
     side = "device" if results.device["kind"] == "gpu" else "host"
+    there = [row for row in results.rows if row.measurement.data == side]
     for name, sweep in SWEEPS.items():
-        rows = [
-            row
-            for row in results.rows
-            if row.leading.get("part") == name and row.measurement.data == side
-        ]
+        rows = [row for row in there if row.leading.get("part") == name]
         if series := series_of(rows, sweep.option):
             yield Run(name, title, results, series, rows[0].leading.get("batch", 1))
 
@@ -236,15 +230,11 @@ def series_of(rows: Sequence[Result], option: str) -> Series:
 
 def best_other(times: Mapping[str, Times]) -> tuple[str, Times]:
     """Return the fastest library beside ours."""
-    return min(
-        ((name, item) for name, item in times.items() if name != OURS),
-        key=lambda item: item[1].median,
-    )
+    name = min((name for name in times if name != OURS), key=lambda name: times[name].median)
+    return name, times[name]
 
 
 def few(items: Sequence[Any]) -> list[Any]:
     """Return as many as a table may have, evenly from the first to the last."""
-    last, count = len(items) - 1, MOST_ROWS - 1
-    if last <= count:
-        return list(items)
-    return [items[round(place * last / count)] for place in range(MOST_ROWS)]
+    count = min(len(items), MOST_ROWS)
+    return [items[round(at * (len(items) - 1) / max(count - 1, 1))] for at in range(count)]

@@ -103,7 +103,7 @@ class Page:
                 rows.append([run.sweep.what.removesuffix(", N x N"), run.title, cell(times[OURS])])
                 rows[-1] += [name, cell(other), ratio(times), self._link(run.results.path)]
         head = ["type", "device", OURS, "best other", "its ms", "best other / ours", "data"]
-        return f"N = {int(size):,}, milliseconds per call:\n\n{table(head, rows[:MOST_ROWS], 2)}"
+        return f"N = {int(size):,}, milliseconds per call:\n\n{table(head, few(rows), 2)}"
 
     def _listing(self, name: str) -> str:
         """Return rows of a listing, evenly from its best ratio to its worst."""
@@ -184,7 +184,7 @@ def caption(run: Run) -> str:
     places = "data on the device" if run.on_gpu else "NumPy arrays"
     return (
         f"**{run.title}**, {run.sweep.what}; {platform}, driver {device['driver']}; {places}; "
-        f"{run.started[:10]}; milliseconds per call:"
+        f"{run.environment('started')[:10]}; milliseconds per call:"
     )
 
 

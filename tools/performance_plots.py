@@ -21,26 +21,20 @@ from opencl_lab.lab.presentation.ticks import show_sizes, show_values
 from opencl_lab.lab.studies.outcome import Outcome
 
 INK = "#727a85"  # of text: as far from white as from the dark pages of GitHub
-STYLES = {  # colour and marker, all with a contrast of 3 at least on white and on dark pages
-    OURS: ("#e5484d", "o"),
-    "NumPy": ("#3b82f6", "s"),
-    "BLAS": ("#3b82f6", "s"),
-    "SciPy": ("#3b82f6", "s"),
-    "C, OpenMP": ("#7d8590", "v"),
-    "OpenCV": ("#2f9e44", "D"),
-    "FFTW": ("#2f9e44", "D"),
-    "CLBlast": ("#d6409f", "X"),
-    "VkFFT": ("#a0714f", "P"),
-    "CuPy": ("#0e9594", "D"),
-    "PyTorch": ("#a855f7", "^"),
-    "PyOpenCL radix": ("#a0714f", "P"),
-    "PyOpenCL bitonic": ("#d6409f", "X"),
-    "built-in": ("#3b82f6", "s"),
-    "launch baseline": ("#7d8590", "v"),
-    "by gemv": ("#c2740c", "o"),
-    "by packed": ("#6b7f1c", "^"),
-    "by blocked": ("#7c6cf0", "s"),
+_STYLES = {  # colour and marker, all with a contrast of 3 at least on white and on dark pages
+    (OURS,): ("#e5484d", "o"),
+    ("NumPy", "BLAS", "SciPy", "built-in"): ("#3b82f6", "s"),
+    ("C, OpenMP", "launch baseline"): ("#7d8590", "v"),
+    ("OpenCV", "FFTW"): ("#2f9e44", "D"),
+    ("CLBlast", "PyOpenCL bitonic"): ("#d6409f", "X"),
+    ("VkFFT", "PyOpenCL radix"): ("#a0714f", "P"),
+    ("CuPy",): ("#0e9594", "D"),
+    ("PyTorch",): ("#a855f7", "^"),
+    ("by gemv",): ("#c2740c", "o"),
+    ("by packed",): ("#6b7f1c", "^"),
+    ("by blocked",): ("#7c6cf0", "s"),
 }
+STYLES = {name: style for names, style in _STYLES.items() for name in names}
 OTHERS = (("#c2740c", "o"), ("#6b7f1c", "^"), ("#7c6cf0", "s"), ("#c2497e", "<"))
 STUDY_PLOTS = {"dgemm": "dgemm-workers.png"}  # the first one where it is not named
 PANEL, WIDE = (3.6, 2.5), (6.4, 3.0)  # inches
