@@ -218,8 +218,8 @@ def series_of(rows: Sequence[Result], option: str) -> Series:
         item = row.measurement
         if item.status != "correct" or item.total_ms is None:
             continue
-        bare = item.implementation.split(" x")[0].removesuffix("@device")
-        name = OURS if item.kind == "opencl" else NAMES.get(bare, bare)
+        reference = item.implementation.split(" x")[0].removesuffix("@device")
+        name = OURS if item.kind == "opencl" else NAMES.get(reference, reference)
         there = found.setdefault(row.leading[option], {})
         if name == OURS and name in there:
             raise ValueError(f"two rows of ours at {option}={row.leading[option]}: which is auto?")

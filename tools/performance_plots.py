@@ -135,7 +135,7 @@ def shapes(listing: Listing) -> str:
             points = zip(*groups[name], strict=True)
             axis.plot(*points, marker, color=colour, label=name, ms=4.5)
         show_values(axis.xaxis, short)
-        _finish(axis, device, "operations of a product, 2 m n k", f"{bare(other)} / ours")
+        _finish(axis, device, "operations of a product, 2 m n k", f"{name_of(other)} / ours")
         _ratios(axis, axis.yaxis)
 
     rows = [[listing.head["device"]]]
@@ -148,18 +148,18 @@ def dots(listing: Listing) -> str:
     for row in listing.rows:
         groups.setdefault(row.get("device", listing.head["device"]), []).append(row)
     ours, *others = listing.compared
-    styles = styles_of(map(bare, others))
+    styles = styles_of(map(name_of, others))
     found = [ratio for row in listing.rows for ratio in (1.0, *listing.ratios(row).values())]
 
     def draw(axis: Any, device: str) -> None:
         rows = groups[device]
         for column in others:
-            colour, marker = styles[bare(column)]
+            colour, marker = styles[name_of(column)]
             ratios = [listing.ratios(row).get(column, math.nan) for row in rows]
-            axis.plot(ratios, range(len(rows)), marker, color=colour, label=bare(column), ms=5)
+            axis.plot(ratios, range(len(rows)), marker, color=colour, label=name_of(column), ms=5)
         axis.set_yticks(range(len(rows)), map(listing.label, rows))
         axis.set_ylim(len(rows) - 0.5, -0.5)
-        _finish(axis, device, f"times as long as {bare(ours)}", "")
+        _finish(axis, device, f"times as long as {name_of(ours)}", "")
         _ratios(axis, axis.xaxis)
         axis.set_xlim(min(found) / 1.05, max(found) * 1.05)  # of all panels, so that they compare
 
@@ -179,7 +179,7 @@ def study(outcome: Outcome) -> str:
         return _trimmed(DATE.sub("", path.read_text(encoding="utf-8")))
 
 
-def bare(column: str) -> str:
+def name_of(column: str) -> str:
     """Return the name of a column of times without its unit."""
     return column.rsplit(" ", 1)[0]
 
