@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 import pytest
+from mako.lookup import TemplateLookup
 
 from opencl_lab.core import template as module
 from opencl_lab.core.errors import BuildError, OclabError
@@ -106,8 +108,10 @@ def test_what_is_no_include_is_not_looked_for(template):
 
 
 def test_templates_include_parts_of_the_package(template):
-    relative = template('<%include file="fence.cl.mako" args="PTX=False"/>')
-    absolute = template('<%include file="/fence.cl.mako" args="PTX=False"/>', "other.cl.mako")
+    text = '<%namespace name="fence" file="{}"/>${{fence.declare(PTX=False)}}'
+    relative = template(text.format("common/fence.mako"))
+    absolute = template(text.format("/common/fence.mako"), "other.cl.mako")
+    assert "DEVICE_FENCE" in render(relative, {}).text
     assert render(relative, {}).text == render(absolute, {}).text
 
 
@@ -143,10 +147,29 @@ def test_an_error_inside_a_template_names_its_place(template):
 
 
 def test_a_template_of_the_user_may_include_ours(template):
-    text = '<%page args="A"/><%include file="/prelude.cl.mako" args="REQUIRE_FP64=A"/>'
+    text = (
+        '<%page args="A"/><%namespace name="extensions" file="/common/extensions.mako"/>'
+        "${extensions.enable(fp64=A)}"
+    )
     path = template(text)
     assert "cl_khr_fp64" in render(path, {"A": True}).text
     assert render(path, {"A": False}).text == ""
+
+
+BUILDING_BLOCKS = sorted(
+    str(path.relative_to(module.ROOT))
+    for path in module.ROOT.rglob("*.mako")
+    if not path.name.endswith(".cl.mako")
+)
+
+
+@pytest.mark.parametrize("name", BUILDING_BLOCKS)
+def test_building_blocks_get_all_that_they_use_by_arguments(name):
+    """Not from the page of the file that calls them, and a kernel file has no other way in."""
+    compiled = TemplateLookup([str(module.ROOT)], strict_undefined=True).get_template(f"/{name}")
+    assert "<%page" not in compiled.source and "<%include" not in compiled.source
+    read = set(re.findall(r"context(?:\.get\(|\[)'(\w+)'", compiled.code))
+    assert read <= {"caller", *dir(builtins)}
 
 
 def test_a_template_of_the_user_may_change(template):

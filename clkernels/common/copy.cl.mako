@@ -35,8 +35,8 @@
  */
 <%page args="SOURCE_T, TARGET_T, REAL_T, FORM, COMPLEX, CONJUGATE, NDIM, SHIFTED, FILLED, UNIT,
              INDEX_T, WG_SIZE"/>\
-<%include file="/prelude.cl.mako"
-          args="REQUIRE_FP64='double' in TARGET_T or 'double' in SOURCE_T"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+${extensions.enable(fp64='double' in TARGET_T or 'double' in SOURCE_T)}\
 <%
     sign = "-" if CONJUGATE else ""
     if FORM == "word":

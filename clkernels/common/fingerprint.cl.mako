@@ -17,7 +17,6 @@
  *   CHUNKED  see above
  */
 <%page args="CHUNKED"/>\
-<%include file="/prelude.cl.mako"/>\
 ulong mixed(ulong x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdUL;
   x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53UL;

@@ -30,7 +30,7 @@
 ##            memory there; other devices need atomic operations to say so
 ## LOOKS      tiles that one looks at together, which takes no longer than one
 ## PATIENCE   how often one looks at a tile
-<%page args="WIDE, PTX, LOOKS, PATIENCE"/>\
+<%def name="declare(WIDE, PTX, LOOKS, PATIENCE)">\
 typedef ${"ulong" if WIDE else "uint"} status_t;
 #define OWN ((status_t)1 << ${62 if WIDE else 30})
 #define ALL ((status_t)2 << ${62 if WIDE else 30})
@@ -79,3 +79,4 @@ typedef ${"ulong" if WIDE else "uint"} status_t;
             looking = looking && t > 0;                                                            \
         }                                                                                          \
     } while (0)
+</%def>\

@@ -16,9 +16,9 @@
 ##
 ## WIDE      whether index_t needs 64 bits
 ## WG_SIZE   items of a group
-<%page args="WIDE, WG_SIZE"/>\
 <%namespace name="scan" file="scan.mako"/>\
 <%namespace name="broadcast" file="broadcast.mako"/>\
+<%def name="declare(WIDE, WG_SIZE)">\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define SPACE ${2 * WG_SIZE}
 
@@ -54,3 +54,4 @@ static inline index_t sum_before(__global const uint *words, const uint part, __
     barrier(CLK_LOCAL_MEM_FENCE);
     return sum;
 }
+</%def>\

@@ -19,7 +19,7 @@
 ##
 ## DIGIT_BITS   bits of a digit
 ## PTX          whether the device takes inline PTX
-<%page args="DIGIT_BITS, PTX"/>\
+<%def name="declare(DIGIT_BITS, PTX)">\
 #define RADIX ${1 << DIGIT_BITS}
 
 static inline uint rank_step(const uint digit, __local uint *counts, __local uint *masks)
@@ -54,3 +54,4 @@ static inline uint rank_step(const uint digit, __local uint *counts, __local uin
     return rank;
 % endif
 }
+</%def>\

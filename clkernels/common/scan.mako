@@ -17,7 +17,6 @@
 ##
 ## WG_SIZE   items of a group; with inline PTX a multiple of 32 and at most 1024
 ## PTX       whether the device takes inline PTX
-<%page args="WG_SIZE, PTX"/>\
 ## Adds to `sum` what items before this one have there; `half_`, zero before, says which half of
 ## `space`, of twice the group's items, is written next.
 <%def name="add_up(wg_size)">\
@@ -29,6 +28,7 @@ for (uint step = 1; step < ${wg_size}; step *= 2) {
         half_ = ${wg_size} - half_;
     }
 </%def>\
+<%def name="declare(WG_SIZE, PTX)">\
 % if PTX:
 #define SCAN_WORDS 32
 
@@ -56,3 +56,4 @@ static inline uint scan_group(const uint value, __local uint *space)
     return sum - value;
 }
 % endif
+</%def>\

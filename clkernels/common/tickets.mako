@@ -6,8 +6,10 @@
 ## once per kernel; the host makes `counter` zero before. Source: S. Yan et al., "StreamScan", PPoPP
 ## 2013 (dynamic identifiers of groups). Cost: an atomic operation per group and a barrier.
 <%namespace name="broadcast" file="broadcast.mako"/>\
+<%def name="declare()">\
 static inline uint take_ticket(volatile __global uint *counter, __local uint *place)
 {
     ${broadcast.send("*place", "atomic_inc(counter)", 0, "get_local_id(0)")}
     return *place;
 }
+</%def>\

@@ -12,7 +12,7 @@
 ## of warp_sum.
 ##
 ## PTX   whether the device takes inline PTX
-<%page args="PTX"/>\
+<%def name="declare(PTX)">\
 #define WARP 32
 
 static inline uint lane(void)
@@ -51,3 +51,4 @@ static inline uint warp_sum(uint value)
     return value;
 }
 % endif
+</%def>\

@@ -11,7 +11,6 @@
  * WG_SIZE  work-items in a work-group
  */
 <%page args="WG_SIZE"/>\
-<%include file="/prelude.cl.mako"/>\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void widen(__global const half *restrict source,
            __global float *restrict target,

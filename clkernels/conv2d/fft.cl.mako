@@ -61,18 +61,26 @@
  * ROWS      rows of results that an item sums together
  */
 <%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS"/>\
-<%include file="pixels.mako" args="PIXELS=PIXELS"/>\
-<%include file="fft_numbers.mako" args="PIXELS=PIXELS, WG_SIZE=WG_SIZE"/>\
+<%namespace name="pixels" file="pixels.mako"/>\
+<%namespace name="fft_numbers" file="fft_numbers.mako"/>\
+<%namespace name="fft_blocks" file="fft_blocks.mako"/>\
+<%namespace name="fft_load" file="fft_load.mako"/>\
+<%namespace name="fft_spectra" file="fft_spectra.mako"/>\
+<%namespace name="recheck" file="recheck.mako"/>\
+<%namespace name="fft_store" file="fft_store.mako"/>\
+<%namespace name="recheck_sums" file="recheck_sums.mako"/>\
+${pixels.declare(PIXELS=PIXELS)}\
+${fft_numbers.declare(PIXELS=PIXELS, WG_SIZE=WG_SIZE)}\
 
-<%include file="fft_blocks.mako" args="PIXELS=PIXELS, CHANNELS=CHANNELS"/>\
+${fft_blocks.declare(PIXELS=PIXELS, CHANNELS=CHANNELS)}\
 
-<%include file="fft_load.mako" args="CHANNELS=CHANNELS, WG_SIZE=WG_SIZE"/>\
+${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE)}\
 
-<%include file="fft_spectra.mako" args="WG_SIZE=WG_SIZE"/>\
+${fft_spectra.declare(WG_SIZE=WG_SIZE)}\
 
-<%include file="recheck.mako" args="PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES"/>\
+${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 
-<%include file="fft_store.mako" args="CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES"/>\
+${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
 
-<%include file="recheck_sums.mako" args="PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE,
-    LANES=LANES, ROWS=ROWS"/>\
+${recheck_sums.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE,
+    LANES=LANES, ROWS=ROWS)}\

@@ -9,7 +9,7 @@
 ##
 ## PIXELS    types and whether the filter is turned: see pixels.mako
 ## CHANNELS  values of a pixel
-<%page args="PIXELS, CHANNELS"/>\
+<%def name="declare(PIXELS, CHANNELS)">\
 /* Where weight (j, i) is. */
 INLINE long place_of(const int j, const int i, const int filter_height, const int filter_width)
 {
@@ -54,3 +54,4 @@ INLINE sum_t value_at(const row_t row, const int x, const int width, const sum_t
     const int column = extend(x + row.begin, width);
     return row.line == 0 || column < 0 ? cval : load_pixel(row.line + (long)column * ${CHANNELS});
 }
+</%def>\

@@ -5,8 +5,8 @@
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
-<%page args="CHANNELS, WG_SIZE"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
+<%def name="declare(CHANNELS, WG_SIZE)">\
 __kernel GROUP
 void load_blocks(__global const element_t *restrict image,
                  __global sum_t *restrict pairs,
@@ -82,3 +82,4 @@ void load_filter(const weights_t weights,
             there ? scale * weights[place_of(j, i, filter_height, filter_width)] : 0, 0);
     }
 }
+</%def>\

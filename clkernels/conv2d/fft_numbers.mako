@@ -9,7 +9,17 @@
 ##
 ## PIXELS    types: see pixels.mako
 ## WG_SIZE   work-items in a work-group
-<%page args="PIXELS, WG_SIZE"/>\
+## Make `name` the largest that any item of the work-group has.
+<%def name="share_largest(name, WG_SIZE)">\
+% if WG_SIZE > 1:
+    __local bits_t all_${name}[${WG_SIZE}];
+    all_${name}[get_local_id(0)] = ${name};
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < ${WG_SIZE}; ++i)
+        ${name} = max(${name}, all_${name}[i]);
+% endif
+</%def>\
+<%def name="declare(PIXELS, WG_SIZE)">\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 typedef ${PIXELS.sum_t}2 complex_t;
 /* PoCL calls what is long, and its own max, as functions, which keep loops from being vectors. */
@@ -48,13 +58,4 @@ typedef ulong bits_t;
 #define ROUNDING DBL_EPSILON
 % endif
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += ${WG_SIZE})
-## Make `name` the largest that any item of the work-group has.
-<%def name="share_largest(name, WG_SIZE)">\
-% if WG_SIZE > 1:
-    __local bits_t all_${name}[${WG_SIZE}];
-    all_${name}[get_local_id(0)] = ${name};
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = 0; i < ${WG_SIZE}; ++i)
-        ${name} = max(${name}, all_${name}[i]);
-% endif
 </%def>\

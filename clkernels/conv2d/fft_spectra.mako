@@ -4,8 +4,8 @@
 ##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary parts exchanged
 ##
 ## WG_SIZE   work-items in a work-group
-<%page args="WG_SIZE"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
+<%def name="declare(WG_SIZE)">\
 /* Squares of magnitudes, of weights that are not divided by the size of the block. */
 __kernel GROUP
 void find_peaks(__global const sum_t *restrict spectrum,
@@ -39,3 +39,4 @@ void multiply_spectra(__global sum_t *restrict pairs,
         PUT(target, x, a * d + b * c, a * c - b * d);
     }
 }
+</%def>\

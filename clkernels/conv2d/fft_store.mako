@@ -6,9 +6,9 @@
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that are judged together
-<%page args="CHANNELS, WG_SIZE, LANES"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
+<%def name="declare(CHANNELS, WG_SIZE, LANES)">\
 <%
     TAPS = 8  # between two looks whether magnitudes are enough
     tree = terms.module.tree
@@ -106,3 +106,4 @@ void store_blocks(__global const sum_t *restrict pairs,
     }
 % endfor
 }
+</%def>\

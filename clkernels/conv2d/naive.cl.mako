@@ -22,10 +22,11 @@
  * WG_Y      rows of a work-group
  */
 <%page args="PIXELS, WG_X, WG_Y"/>\
+<%namespace name="pixels" file="pixels.mako"/>\
 <%
     tap = "filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"
 %>\
-<%include file="pixels.mako" args="PIXELS=PIXELS"/>\
+${pixels.declare(PIXELS=PIXELS)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
 void conv2d_naive(__global const element_t *restrict image,

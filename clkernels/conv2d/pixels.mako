@@ -11,8 +11,9 @@
 ##   saturate   whether integer results stop at the limits of their type
 ##   flip       whether the filter is turned by 180 degrees, which the kernels see to
 ##   constant_weights  whether the weights lie in constant memory
-<%page args="PIXELS"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="boundaries" file="boundaries.mako"/>\
+<%def name="declare(PIXELS)">\
 <%
     limits = {
         "uchar": ("0", "UCHAR_MAX"),
@@ -22,7 +23,7 @@
     # What is left of a sum is rounded by adding 1.5 * 2^23, or is an integer.
     rounded = "(int)(rest + 0x1.8p23f - 0x1.8p23f)" if PIXELS.sum_t == "float" else "rest"
 %>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=PIXELS.sum_t == 'double'"/>\
+${extensions.enable(fp64=PIXELS.sum_t == 'double')}\
 typedef ${PIXELS.element_t} element_t;
 typedef ${PIXELS.result_t} result_t;
 typedef ${PIXELS.sum_t} sum_t;
@@ -68,3 +69,4 @@ static inline int extend(const int i, const int n)
 {
 ${getattr(boundaries, PIXELS.boundary)(PIXELS.far)}\
 }
+</%def>\

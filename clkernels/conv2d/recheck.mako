@@ -11,8 +11,8 @@
 ## PIXELS    types: see pixels.mako
 ## CHANNELS  values of a pixel
 ## LANES     results beside each other that are judged and summed together
-<%page args="PIXELS, CHANNELS, LANES"/>\
 <%namespace name="terms" file="terms.mako"/>\
+<%def name="declare(PIXELS, CHANNELS, LANES)">\
 <%
     vec, listed = terms.module.vec, terms.module.listed
     bits_t = "uint" if PIXELS.sum_t == "float" else "ulong"
@@ -112,3 +112,4 @@ INLINE lanes_t pixels_inside(const row_t row, const int x)
 /* What `marks` say: fine; sum anew; also the products of zeros, as the factors may be NaN. */
 enum { FINE, DOUBTFUL, DOUBTFUL_FACTORS };
 #define MARKS_OF(block, y) (marks + ((size_t)(block) * step_y + (y)) * ((step_x + ${LANES - 1}) / ${LANES}))
+</%def>\

@@ -10,8 +10,8 @@
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that are summed together
 ## ROWS      rows of results that an item sums together
-<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS"/>\
 <%namespace name="terms" file="terms.mako"/>\
+<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, ROWS)">\
 <%
     UNROLL = 4  # taps of a row that are written out
     PIECES = 4 if LANES > 1 else 0  # vectors of taps whose pixels are collected at a time
@@ -136,3 +136,4 @@ target + (${o} * (long)out_width + x + ${l}) * ${CHANNELS});
 % endfor
     }
 }
+</%def>\

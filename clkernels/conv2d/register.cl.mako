@@ -56,6 +56,9 @@
  *   strips, collected  how many parts of a row an item collects at an edge, and values of each
  */
 <%page args="PIXELS, STRIP"/>\
+<%namespace name="pixels" file="pixels.mako"/>\
+<%namespace name="register_types" file="register_types.mako"/>\
+<%namespace name="register_edge" file="register_edge.mako"/>\
 <%namespace name="window" file="register_window.mako"/>\
 <%namespace name="vectors" file="register_vectors.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
@@ -64,9 +67,9 @@
     way = window if S.window else vectors
     taps_y, taps_x = S.taps
 %>\
-<%include file="pixels.mako" args="PIXELS=PIXELS"/>\
-<%include file="register_types.mako" args="PIXELS=PIXELS, STRIP=STRIP"/>\
-<%include file="register_edge.mako" args="PIXELS=PIXELS, STRIP=STRIP"/>\
+${pixels.declare(PIXELS=PIXELS)}\
+${register_types.declare(PIXELS=PIXELS, STRIP=STRIP)}\
+${register_edge.declare(PIXELS=PIXELS, STRIP=STRIP)}\
 ## Add a row of the image, at `line`, to the sums of `pairs`: rows of results, and the row of the
 ## filter that each of them needs.
 <%def name="image_row(pairs)">\

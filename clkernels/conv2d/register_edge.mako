@@ -6,8 +6,8 @@
 ##      cval  cval | p  p  p  p  p  p | cval     `find` tells which of them are the row itself,
 ##                 ^ bounds.x         ^ bounds.y   and from where the others come
 ##
-<%page args="PIXELS, STRIP"/>\
 <%namespace name="terms" file="register_terms.mako"/>\
+<%def name="declare(PIXELS, STRIP)">\
 <%
     S, load = STRIP, terms.module.load
 %>\
@@ -50,3 +50,4 @@ static inline void collect(__private sum_t *strip, __private const int *places, 
     for (int k = bounds.y; k < ${S.collected}; ++k)
         strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
 }
+</%def>\

@@ -5,8 +5,8 @@
 ##   packed_t         one of these, or of elements of the same type
 ##   packed_piece_t   elements that are converted together
 ##   packed_result_t  a vector of results
-<%page args="PIXELS, STRIP"/>\
 <%namespace name="terms" file="terms.mako"/>\
+<%def name="declare(PIXELS, STRIP)">\
 <%
     vec = terms.module.vec
 %>\
@@ -24,3 +24,4 @@ typedef struct {
 } __attribute__((packed, aligned(sizeof(result_t)))) packed_result_t;
 % endif
 % endif
+</%def>\

@@ -34,10 +34,11 @@
  * WORK_PER_ITEM  rows of an item
  */
 <%page args="PIXELS, WG_X, WG_Y, WORK_PER_ITEM"/>\
+<%namespace name="pixels" file="pixels.mako"/>\
 <%
     tap = "filter_height * filter_width - 1 - tap" if PIXELS.flip else "tap"
 %>\
-<%include file="pixels.mako" args="PIXELS=PIXELS"/>\
+${pixels.declare(PIXELS=PIXELS)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_X}, ${WG_Y}, 1)))
 void conv2d_tiled(__global const element_t *restrict image,

@@ -38,10 +38,12 @@
  * number of its types 2, after, and 3, before; the last one of the sine transform.
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, TYPE, SINE, PADDED"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="grid" file="/fourier/grid.mako"/>\
 <%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 ${complex_numbers.types(REAL_T, INDEX_T)}\
-<%include file="/fourier/grid.mako" args="WG_SIZE=WG_SIZE"/>\
+${grid.declare(WG_SIZE=WG_SIZE)}\
 <%
     packed = TYPE == 4 and not PADDED  # pairs of reals on both sides are complex numbers
     before_t = "complex_t" if TYPE == 3 or packed else "real_t"

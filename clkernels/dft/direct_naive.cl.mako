@@ -25,8 +25,10 @@
  * KIND      c2c, r2c or c2r: which sides are complex
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK, KIND"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
-<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="kinds" file="kinds.mako"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
+${kinds.declare(REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void dft_naive(__global const sample_t *restrict signal,

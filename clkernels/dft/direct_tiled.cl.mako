@@ -52,7 +52,9 @@
  * KIND           c2c, r2c or c2r: which sides are complex
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, REREAD, KIND"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="kinds" file="kinds.mako"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 <%
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
     vectors = range(WORK_PER_ITEM // VECTOR_WIDTH)
@@ -171,7 +173,7 @@ ${multiply(v, "near", f"(block + {b}) % {near} * {len(vectors)} + {v}")}\
         block += ${blocks};
 % endif
 </%def>\
-<%include file="kinds.mako" args="REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND"/>\
+${kinds.declare(REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND)}\
 typedef ${REAL_T}${width} vec_t;
 typedef ${INDEX_T}${width} index_vec_t;
 

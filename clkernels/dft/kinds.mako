@@ -4,7 +4,7 @@
 ## REAL_T   float or double
 ## INDEX_T  unsigned type that holds 2n
 ## KIND     c2c, r2c (real samples to frequencies) or c2r (back)
-<%page args="REAL_T, INDEX_T, KIND"/>\
+<%def name="declare(REAL_T, INDEX_T, KIND)">\
 typedef ${REAL_T} real_t;
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
@@ -24,3 +24,4 @@ static inline sample_t sample_at(__global const sample_t *row, const index_t j, 
     return row[j];
 % endif
 }
+</%def>\

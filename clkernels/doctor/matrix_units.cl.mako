@@ -1,7 +1,8 @@
 <%page args="UNITS, TYPE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
+${extensions.enable(fp64=TYPE == 'double')}\
 /*
  * Probe: one product by matrix units, of a warp or of a warpgroup.
  *

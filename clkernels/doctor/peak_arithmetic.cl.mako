@@ -1,5 +1,6 @@
 <%page args="REAL_T, VECTOR_WIDTH, CHAINS, UNROLL, WG_SIZE"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 <% VECTOR = REAL_T if VECTOR_WIDTH == 1 else f"{REAL_T}{VECTOR_WIDTH}" %>\
 /*
  * Probe: the peak of multiply-add arithmetic.

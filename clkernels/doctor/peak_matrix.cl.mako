@@ -1,7 +1,8 @@
 <%page args="UNITS, TYPE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
+${extensions.enable(fp64=TYPE == 'double')}\
 <%
     word, ones = {
         "half": ("uint", "0x3c003c00"), "float": ("uint", "0x3f800000"), "double": ("double", "1.0")

@@ -1,5 +1,6 @@
 <%page args="PTX"/>\
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
+${fence.declare(PTX=PTX)}\
 /*
  * Probe: do work-groups of one launch progress independently of each other, and see what
  * others have written?

@@ -26,10 +26,12 @@
  * WG_SIZE  work-items in a work-group
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="grid" file="grid.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 ${complex_numbers.types(REAL_T, INDEX_T)}\
-<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+${grid.declare(WG_SIZE=WG_SIZE)}\
 
 ${complex_numbers.times()}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))

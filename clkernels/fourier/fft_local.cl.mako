@@ -49,10 +49,13 @@
  *              equally many items
  */
 <%page args="REAL_T, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
+<%namespace name="local_step" file="local_step.mako"/>\
 <%namespace name="fused" file="fused_steps.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 % if len(STEPS) > 1:
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
+${fence.declare(PTX=PTX)}\
 % endif
 <%
     two = len(STEPS) > 1
@@ -84,7 +87,7 @@ typedef ${REAL_T} vec_t;
 typedef ${INDEX_T} index_t;
 
 % for s, step in enumerate(STEPS):
-<%include file="local_step.mako" args="step=step, number=s, real_t=REAL_T, inverse=INVERSE, parameters=parameters(s)"/>\
+${local_step.declare(step=step, number=s, real_t=REAL_T, inverse=INVERSE, parameters=parameters(s))}\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))

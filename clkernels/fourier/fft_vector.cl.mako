@@ -40,10 +40,11 @@
  * PATIENCE      how often an item looks for others to finish a step
  */
 <%page args="REAL_T, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, PATIENCE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="steps" file="vector_step.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 <%!
     from collections import namedtuple
 

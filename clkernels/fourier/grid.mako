@@ -1,5 +1,5 @@
 ## A one-dimensional grid that covers rows of points, each by whole work-groups of WG_SIZE.
-<%page args="WG_SIZE"/>\
+<%def name="declare(WG_SIZE)">\
 
 /* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
    the cheaper the shorter it is. */
@@ -18,3 +18,4 @@ static inline index_t row_of(const index_t points)
 {
     return (index_t)get_group_id(0) / groups_of(points);
 }
+</%def>\

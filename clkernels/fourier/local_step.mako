@@ -1,11 +1,11 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
 ## does: see fft_local.cl.mako. `step` is a LocalStep of local_schedule.py, `number` its place
 ## in the launch, and `group` its GroupSchedule.
-<%page args="step, number, real_t, inverse, parameters"/>\
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
 <%namespace name="passes" file="local_passes.mako"/>\
 <%namespace name="stores" file="local_stores.mako"/>\
+<%def name="declare(step, number, real_t, inverse, parameters)">\
 <%
     group = step.group
     first, last = group.passes[0], group.schedule.last
@@ -131,3 +131,4 @@ ${stores.fragment(step, offset, inverse)}\
     }
 % endif
 }
+</%def>\

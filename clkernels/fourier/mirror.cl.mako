@@ -15,10 +15,12 @@
  * CONJUGATE  whether to take the conjugate of all, as of an inverse transform
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, CONJUGATE"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="grid" file="grid.mako"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 typedef ${REAL_T}2 complex_t;
 typedef ${INDEX_T} index_t;
-<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+${grid.declare(WG_SIZE=WG_SIZE)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void mirror(__global const complex_t *restrict half_rows,

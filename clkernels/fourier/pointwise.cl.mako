@@ -12,7 +12,8 @@
  * WG_SIZE   work-items in a work-group
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 typedef ${REAL_T}2 complex_t;
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))

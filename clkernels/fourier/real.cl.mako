@@ -34,10 +34,12 @@
  * ALONE    whether rows share no transform (even length, or one row) and need no scale
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, ALONE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="grid" file="grid.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 ${complex_numbers.types(REAL_T, INDEX_T)}\
-<%include file="grid.mako" args="WG_SIZE=WG_SIZE"/>\
+${grid.declare(WG_SIZE=WG_SIZE)}\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
 ${complex_numbers.times()}

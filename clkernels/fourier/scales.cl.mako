@@ -20,7 +20,8 @@
  * VECTOR_WIDTH  numbers that an item reads at once: more than 1 where it has no neighbours
  */
 <%page args="REAL_T, INDEX_T, WG_SIZE, VECTOR_WIDTH"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=REAL_T == 'double'"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+${extensions.enable(fp64=REAL_T == 'double')}\
 <%
     BITS, LIMIT = ("ulong", 1022) if REAL_T == "double" else ("uint", 126)
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH

@@ -71,10 +71,12 @@
              WORK_M, WORK_N, WG_M, WG_N, TILE_K, BUFFERS, SWIZZLE, SPLIT, LINE_A, LINE_B,
              VECTOR_WIDTH, ROW_WIDTH, LANES_M, LANES_N, LOAD_A, LOAD_B, STORE_WIDTH, ALIGNED,
              MOST, UNROLL, JOIN, PTX"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="memory" file="/gemm/blocked_memory.mako"/>\
 <%namespace name="join" file="/gemm/blocked_join.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
+${extensions.enable(fp64=TYPE.startswith('double'))}\
 <%
     each = 2 if parts.module.is_complex(TYPE) else 1
     real = parts.module.sum_type(TYPE).removesuffix("2")
@@ -95,7 +97,7 @@ typedef ${real} real_t;
 typedef ${vec(VECTOR_WIDTH)} vec_t;
 ${parts.types()}\
 % if JOIN:
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
+${fence.declare(PTX=PTX)}\
 % endif
 
 ## Add the products of one step, which lies in the buffer `current`.

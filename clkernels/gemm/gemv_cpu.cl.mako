@@ -40,10 +40,11 @@
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              SIDE, FEW, SPLIT, JOIN, VECTOR, LOAD, ROWS, BLOCK, STEP_K"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="gemv" file="/gemm/gemv.mako"/>\
 <%namespace name="join" file="/gemm/gemv_cpu_join.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
+${extensions.enable(fp64=TYPE.startswith('double'))}\
 <%
     complex = TYPE in ("float2", "double2")
     PARTS = 2 if complex else 1

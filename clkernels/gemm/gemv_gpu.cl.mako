@@ -47,10 +47,12 @@
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              SIDE, FEW, SPLIT, LANES, PIECES, LINES, VECTOR, WIDE, UNROLL, X_VECTOR,
              JOIN, PTX"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="gemv" file="/gemm/gemv.mako"/>\
 <%namespace name="join" file="/gemm/gemv_join.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
+${extensions.enable(fp64=TYPE.startswith('double'))}\
 <%
     complex = TYPE in ("float2", "double2")
     along = gemv.attr.is_along(SIDE, TRANS_A, TRANS_B)
@@ -114,7 +116,7 @@ static inline float${w} widened_${w}(const ${PACKED[w]} bits)
 }
 % endfor
 % if JOIN:
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
+${fence.declare(PTX=PTX)}\
 % endif
 ${gemv.names()}\
 ## Multiply `times` loads of every line with x.

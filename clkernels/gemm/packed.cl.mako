@@ -83,11 +83,12 @@
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              ROWS, VECTORS, VECTOR_WIDTH, TILE_K, UNROLL, PACK_A, PACK_B,
              PRODUCTS, SUMS, LOAD_WIDTH, CLAIMED, STEP_K, PATIENCE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
+${extensions.enable(fp64=TYPE.startswith('double'))}\
 <%
     P = panels.module.parts_of(TYPE)
     width = VECTOR_WIDTH

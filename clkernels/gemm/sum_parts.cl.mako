@@ -27,9 +27,10 @@
  */
 <%page args="TYPE, INDEX_T, HAS_C, BIAS, ACTIVATION, STACKS, WIDTH, SHARERS, WG_SIZE, EACH,
              ALIGNED, MOST"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="memory" file="/gemm/blocked_memory.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE.startswith('double')"/>\
+${extensions.enable(fp64=TYPE.startswith('double'))}\
 <%
     CHAINS = 4
     beside = WG_SIZE // SHARERS

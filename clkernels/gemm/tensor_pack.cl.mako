@@ -37,8 +37,9 @@
  * STEP      elements of k in a step
  */
 <%page args="TYPE, TRANS_A, TRANS_B, PARTS, LAYOUT, TILE_M, TILE_N, STEP"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
+${extensions.enable(fp64=TYPE == 'double')}\
 <%
     size = {"half": 2, "float": 4, "double": 8}[TYPE]
     per_chunk = 16 // size

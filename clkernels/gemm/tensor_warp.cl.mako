@@ -48,11 +48,12 @@
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
              BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, STORE_WIDTH"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=TYPE == 'double'"/>\
+${extensions.enable(fp64=TYPE == 'double')}\
 <%
     double = TYPE == "double"
     tile_m, tile_n = GROUPS_M * BLOCK_M, GROUPS_N * BLOCK_N

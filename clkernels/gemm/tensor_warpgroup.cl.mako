@@ -49,13 +49,14 @@
  */
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
              BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, SPLIT, STORE_WIDTH"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
 <%namespace name="join" file="/gemm/tensor_join.mako"/>\
 % if SPLIT:
-<%include file="/fence.cl.mako" args="PTX=True"/>\
+${fence.declare(PTX=True)}\
 % endif
 <%
     tile_m = GROUPS * BLOCK_M

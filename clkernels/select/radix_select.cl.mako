@@ -44,14 +44,20 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, DESCENDING, ROWS, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%namespace name="keys" file="/sort/keys.mako"/>\
+<%namespace name="warps" file="/common/warps.mako"/>\
+<%namespace name="scan" file="/common/scan.mako"/>\
+<%namespace name="parts" file="/common/parts.mako"/>\
+<%namespace name="select_whole" file="select_whole.mako"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
+<%namespace name="select_cut" file="select_cut.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="types" file="/common/types.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None"/>\
-<%include file="/common/warps.mako" args="PTX=PTX"/>\
-<%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
-<%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
+${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None)}\
+${warps.declare(PTX=PTX)}\
+${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
+${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 <%
     alone = WG_SIZE == 1
     key_size = types.module.size(KEY_T)
@@ -261,8 +267,8 @@ static inline prefix_t next_digit(const prefix_t known, const uint d, const inde
 }
 
 % if ROWS != "cut":
-<%include file="select_whole.mako" args="WG_SIZE=WG_SIZE, PARTED=ROWS == 'parted'"/>\
+${select_whole.declare(WG_SIZE=WG_SIZE, PARTED=ROWS == 'parted')}\
 % else:
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
-<%include file="select_cut.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE, KEY_DIGITS=digits"/>\
+${fence.declare(PTX=PTX)}\
+${select_cut.declare(WIDE=WIDE, WG_SIZE=WG_SIZE, KEY_DIGITS=digits)}\
 % endif

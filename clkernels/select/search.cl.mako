@@ -25,8 +25,8 @@
  * VALUES    values of an item
  */
 <%page args="KEY_T, RIGHT, SORTER, WIDE, WG_SIZE, VALUES"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
+<%namespace name="keys" file="/sort/keys.mako"/>\
+${keys.declare(KEY_T=KEY_T, DESCENDING=False, VALUE_T=None)}\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define WG_SIZE ${WG_SIZE}
 #define VALUES ${VALUES}

@@ -1,7 +1,7 @@
 ## A launch for each pass, with a part of a row a group: see radix_select.cl.mako.
-<%page args="WIDE, WG_SIZE, KEY_DIGITS"/>\
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
+<%def name="declare(WIDE, WG_SIZE, KEY_DIGITS)">\
 /* What is written down of a pass, in words of `state`: its prefix, how many of the keys that share it
    are wanted, how many keys the next pass reads, and whether those are the few. */
 enum { PREFIX, LEFT, COUNT, FEW, STATE };
@@ -163,3 +163,4 @@ void gather(__global const ukey_t *keys,
             leaving[row] = 0;
     }
 }
+</%def>\

@@ -1,5 +1,5 @@
 ## A part of a row a group, and what is found in the parts, each in one launch: see radix_select.cl.mako.
-<%page args="WG_SIZE, PARTED"/>\
+<%def name="declare(WG_SIZE, PARTED)">\
 <%def name="select(kernel, few)">\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void ${kernel}(__global const ukey_t *keys,
@@ -50,3 +50,4 @@ ${select("select_parts", False)}
 % if PARTED:
 ${select("select_few", True)}
 % endif
+</%def>\

@@ -30,12 +30,15 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
+<%namespace name="keys" file="/sort/keys.mako"/>\
+<%namespace name="warps" file="/common/warps.mako"/>\
+<%namespace name="scan" file="/common/scan.mako"/>\
+<%namespace name="parts" file="/common/parts.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="/sort/keys.mako" args="KEY_T=KEY_T, DESCENDING=False, VALUE_T=None"/>\
-<%include file="/common/warps.mako" args="PTX=PTX"/>\
-<%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
-<%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
+${keys.declare(KEY_T=KEY_T, DESCENDING=False, VALUE_T=None)}\
+${warps.declare(PTX=PTX)}\
+${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
+${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE (WG_SIZE * ITEM_KEYS)

@@ -16,7 +16,6 @@
  * WG_SIZE  work-items in a work-group
  */
 <%page args="WORD_T, WORDS, PLACES, WG_SIZE"/>\
-<%include file="/prelude.cl.mako"/>\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void gather(__global const ${WORD_T} *restrict source,
           __global const long *restrict order,

@@ -15,7 +15,6 @@
  * WG_SIZE  work-items in a work-group
  */
 <%page args="WG_SIZE"/>\
-<%include file="/prelude.cl.mako"/>\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void widen_keys(__global const ushort *restrict source,
                 __global uint *restrict target,

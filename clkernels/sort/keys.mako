@@ -12,8 +12,8 @@
 ## DESCENDING   reverse the order of keys that differ
 ## BITS         which bits of the code count, (low, high) with 0 <= low < high <= KEY_BITS, or None
 ## VALUE_T      type of the value that travels with a key, or None
-<%page args="KEY_T, DESCENDING, VALUE_T, BITS=None"/>\
 <%namespace name="types" file="/common/types.mako"/>\
+<%def name="declare(KEY_T, DESCENDING, VALUE_T, BITS=None)">\
 <%
     size, unsigned = types.module.size(KEY_T), types.module.unsigned(KEY_T)
     bits = 8 * size
@@ -62,3 +62,4 @@ typedef struct {
 } elem_t;
 #define KEY_OF(e) ((e).key)
 % endif
+</%def>\

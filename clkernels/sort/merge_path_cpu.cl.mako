@@ -38,12 +38,13 @@
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY,
              PATIENCE"/>\
+<%namespace name="keys" file="keys.mako"/>\
+<%namespace name="merge_path_cpu_serial" file="merge_path_cpu_serial.mako"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T)}\
 typedef ${INDEX_T} index_t;
 typedef ${"long" if MOVED == "indices" else VALUE_T or "uchar"} out_value_t;
-<%include file="merge_path_cpu_serial.mako" args="KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY"/>\
+${merge_path_cpu_serial.declare(KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY)}\
 <%
     def source(place, position):
         """The values of a tile, or the position where it begins."""

@@ -2,9 +2,9 @@
 ## does in its phases, whose header says how.
 ##
 ## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there
-<%page args="KEY_T, VALUE_T, MOVED, SPACE, CAPACITY"/>\
 <%namespace name="types" file="/common/types.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
+<%def name="declare(KEY_T, VALUE_T, MOVED, SPACE, CAPACITY)">\
 <%
     BLOCK = 8
     LEAST = 4  # steps of a round that are worth it
@@ -183,3 +183,4 @@ LESSER(count - i, ${BLOCK}u), from + i);
     return from;
 }
 
+</%def>\

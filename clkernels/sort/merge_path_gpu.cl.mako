@@ -36,10 +36,10 @@
  */
 <%page args="KEY_T, DESCENDING, VALUE_T, POSITIONS, VALUE_OUT_T, KEYS_OUT, INDEX_T, WG_SIZE,
              ITEM_KEYS, ROW_ITEMS, PTX"/>\
+<%namespace name="keys" file="keys.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="keys.mako" args="KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T"/>\
+${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T)}\
 <%
     inexact = KEY_T in ("half", "float", "double")  # codes of different keys may be equal
     slots = VALUE_T is not None or (inexact and KEYS_OUT)

@@ -49,8 +49,9 @@
  */
 <%page args="KEY_T, KEY_IS_FLOAT, DESCENDING, VALUE_T, VALUE_IN_T, VALUE_OUT_T, INDEX_T,
              WG_SIZE, TILE, WORK_PER_ITEM, BLOCKED, NARROW"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="merges" file="odd_even_merge_range.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=KEY_T == 'double'"/>\
+${extensions.enable(fp64=KEY_T == 'double')}\
 <%
     has_values = VALUE_T is not None
     RUN = 16 if BLOCKED and TILE >= 16 * WG_SIZE else 1

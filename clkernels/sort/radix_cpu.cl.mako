@@ -50,10 +50,15 @@
  * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
  */
 <%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, PATIENCE"/>\
+<%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="keys" file="keys.mako"/>\
+<%namespace name="radix_cpu_network" file="radix_cpu_network.mako"/>\
+<%namespace name="radix_cpu_run" file="radix_cpu_run.mako"/>\
+<%namespace name="radix_cpu_buckets" file="radix_cpu_buckets.mako"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
-<%include file="/prelude.cl.mako" args="REQUIRE_FP64=CUT and CUT.float_type == 'double'"/>\
-<%include file="keys.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits"/>\
+${extensions.enable(fp64=CUT and CUT.float_type == 'double')}\
+${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
+                                  BITS=ELEMENT.bits)}\
 <%
     words = max(3 << RUN.bits, (2 << CUT.bits) if CUT else 0)
 %>\
@@ -81,11 +86,11 @@ static inline uint length_of_index(const index_t number)
 }
 
 % if RUN.network:
-<%include file="radix_cpu_network.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, NETWORK=RUN.network, LANES=RUN.lanes"/>\
+${radix_cpu_network.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, NETWORK=RUN.network, LANES=RUN.lanes)}\
 % endif
-<%include file="radix_cpu_run.mako" args="ELEMENT=ELEMENT, RUN=RUN, WHOLE=CUT is None, STREAM=STREAM"/>\
+${radix_cpu_run.declare(ELEMENT=ELEMENT, RUN=RUN, WHOLE=CUT is None, STREAM=STREAM)}\
 % if CUT:
-<%include file="radix_cpu_buckets.mako" args="CUT=CUT, DESCENDING=ELEMENT.descending, BLOCK=RUN.block, STREAM=STREAM"/>\
+${radix_cpu_buckets.declare(CUT=CUT, DESCENDING=ELEMENT.descending, BLOCK=RUN.block, STREAM=STREAM)}\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_cpu(__global const ukey_t *keys,

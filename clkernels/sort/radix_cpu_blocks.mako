@@ -11,7 +11,6 @@
 ##
 ## ELEMENT   see radix_cpu.cl.mako
 ## BLOCK     keys of a block
-<%page args="ELEMENT, BLOCK"/>\
 <%!
     SOURCES = {"arrays": "const source_t source", "elements": "__global const elem_t *source"}
 %>\
@@ -24,6 +23,7 @@
         for (uint j = 0; j < here; ++j)
             ${target}[j] = ${value};
 </%def>\
+<%def name="declare(ELEMENT, BLOCK)">\
 % for KIND, SOURCE in SOURCES.items():
 <%
     key = "source.keys[first + j]" if KIND == "arrays" else "KEY_OF(source[first + j])"
@@ -72,3 +72,4 @@ static void pass_${KIND}(${SOURCE}, const index_t count, __global elem_t *target
 }
 
 % endfor
+</%def>\

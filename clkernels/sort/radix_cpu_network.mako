@@ -18,8 +18,8 @@
 ## KEY_T, DESCENDING   see keys.mako
 ## NETWORK             keys of the longest run, a power of two times a block
 ## LANES               keys of a vector
-<%page args="KEY_T, DESCENDING, NETWORK, LANES"/>\
 <%namespace name="types" file="/common/types.mako"/>\
+<%def name="declare(KEY_T, DESCENDING, NETWORK, LANES)">\
 <%
     ROWS = 16
     size, base, integer = types.module.size(KEY_T), types.module.unsigned(KEY_T), types.module.signed(KEY_T)
@@ -256,3 +256,4 @@ static bool sort_by_network(__global const ukey_t *keys, const uint count, __glo
         sorted[j] = ((const ukey_t *)run)[j];
     return true;
 }
+</%def>\

@@ -1,8 +1,8 @@
 ## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cpu_buckets.mako.
 ##
 ## CUT, BLOCK   see there
-<%page args="CUT, DESCENDING, BLOCK"/>\
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
+<%def name="declare(CUT, DESCENDING, BLOCK)">\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
    What the sample has not extremes is in the first or the last one. */
 typedef struct {
@@ -129,3 +129,4 @@ ${blocks.fill("found", f"bucket_of{kind}(source.keys[first + j], range)", BLOCK)
     return here;
 }
 
+</%def>\

@@ -18,8 +18,9 @@
 ##   network     longest run of keys for radix_cpu_network.mako, or 0
 ## WHOLE     whether runs are whole rows of the user's arrays; else they are cut from elements
 ## STREAM    whether results go past the caches
-<%page args="ELEMENT, RUN, WHOLE, STREAM"/>\
+<%namespace name="radix_cpu_blocks" file="radix_cpu_blocks.mako"/>\
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
+<%def name="declare(ELEMENT, RUN, WHOLE, STREAM)">\
 #define RUN_RADIX ${1 << RUN.bits}
 
 /* Length of a number in bits. */
@@ -86,7 +87,7 @@ static inline void exclusive_scan(__local index_t *counts, const uint radix)
     }
 }
 
-<%include file="radix_cpu_blocks.mako" args="ELEMENT=ELEMENT, BLOCK=RUN.block"/>\
+${radix_cpu_blocks.declare(ELEMENT=ELEMENT, BLOCK=RUN.block)}\
 /* Put each element after those of no larger code, by at most `budget` moves. Returns whether all
    are in order. */
 static bool insertion_sort(__global elem_t *run, const index_t count, index_t budget)
@@ -203,3 +204,4 @@ static void sort_run(${blocks.module.SOURCES[KIND]}, const index_t count, __glob
 % endif
     store_sorted(from, sorted, sorted_values, count);
 }
+</%def>\

@@ -42,17 +42,23 @@
  */
 <%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, LOOKS, PATIENCE, COPIES,
              ROOM, PTX"/>\
+<%namespace name="keys" file="keys.mako"/>\
+<%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
+<%namespace name="tickets" file="/common/tickets.mako"/>\
+<%namespace name="lookback" file="/common/lookback.mako"/>\
+<%namespace name="radix_gpu_scan" file="radix_gpu_scan.mako"/>\
+<%namespace name="radix_gpu_scatter" file="radix_gpu_scatter.mako"/>\
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="keys.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits"/>\
-<%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
+                                  BITS=ELEMENT.bits)}\
+${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 % if LOOK_BACK:
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
-<%include file="/common/tickets.mako"/>\
-<%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE"/>\
+${fence.declare(PTX=PTX)}\
+${tickets.declare()}\
+${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=PATIENCE)}\
 % endif
 #define DIGITS ${DIGITS}
 #define COPIES ${COPIES}
@@ -216,7 +222,7 @@ void scan_histograms(volatile __global uint *histogram,
 
 % endif
 % if not LOOK_BACK:
-<%include file="radix_gpu_scan.mako" args="WG_SIZE=WG_SIZE"/>\
+${radix_gpu_scan.declare(WG_SIZE=WG_SIZE)}\
 
 % endif
-<%include file="radix_gpu_scatter.mako" args="ELEMENT=ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX"/>\
+${radix_gpu_scatter.declare(ELEMENT=ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX)}\

@@ -15,11 +15,12 @@
  * PTX          whether the device takes inline PTX
  */
 <%page args="ELEMENT, WG_SIZE, ITEM_KEYS, DIGIT_BITS, ROOM, PTX"/>\
+<%namespace name="keys" file="keys.mako"/>\
+<%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="keys.mako" args="KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits"/>\
-<%include file="radix_gpu_tile.mako" args="WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
+                                  BITS=ELEMENT.bits)}\
+${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_rows(__global const ukey_t *restrict keys,
 % if ELEMENT.value and not ELEMENT.indices:

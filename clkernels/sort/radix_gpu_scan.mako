@@ -1,6 +1,6 @@
 ## Where the keys of a tile go, in two launches, see radix_gpu.cl.mako.
-<%page args="WG_SIZE"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
+<%def name="declare(WG_SIZE)">\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void count_tiles(__global const ukey_t *keys,
                  __global const ukey_t *sorted,
@@ -57,3 +57,4 @@ void scan_tiles(__global const index_t *restrict bases,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 }
+</%def>\

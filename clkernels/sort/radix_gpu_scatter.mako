@@ -1,8 +1,8 @@
 ## One pass over one digit, see radix_gpu.cl.mako.
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
-<%page args="ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
+<%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX)">\
 % if LOOK_BACK:
 /* Count the keys of a tile that have a digit: what it would have announced. */
 static uint count_tile(__global const ukey_t *source, const index_t n, const uint tile, const uint digit,
@@ -143,3 +143,4 @@ ${registers.each("k", "ITEM_KEYS", PTX)} {
 % endif
     }
 }
+</%def>\

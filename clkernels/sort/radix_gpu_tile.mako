@@ -6,19 +6,22 @@
 ##
 ## Where a tile has fewer keys than room, the rest counts as keys of the largest digit; they come last
 ## and stay there.
-<%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%namespace name="warps" file="/common/warps.mako"/>\
+<%namespace name="scan" file="/common/scan.mako"/>\
+<%namespace name="rank" file="/common/rank.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
+<%def name="declare(WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX)">\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE (WG_SIZE * ITEM_KEYS)
 #define DIGIT_BITS ${DIGIT_BITS}
 #define WARPS (WG_SIZE / WARP)
 
-<%include file="/common/warps.mako" args="PTX=PTX"/>\
+${warps.declare(PTX=PTX)}\
 
-<%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
+${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 
-<%include file="/common/rank.mako" args="DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
+${rank.declare(DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 
 static inline uint number_of(const uint j)
 {
@@ -72,3 +75,4 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
         places[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }
+</%def>\

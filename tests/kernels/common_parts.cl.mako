@@ -9,20 +9,26 @@
  * LOOKS       tiles that one looks back at together
  */
 <%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, WIDE, PTX, LOOKS"/>\
+<%namespace name="fence" file="/common/fence.mako"/>\
+<%namespace name="warps" file="/common/warps.mako"/>\
+<%namespace name="scan" file="/common/scan.mako"/>\
+<%namespace name="rank" file="/common/rank.mako"/>\
+<%namespace name="parts" file="/common/parts.mako"/>\
+<%namespace name="tickets" file="/common/tickets.mako"/>\
+<%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-<%include file="/prelude.cl.mako"/>\
-<%include file="/fence.cl.mako" args="PTX=PTX"/>\
-<%include file="/common/warps.mako" args="PTX=PTX"/>\
-<%include file="/common/scan.mako" args="WG_SIZE=WG_SIZE, PTX=PTX"/>\
-<%include file="/common/rank.mako" args="DIGIT_BITS=DIGIT_BITS, PTX=PTX"/>\
-<%include file="/common/parts.mako" args="WIDE=WIDE, WG_SIZE=WG_SIZE"/>\
-<%include file="/common/tickets.mako"/>\
-<%include file="/common/lookback.mako" args="WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=4096"/>\
+${fence.declare(PTX=PTX)}\
+${warps.declare(PTX=PTX)}\
+${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
+${rank.declare(DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
+${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
+${tickets.declare()}\
+${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=4096)}\
 #define TILE ${WG_SIZE * ITEM_KEYS}
 #define GROUP __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 #define SAME(number) (number)
