@@ -163,7 +163,7 @@ ENTRIES = (
         "oclab bench sort --sizes 1000,10000,100000 --against c:seq,numpy --out measured/sort\n"
         "oclab report measured -o report.html",
         "report.png",
-        "A part of a report in a browser: how many times as long others take, by size, and plots.",
+        "A report in a browser: how many times as long others take, by size, and plots.",
     ),
 )
 

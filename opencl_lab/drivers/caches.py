@@ -23,8 +23,8 @@ UNKNOWN_OWNER = 65534  # what a container shows for users that it does not know
 OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ADVICE = (
-    "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
-    "POCL_CACHE_DIR to folders that are yours alone"
+    "deny others write access and clear the folder, or set OCLAB_CACHE_DIR and "
+    "POCL_CACHE_DIR to folders that only you can write to"
 )
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 

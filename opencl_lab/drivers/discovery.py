@@ -314,7 +314,7 @@ def select_device(spec: DeviceSpec = None) -> Device:
         return spec
     if not isinstance(spec, (str, Integral, type(None))):
         raise DeviceNotFound(
-            "a device is asked for by words, a number or one of `opencl_lab.devices()`, not by "
+            "a device must be a text, a number or one of `opencl_lab.devices()`, not "
             f"{spec!r}; queues are given as queue="
         )
     selection = choose_device(spec)

@@ -143,7 +143,7 @@ def check_switch() -> None:
     """Warn if the value of ``$OCLAB_INTEL`` is unknown."""
     word = os.environ.get(SWITCH, "")
     if word.strip().lower() not in (*wheel.ON, *wheel.OFF):
-        _log.warning("%s=%s means nothing; it can be off, or on as without it", SWITCH, word)
+        _log.warning("%s=%s is ignored; set it to off or on (the default)", SWITCH, word)
 
 
 def adapted(text: str) -> str:
