@@ -252,9 +252,9 @@ def choose_device(spec: str | int | None = None) -> Selection:
     """Choose a device and give the reason.
 
     It is given by ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the numbers
-    ``platform:device``; or a part of the name of the device, its platform, the platform's version
-    or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`. If
-    nothing matches, the `DeviceNotFound` lists what was seen.
+    ``platform:device``; or a substring of the name of the device, its platform, the platform's
+    version or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
+    If nothing matches, the `DeviceNotFound` lists what was seen.
     """
     origin = "asked for"
     if spec is None and os.environ.get("OCLAB_DEVICE"):

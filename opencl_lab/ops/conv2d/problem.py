@@ -87,7 +87,7 @@ class Conv2dProblem(Problem):
         self._check_sizes(*self.sizes, "channels")
         if min(self.filter_height, self.filter_width) < 1:
             raise InvalidProblem(
-                f"the filter must not be empty, it is {self.filter_height} x {self.filter_width}"
+                f"the filter needs weights: it is {self.filter_height} x {self.filter_width}"
             )
         sides = (self.height, self.width * self.channels, self.filter_height, self.filter_width)
         if max(sides) >= SIDE_LIMIT:
