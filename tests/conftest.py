@@ -1,5 +1,7 @@
 """What every test shares: a private cache, a device that is asked for by name, seeded examples.
 
+Tests marked `full` run with ``-m full``, and where they are named; see `suites.py`.
+
 OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
 OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that one
 OCLAB_TEST_CONFIGS  ``default``: the matrix runs with no other configurations than those built in
@@ -30,6 +32,7 @@ import hypothesis
 import numpy as np
 import pyopencl as cl
 import pytest
+import suites
 
 from opencl_lab.drivers.discovery import devices, select_device
 from opencl_lab.drivers.pocl import prepare_cache
@@ -65,6 +68,11 @@ if HOST_NAME.value:
 def pytest_xdist_auto_num_workers(config):
     """A worker more than there are processors: many tests wait, for children and for time."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    suites.select(config, items)
 
 
 def pytest_unconfigure(config):
