@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peer_fakes import host_reference
+from peer_checks import host_reference
 
 import opencl_lab
 from opencl_lab.core.errors import ReferenceUnavailable
