@@ -62,6 +62,7 @@ def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, measured):
     assert measured.sizes == [40, 1, 50]
 
 
+@pytest.mark.full
 def test_all_means_those_that_may_be_the_fastest(shapes, tmp_path):
     ended = bench(shapes, tmp_path / "out", "--algorithm", "all", "--against", "none", "--json")
     document = json.loads(ended.stdout)

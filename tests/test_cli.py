@@ -192,6 +192,7 @@ def test_shells_complete_words_and_files(words, found):
     assert [kinds[item.type] + item.value for item in complete] == found
 
 
+@pytest.mark.full
 def test_a_shell_asks_the_command_itself():
     asked = {"_OCLAB_COMPLETE": "bash_complete", "COMP_WORDS": "oclab ca", "COMP_CWORD": "1"}
     assert oclab_process(**asked).stdout == "plain,cache\n"

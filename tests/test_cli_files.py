@@ -237,6 +237,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_rows_on_standard_output_follow_the_table(tmp_path):
     stdout = tmp_path / "stdout"
     stdout.symlink_to("/proc/self/fd/1")  # as /dev/stdout, which root could replace

@@ -321,6 +321,7 @@ def test_nothing_is_compiled_to_tell_the_compiler(monkeypatch, tmp_path):
 # --------------------------------------------------------------- documents and the warning
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -48,6 +48,7 @@ def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
 # ------------------------------------------------------------------ results
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_edge(form, trans, rng, queue):
@@ -58,6 +59,7 @@ def test_every_edge(form, trans, rng, queue):
         check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("dtype", "case"),
     [
@@ -101,6 +103,7 @@ def test_it_is_for_cpus_with_room_for_a_panel():
     assert PACKED.supports(problem, cpu(barriers_in_loops=False)) is None
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 @pytest.mark.parametrize("units", [1, 2, 64])
 def test_built_in_configurations(units, vector_bytes):
@@ -229,6 +232,7 @@ def test_indices_of_large_products_do_not_wrap(device):
     assert 1 << 30 <= sums < 1 << 31
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("changes", "config"),
     [

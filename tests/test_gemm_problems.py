@@ -207,6 +207,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("reference", "options"),
     [

@@ -52,6 +52,7 @@ STACKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("trans", [False, True])
 def test_stacks_broadcast_as_those_of_numpy(trans, side, rng):
     for ahead_a, ahead_b in STACKS:
@@ -86,6 +87,7 @@ def test_any_stacks_that_broadcast(queue, data):
     assert_close(ol.gemm(*views, algorithm="naive", queue=queue), right(a, b))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["float16", "complex128"])
 def test_types_with_all_that_is_added(dtype, rng, queue, device):
     if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
@@ -104,6 +106,7 @@ def test_types_with_all_that_is_added(dtype, rng, queue, device):
         assert_close(result.get(), expected, dtype)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("shape", [(8,), (1, 8), (1, 1, 8), (9, 1), (1, 9, 1)])
 def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     a, b, bias = normal(rng, (3, 9, 4)), normal(rng, (3, 4, 8)), normal(rng, shape)
@@ -113,6 +116,7 @@ def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     assert_close(tall, right(a, b[0], bias=bias))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -236,6 +240,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout_of_a_stack(layout, rng, queue):
     change, dtype = LAYOUTS[layout], "float64" if layout == "list" else "float32"
@@ -249,6 +254,7 @@ def test_any_layout_of_a_stack(layout, rng, queue):
         assert_close(out, expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("view", ["swapped", "part", "offset"])
 def test_any_layout_of_a_stack_on_the_device(view, rng, queue):
     a, b, c = normal(rng, (3, 6, 6)), normal(rng, (6, 6)), normal(rng, (3, 6, 6))

@@ -36,6 +36,7 @@ def at_home(array):
     return array.get() if isinstance(array, cl.array.Array) else array
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in ALIKE])
 def test_out_of_any_layout(name, side, rng):
     function, _, options = CALLS[name]

@@ -184,6 +184,7 @@ def test_without_clblast_its_row_says_what_to_install(device, capsys):
     assert "libclblast-dev" in reasons["clblast@device"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", ["sort", "gemm", "conv2d", "dft"])
 @pytest.mark.parametrize("peer", ["cupy", "torch"])
 def test_a_name_that_is_not_installed_says_so(operation, peer, capsys):

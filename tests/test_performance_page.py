@@ -47,6 +47,7 @@ def test_the_page_is_made_of_the_documents(tool, runs):
     assert tool.page(text, runs) == text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("operation", ["sort", "gemm", "conv2d", "fft"])
 def test_plots_are_made_of_the_documents(operation, tool, runs):
     there = (DOCS / f"plots/{operation}.svg").read_text(encoding="utf-8")

@@ -188,6 +188,7 @@ assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
 """
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("on_pocl")
 def test_what_pocl_writes_is_whole_and_recorded(folder, tmp_path):
     _run(SORTED, folder)
@@ -245,6 +246,7 @@ for name in ("first", "second"):
 """
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("on_pocl")
 def test_builds_outlive_a_cache_that_is_cleared(tmp_path):
     _run(CLEARED, tmp_path / "pocl")

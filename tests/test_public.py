@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import opencl_lab
 
 
@@ -72,6 +74,7 @@ def test_unknown_names_are_attribute_errors():
     assert not hasattr(opencl_lab, "no_such_name")
 
 
+@pytest.mark.full
 def test_first_use_from_many_threads_at_once():
     code = """
 import threading, warnings

@@ -27,6 +27,7 @@ def sorted_by(function, keys, device, descending=False):
     return prepared.outputs()["sorted"]
 
 
+@pytest.mark.full
 def test_radix_sort_of_pyopencl(device, rng):
     keys = rng.standard_normal((1, 1000), np.float32)
     keys[0, :4] = np.nan, -np.inf, np.inf, -0.0

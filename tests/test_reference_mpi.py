@@ -22,6 +22,7 @@ from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.reference import mpi
 from opencl_lab.lab.reference.descriptor import CReference, MpiReference
 
+pytestmark = pytest.mark.full
 ROOT = str(Path(ol.__file__).parents[1])
 NO_MPI = mpi.no_mpi()
 needs_mpi = pytest.mark.skipif(NO_MPI is not None, reason=NO_MPI or "")

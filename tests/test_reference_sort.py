@@ -60,6 +60,7 @@ def sort_guarded(reference, problem, keys, threads=1):
     return output
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("reference", C_REFERENCES, ids=lambda r: r.name)
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -115,6 +116,7 @@ def test_parallel_merges_of_uneven_parts(order):
         np.testing.assert_array_equal(output, np.sort(inputs["keys"], axis=-1))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("reference", SORT.references, ids=lambda r: r.name)
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 def test_every_reference_runs_through_prepare(reference, descending):

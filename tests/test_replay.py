@@ -46,6 +46,7 @@ def queue(device):
     return device.queue()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", CALLS)
 def test_further_calls_give_what_the_first_would(name, side, rng, runs):
     function, _, options = CALLS[name]

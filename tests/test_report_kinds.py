@@ -325,6 +325,7 @@ def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):
     assert thinned(kept) == (kept, "")
 
 
+@pytest.mark.full
 def test_a_page_of_thousands_of_rows_is_made_in_seconds(tmp_path):
     path = many(tmp_path / "a.json", range(1, 401), "opencl:radix", "numpy", "c:seq", "c:omp", "d")
     begin = time.monotonic()
@@ -359,6 +360,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     assert "Two runs compared" in page.words
 
 
+@pytest.mark.full
 def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
     monkeypatch.setattr("opencl_lab.lab.cli.sweep_outputs.stored_peaks", lambda device: peaks)

@@ -93,6 +93,7 @@ def escape_by_event(result):
     result.add_event(result.events[0])
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     "escape",
     [escape_by_data, escape_by_view, escape_by_copy, escape_by_queue, escape_by_event],

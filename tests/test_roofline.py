@@ -241,6 +241,7 @@ def copying(session):
     return throughput._Copy(session, buffers, size, 4, 1024)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("make", [arithmetic, copying])
 @pytest.mark.parametrize("rounds", [1, 7])
 def test_trials_compute_what_they_should(session, make, rounds):
@@ -260,6 +261,7 @@ def test_arithmetic_in_double_precision(session):
     trial.verify()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("make", "whole", "lazy"),
     [

@@ -29,6 +29,7 @@ from opencl_lab.runtime.session import session_of
 # -------------------------------------------------------------------- unique
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_unique(side, dtype, rng):
     for n in (0, 1, 2, 777, *((N,) * (dtype == "int32"))):
@@ -45,6 +46,7 @@ def test_unique(side, dtype, rng):
                 np.testing.assert_array_equal(got, right, strict=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
 def test_unique_tells_places_as_numpy(side, dtype, rng):
     flags = ("return_index", "return_inverse", "return_counts")
@@ -174,6 +176,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
 # -------------------------------------------------------------- searchsorted
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
 @pytest.mark.parametrize("end", ["left", "right"])
 def test_searchsorted(end, dtype, side, rng):

@@ -54,6 +54,7 @@ def made(operation, seed=0, **options):
     return problem, inputs, operation.expected(problem, inputs)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("operation", "reference", "options"),
     HERE,

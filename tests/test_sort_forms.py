@@ -78,6 +78,7 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
             np.testing.assert_array_equal(order, stable_order(keys))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("dtype", "form", "n", "descending"),
     [
@@ -110,6 +111,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     assert ol.sort(keys, **options).tobytes() == right.tobytes()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("form", "dtype", "value_bytes", "shape"),
     [
@@ -184,6 +186,7 @@ def test_networks_sort_what_they_can():
     assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["scan", "onesweep", "merge cpu", "merge gpu"])
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^30 or 2^31 keys need, in short rows."""

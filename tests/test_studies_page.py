@@ -35,6 +35,7 @@ def texts(svg):
     return [item.text for item in ElementTree.fromstring(svg).iter() if item.tag.endswith("}text")]
 
 
+@pytest.mark.full
 def test_the_page_is_made_of_the_documents(made):
     page = DOCS / "studies_h200.md"
     assert page.read_text(encoding="utf-8") == made[page]

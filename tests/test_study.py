@@ -222,6 +222,7 @@ def test_unknown_parts_are_refused(name, part, said, tmp_path, capsys):
     assert said in " ".join(capsys.readouterr().err.split()) and not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "sort", {"n": 10}, {"n": 20}, {"n": 30})
     now = [0.0]
