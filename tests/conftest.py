@@ -27,6 +27,7 @@ os.environ["OCLAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="oclab-tests-")
 os.environ["OCLAB_DATA_DIR"] = os.environ["OCLAB_CACHE_DIR"] + "/data"
 os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.environ["OCLAB_CACHE_DIR"] + "/hypothesis"
 os.environ.setdefault("OCLAB_DEVICE", "cpu")
+os.environ.setdefault("POCL_CACHE_DIR", os.environ["OCLAB_CACHE_DIR"] + "/pocl")  # of all workers
 
 import hypothesis
 import numpy as np
@@ -39,6 +40,7 @@ from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import set_target
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
+Path(os.environ["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
 
 pytest_plugins = ("shared_fixtures",)
 pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).parent.glob("*_checks.py")))
@@ -68,6 +70,13 @@ if HOST_NAME.value:
 def pytest_xdist_auto_num_workers(config):
     """A worker more than there are processors: many tests wait, for children and for time."""
     return len(os.sched_getaffinity(0)) + 1
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Let workers have tests that follow each other: most of these share programs."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "worksteal"
 
 
 @pytest.hookimpl(tryfirst=True)
