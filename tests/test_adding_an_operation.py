@@ -33,7 +33,7 @@ def matrix(rows, columns, dtype):
     return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
 
 
-@pytest.mark.few
+@pytest.mark.few(3)
 @pytest.mark.parametrize("algorithm", ["tiled", "plain"])
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 70), (33, 32), (100, 31)])
 def test_results(algorithm, shape, example):
@@ -56,6 +56,7 @@ def test_strides_out_and_device_arrays(example, queue):
         example.transpose(a[0])
 
 
+@pytest.mark.full
 def test_every_configuration_of_small_spaces(example, device):
     operation = example.TRANSPOSE
     problem = example.TransposeProblem(**operation.check_cases[0])

@@ -24,6 +24,7 @@ def bench(shapes, out, *more):
     return oclab("bench", "gemm", "--shapes", shapes, "--out", out, "--repeats", "1", *more)
 
 
+@pytest.mark.full
 def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     out = tmp_path / "out"
     chosen = "--algorithm", "gemv,blocked", "--against", "blas,c:omp", "--baseline", "blas"

@@ -42,6 +42,7 @@ def test_sort_prints_a_table_with_every_reference():
     assert "sort: 5,000 int32 keys" in result.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("position", ["before", "after"])
 def test_json_is_one_document_and_nothing_else(position):
     arguments = ["sort", "--n", 3000, "--dtype", "float32", "--descending", "--repeats", 2]

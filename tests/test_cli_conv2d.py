@@ -135,6 +135,7 @@ def test_a_parameter_that_cannot_vary_so(value):
     assert result.returncode == 2 and one_sentence(result) and value[:4] in result.stderr
 
 
+@pytest.mark.full
 def test_a_picture_of_random_data(tmp_path):
     result = oclab("conv2d", "--size", 20, "--dtype", "uint8", "-o", tmp_path / "x.png", *QUICK)
     assert result.returncode == 0, result.stderr

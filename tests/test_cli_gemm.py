@@ -41,6 +41,7 @@ def turned(array):
     return array.astype(array.dtype.newbyteorder(">"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("dtype", "names", "turn", "more", "close"),
     [

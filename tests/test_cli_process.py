@@ -245,6 +245,7 @@ def test_bench_that_cannot_be_leaves_nothing(tmp_path, capsys, arguments):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_a_sweep_may_begin_with_nothing(tmp_path):
     """0 has no place on a logarithmic axis."""
     arguments = ["bench", "sort", "--sizes", "0,100", "--out", str(tmp_path), "--quiet", *QUICK]

@@ -223,6 +223,7 @@ def test_what_cannot_be_is_said_in_one_sentence(folder, arguments, status, said)
     assert journals(folder) == []
 
 
+@pytest.mark.full
 def test_what_was_compared_with_nothing_is_not_stored(folder):
     result = oclab(*SORT, "--budget", "1")
     assert result.returncode == 0, result.stderr

@@ -34,7 +34,7 @@ SHAPES = [(1, 1), (1, 40), (40, 1), (9, 8), (37, 45)]
 FILTER_SHAPES = [(1, 1), (3, 3), (4, 4), (2, 5), (7, 1), (11, 13)]
 
 
-@pytest.mark.few
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("algorithm", "boundary", "filter_shapes", "flip"),
     [
@@ -200,7 +200,7 @@ def test_integers_with_real_weights_are_rounded(algorithm, rng, queue):
     assert (np.abs((result.astype(int) - 256) % -256 - right(image, -weights)) <= 0.5 + 1e-4).all()
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["separable", "register"])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_other_floating_points(dtype, algorithm, rng, queue, device):
@@ -212,7 +212,7 @@ def test_other_floating_points(dtype, algorithm, rng, queue, device):
     check(image, weights, boundary="reflect", **options)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["separable", "register", "naive"])
 def test_batches_colours_and_views(algorithm, rng, queue):
     weights = np.outer(rng.random(3), rng.random(4))

@@ -36,7 +36,7 @@ def test_blocks_of_an_image(boundary, rng, queue):
     check(image, weights, 1.5, algorithm="fft", config=MANY, queue=queue, **options)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["valid", "full"])
 def test_parts_batches_and_colours(mode, rng, queue):
     images, weights = rng.random((3, 40, 50, 3), np.float32), rng.uniform(-1, 1, (7, 6))
@@ -69,6 +69,7 @@ def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
     np.testing.assert_allclose(result[finite], direct[finite], rtol=1e-5)
 
 
+@pytest.mark.full
 def test_products_beyond_the_range_are_as_in_direct_sums(rng, queue):
     image, weights = np.ones((61, 75), np.float32), rng.uniform(-1e20, 1e20, (9, 9))
     image[30:40, 40:50] = 1e20
@@ -156,6 +157,7 @@ def test_only_tiles_with_bad_results_are_summed_anew(rng, queue, device):
     assert not result[:, 210:].any()
 
 
+@pytest.mark.full
 def test_bytes_are_rounded(rng, queue):
     image = rng.integers(0, 255, (61, 75), np.uint8, endpoint=True)
     weights = rng.uniform(-1, 1, (9, 9))

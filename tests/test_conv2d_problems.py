@@ -113,7 +113,7 @@ def small_beside_large():
     return weights, image
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
     weights, image = small_beside_large()
@@ -141,7 +141,7 @@ def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
     assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 101))
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(1, 100), (100, 1), (9, 100)])
 def test_sums_of_separated_filters_do_not_overflow(shape, queue):
     image, weights = np.full((120, 210), 3e37, np.float32), np.full(shape, 1 / math.prod(shape))

@@ -119,7 +119,7 @@ def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkey
     assert taken[-1].name == "direct-tiled"
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["complex64", "float32"])
 def test_a_tone_to_csv_and_plot(dtype, tmp_path):
     write_tone(tmp_path / "tone.wav")
@@ -134,6 +134,7 @@ def test_a_tone_to_csv_and_plot(dtype, tmp_path):
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [["--inverse"], ["--dtype", "float16"]])
 def test_all_algorithms_and_references_agree(options):
     result = oclab(
@@ -147,6 +148,7 @@ def test_all_algorithms_and_references_agree(options):
     assert all(rows[name]["ok"] for name in algorithms)
 
 
+@pytest.mark.full
 def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
     ran = []
 

@@ -234,6 +234,7 @@ def test_sessions_that_are_right_pass(tmp_path):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -106,7 +106,7 @@ def findings(device: Device) -> dict[str, Finding]:
     return found
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "verdict", "value", "told"),
     [
@@ -130,6 +130,7 @@ def test_every_end_of_a_probe_is_a_finding(
     assert told in finding.detail
 
 
+@pytest.mark.full
 def test_a_hanging_probe_is_killed_with_all_that_it_started(planted: Path, device: Device) -> None:
     found = {f.name: f for f in examine(device, [plant("hang"), plant("chatty")], time_limit=3)}
     assert found["hang"].verdict == "broken"

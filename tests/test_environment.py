@@ -351,6 +351,7 @@ def test_other_documents_do_not():
     assert "environment" not in json.loads(oclab("devices", "--json").stdout)
 
 
+@pytest.mark.full
 def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device, undrawn):
     said = "the machine is busy: so and so"  # and perhaps its GPU, which other tests use
     monkeypatch.setattr(load, "busy", lambda before, now: said)

@@ -24,7 +24,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 NAMES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
 
-@pytest.mark.few
+@pytest.mark.few(4)
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_axis_as_numpy(name, norm, rng, queue):
@@ -38,7 +38,7 @@ def test_one_axis_as_numpy(name, norm, rng, queue):
         np.testing.assert_allclose(result, right, atol=1e-13)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [f"{name}{d}" for name in NAMES[:4] for d in "2n"])
 def test_several_axes_as_numpy(name, side, rng):
     x = random_signal(rng, (3, 4, 6))
@@ -93,7 +93,7 @@ def test_names_and_parameters_are_those_of_numpy(name):
         assert ours == [*theirs, ("queue", None), ("device", None)]
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 def test_mirrored_signals_of_several_axes_as_scipy(side, rng):
     scipy_fft = pytest.importorskip("scipy.fft")
     x = random_signal(rng, (3, 4, 6))
@@ -112,6 +112,7 @@ def test_mirrored_signals_of_several_axes_as_scipy(side, rng):
             assert relative(result, right) < 1e-6
 
 
+@pytest.mark.few(1)
 def test_shifts_and_mirrored_signals(side, rng):
     x = random_signal(rng, (4, 5, 3))
     given_x = side.put(x)

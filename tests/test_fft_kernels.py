@@ -30,7 +30,7 @@ def test_every_butterfly(form):
         check(DftProblem(radix, batch=11), {**FORMS[form], "MAX_RADIX": 32})
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", EPS)
 def test_lengths_of_many_radices(form, dtype):
@@ -50,7 +50,7 @@ def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
         check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "vector", "SPLIT": "always"})
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("inner", [3, 8, 21])
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_instead_of_rows(form, inner):
@@ -58,7 +58,7 @@ def test_columns_instead_of_rows(form, inner):
         check(DftProblem(n, batch=2, inner=inner, inverse=True, scale=1 / n), FORMS[form])
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("n", [47, 1009])
 def test_lengths_without_a_butterfly(form, n):
@@ -67,7 +67,7 @@ def test_lengths_without_a_butterfly(form, n):
         check(DftProblem(n, np.dtype("complex128")), FORMS[form])
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["r2c", "c2r"])
 @pytest.mark.parametrize("form", FORMS)
 def test_real_signals(form, kind):
@@ -111,6 +111,7 @@ def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
             check(problem, config)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", EPS)
 def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
     """Two of them share a transform, whatever their sizes, and if one is not finite."""
@@ -179,7 +180,7 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("place", range(len(CONFIGURATIONS)))
 def test_configurations(place):
     """On rows and on columns in turns."""

@@ -43,7 +43,7 @@ def check_joined(executable, problem, seeds=(3,), queue=None):
         assert relative(actual, expected) <= 2 * bound(problem.n, problem.dtype)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("units", "dtype"),
     [(1, "complex64"), (2, "complex128"), (3, "complex64"), (16, "complex128")],

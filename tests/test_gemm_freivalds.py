@@ -138,7 +138,7 @@ def test_a_wrong_row_says_so(monkeypatch):
     assert not found.ok and "times the bound" in str(found)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(1024,) * 3, (33, 512, 257)])
 def test_algorithms_agree(shape, device):
     problem = GEMM.problem(**dict(zip("mnk", shape, strict=True)))

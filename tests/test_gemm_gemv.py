@@ -43,7 +43,7 @@ MORE = {*WHOLE, ("float64", "alone")}
 SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
 
 
-@pytest.mark.few
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("dtype", "form"),
     [
@@ -66,7 +66,7 @@ def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch
             check(rng, problem, "gemv", FORMS[form], queue)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("joined", [False, True])
 def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, queue, monkeypatch):
     """With several items to a result, one, and several results to an item; twice, for counters.

@@ -48,7 +48,7 @@ def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
 # ------------------------------------------------------------------ results
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_edge(form, trans, rng, queue):
@@ -59,7 +59,7 @@ def test_every_edge(form, trans, rng, queue):
         check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "case"),
     [
@@ -247,6 +247,7 @@ def test_halves_in_whole_blocks_of_many_sums(changes, config, queue, rng):
     check(rng, problem, "packed", config, queue)
 
 
+@pytest.mark.full
 def test_halves_of_gelu_after_several_steps(queue, rng):
     problem = GemmProblem(9, 20, 21, np.dtype("float16"), bias="row", activation="gelu")
     check(rng, problem, "packed", PLAIN, queue)

@@ -207,7 +207,7 @@ CASES = [
 ]
 
 
-@pytest.mark.few
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("reference", "options"),
     [

@@ -74,7 +74,10 @@ def references():
         ]
         for reference in ways:
             there = "-there" if isinstance(reference, Resident) else ""
-            yield pytest.param(operation, reference, id=f"{operation.name}-{reference.name}{there}")
+            name = f"{operation.name}-{reference.name}{there}"
+            builds = reference.name.startswith("pyopencl")  # a program for each problem
+            marks = pytest.mark.full if builds else ()
+            yield pytest.param(operation, reference, id=name, marks=marks)
 
 
 def reason_against(reference, device):
@@ -195,6 +198,7 @@ def test_a_name_that_is_not_installed_says_so(operation, peer, capsys):
     assert f"{peer}: not installed; pip install {peer}" in capsys.readouterr().err
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "ends", ["raise RuntimeError('no such driver\\nmore')", "raise SystemExit"]
 )

@@ -84,6 +84,7 @@ def test_other_documents_make_another_page(tool, copied):
     assert {"7", "(1.00x)"} <= set(re.findall(r"(?<=\| )[^|]+(?= \|)", page))
 
 
+@pytest.mark.full
 def test_missing_parts_leave_the_others(tool, copied, runs):
     changed = copied(lambda row: row if row["part"] in ("sort", "fft_single") else None)
     assert changed.keys() == {"sort", "fft_single"}

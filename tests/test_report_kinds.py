@@ -250,6 +250,7 @@ def test_devices_are_set_side_by_side(tmp_path):
     assert not across_devices(results[:1])  # nothing to compare with
 
 
+@pytest.mark.full
 def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
     there = [
         {"n": n, **row("opencl:radix@device", data="device", algorithm="radix").as_row()}
@@ -313,6 +314,7 @@ def test_all_studies_in_one_document_are_read(tmp_path):
         find_results(tmp_path)
 
 
+@pytest.mark.full
 def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):
     names = [f"opencl:{place}" for place in range(MOST_LINES + 4)]
     path = many(tmp_path / "a.json", range(1, 201), *names)
@@ -338,6 +340,7 @@ def test_a_page_of_thousands_of_rows_is_made_in_seconds(tmp_path):
 VALUES = [EVIL, None, True, -1, 0, 10**400, 1e308, float("nan"), float("inf"), [EVIL], {EVIL: EVIL}]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     search = json.loads(write_search(tmp_path / "a.json").read_text())

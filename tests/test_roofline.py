@@ -176,6 +176,7 @@ def table_of(comparison):
     return capture.get()
 
 
+@pytest.mark.full
 def test_a_comparison_shows_the_share_of_the_peak(device, cache):
     comparison = compare(device, {"copy_bytes": 1e15})
     ours, numpy = comparison.measurements

@@ -46,7 +46,7 @@ def test_unique(side, dtype, rng):
                 np.testing.assert_array_equal(got, right, strict=True)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
 def test_unique_tells_places_as_numpy(side, dtype, rng):
     flags = ("return_index", "return_inverse", "return_counts")
@@ -126,6 +126,7 @@ def test_unique_of_any_shape(rng, queue):
             ol.unique(wrong, queue=queue)
 
 
+@pytest.mark.full
 def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, monkeypatch):
     """They go there once, and only results come back."""
     apart = SimpleNamespace(device=SimpleNamespace(unified_memory=False))
@@ -151,6 +152,7 @@ def test_unique_plans(n):
         assert n / int(plan.launches[0].arguments["parts"]) < 2**32  # what a part counts
 
 
+@pytest.mark.full
 def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     """The form for GPUs, and counts of 64 bits."""
     given_keys = rng.integers(0, 3000, N, np.int32)

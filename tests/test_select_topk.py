@@ -51,7 +51,7 @@ def drawn(rng, shape, dtype):
     return np.where(rng.random(shape) < 0.5, rng.choice(np.array(some, dtype), shape), keys)
 
 
-@pytest.mark.few
+@pytest.mark.few(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64"])
 def test_keys_of_any_layout(dtype, layout, queue, rng):
@@ -93,6 +93,7 @@ def test_topk_of_skewed_keys(form, rng, queue):
     check(again, results)
 
 
+@pytest.mark.few(4)
 def test_topk_axes_views_and_outs(side, rng):
     whole = rng.integers(0, 50, (7, 40, 6), np.int32)
     view = np.s_[::2, ::-1] if side.name == "host" else np.s_[1:5]
@@ -113,6 +114,7 @@ def test_topk_axes_views_and_outs(side, rng):
     np.testing.assert_array_equal(side.get(there), whole)
 
 
+@pytest.mark.full
 def test_topk_out_in_the_memory_of_the_input(side, rng):
     keys = rng.integers(0, 10**6, 500)
     given_keys = side.put(keys)

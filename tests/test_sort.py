@@ -34,7 +34,7 @@ def any_bits(rng, dtype, n):
 # ------------------------------------------------------------------ host arrays
 
 
-@pytest.mark.few
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("dtype", "descending"),
     [
@@ -54,7 +54,7 @@ def test_every_type_sorts_bit_for_bit(dtype, descending, rng, queue):
     assert keys.tobytes() == before
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "descending"),
     [

@@ -78,7 +78,7 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
             np.testing.assert_array_equal(order, stable_order(keys))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "form", "n", "descending"),
     [
@@ -111,7 +111,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     assert ol.sort(keys, **options).tobytes() == right.tobytes()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("form", "dtype", "value_bytes", "shape"),
     [
@@ -137,6 +137,7 @@ def test_values_travel(form, dtype, value_bytes, shape, rng, queue):
     assert moved[1].tobytes() == np.take_along_axis(values, order, -1).tobytes()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "descending"), [("int32", False), ("float32", True), ("uint64", True)]
 )
@@ -201,6 +202,7 @@ def test_wide_counts(form, rng, queue, monkeypatch):
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("form", "n", "launches"), [("cpu", N, 5), ("merge long", MERGED, 8)])
 def test_a_launch_a_phase(form, n, launches, rng, queue):
     """What runs where items do not see what others have written."""

@@ -182,7 +182,7 @@ def test_forms_move_values_with_long_rows(queue, keys):
         assert (ahead | (equal & (order[:, :-1] < order[:, 1:]))).all(), name
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize("form", SELECTIONS)
 @settings(max_examples=50)
 @given(keys=KEYS, share=st.floats(0, 1))

@@ -43,6 +43,7 @@ def test_the_page_is_made_of_the_documents(made):
     assert re.findall("^## (.*)$", made[page], re.MULTILINE)[1:] == reports
 
 
+@pytest.mark.full
 def test_plots_are_made_of_the_documents(made):
     plots = {path: text for path, text in made.items() if path.suffix == ".svg"}
     assert len(plots) == 6 and sum(map(len, plots.values())) < SMALL
@@ -53,6 +54,7 @@ def test_plots_are_made_of_the_documents(made):
             assert there == text
 
 
+@pytest.mark.full
 def test_a_second_run_draws_the_same(tool, made):
     _, outcome = tool.read_studies(STORED)["dft"]
     assert tool.plot(outcome) == made[DOCS / "plots/studies/dft.svg"]

@@ -241,6 +241,7 @@ def test_the_command_searches_crossovers(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["crossovers"] == []
 
 
+@pytest.mark.full
 def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
     command = ["bench", "dft", "--crossover", "--sizes", "16,3000", "--against", "c:seq", "--json"]
     assert main([*command, "--repeats", "1"]) == 0
@@ -272,6 +273,7 @@ def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, meas
     assert any(item.lenient for item in asked) == (not against)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, measured):
     measured.most = 2

@@ -56,7 +56,7 @@ def test_other_sizes_of_the_same_sweep_are_added(tmp_path, measured):
     assert document(tmp_path)["problem"]["sizes"] == [50, 200]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -120,6 +120,7 @@ def test_crossovers_and_calls_of_another_sweep_are_not_replaced(tmp_path):
         assert refused.returncode == 2 and f"which differs in {differs}; " in refused.stderr
 
 
+@pytest.mark.full
 def test_other_kernel_parameters_are_measured_anew(tmp_path, measured, monkeypatch):
     measured.stop.add(300)
     bench(tmp_path)

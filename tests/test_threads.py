@@ -67,7 +67,7 @@ def computing(call):
     return sum(time > SHARE * sum(spent) for time in spent)
 
 
-@pytest.mark.few
+@pytest.mark.few(3)
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=two)])
 @pytest.mark.parametrize(
     ("operation", "name"),
@@ -176,7 +176,7 @@ def bound_in_a_process(threads, **environment):
     return json.loads(in_a_process(BOUND % threads, **environment))
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @two
 @pytest.mark.parametrize(
     ("threads", "environment", "workers"),
@@ -200,7 +200,7 @@ def test_fewer_threads_than_asked_for_are_no_row():
     assert "OpenMP starts 1 of 2 threads" in failure.value.stderr
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @two
 @two
 @pytest.mark.parametrize("setting", ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY"])

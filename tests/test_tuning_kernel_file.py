@@ -300,6 +300,7 @@ def test_a_kernel_without_inputs(device, tmp_path):
     }
 
 
+@pytest.mark.full
 def test_sizes_are_numbers_and_text(device):
     given = KERNELS / "saxpy.cl", {"WG": (16,), "WORK": (1,)}, SAXPY
     for how, name in ((lambda config: 100, "global_size"), (2.5, "global_size"), (None, "local")):

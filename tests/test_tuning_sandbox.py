@@ -51,7 +51,7 @@ def test_a_right_configuration_is_timed(sandbox):
     assert sandbox.restarts >= 1
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("fault", "status", "said"),
     [
@@ -204,6 +204,7 @@ UNPREPARED = planted.make(("none",), "unprepared")
 UNPREPARED._inputs = _raise
 
 
+@pytest.mark.full
 def test_inputs_that_cannot_be_made_are_no_configuration_s_fault():
     UNPREPARED.__module__ = __name__
     sandbox = Sandbox(make_task(UNPREPARED, device="cpu"))
@@ -281,6 +282,7 @@ def test_guards_tell_where_they_were_hit(device):
     assert guarded._guard >= LEAST_GUARD
 
 
+@pytest.mark.full
 def test_answers_are_json_that_any_evaluation_survives():
     failed = Evaluation(planted.config(), "runtime", "ünïcode\nand lines", (), 1.5, 0.0, "now")
     assert Evaluation.from_dict(json.loads(json.dumps(failed.as_dict()))) == failed

@@ -98,6 +98,7 @@ def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
 # ---------------------------------------------------------------------- plots
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fails", [False, True])
 def test_plots_of_searches(task, tmp_path, fails):
     def time_of(config):
