@@ -1,8 +1,9 @@
 """Which tests the default suite leaves to the full one, whose tests are marked `full`.
 
 A test marked `full` is one of corners, of every combination, of processes of its own, or of a long
-search. Of a test marked ``few`` or ``few(most)`` the default suite runs cases that together have
-each value of each parameter, at most so many; the other cases are marked `full` here.
+search. Of a test marked ``few`` the default suite runs cases that together have each value of each
+parameter, and of one marked ``few(most)`` at most so many of these; the other cases are marked
+`full` here.
 """
 
 from __future__ import annotations
@@ -26,24 +27,26 @@ def values_of(name, value):
 
 
 def few(cases, most=None):
-    """Return the indices of few cases that have all values, those with the most new ones first.
+    """Return the indices of few cases that have all values.
 
     Parameters
     ----------
     cases : list of dict
         The parameters of each case, by their names.
     most : int, optional
-        The largest number of cases.
+        The largest number of cases: so many of these, evenly spread.
     """
     having = [
         {item for name, value in case.items() for item in values_of(name, value)} for case in cases
     ]
     missing, chosen = set().union(*having), []
-    while missing and (most is None or len(chosen) < most):
+    while missing:
         best = max(range(len(cases)), key=lambda index: len(having[index] & missing))
         chosen.append(best)
         missing -= having[best]
-    return chosen
+    if most is None or most >= len(chosen):
+        return chosen
+    return [chosen[(2 * number + 1) * len(chosen) // (2 * most)] for number in range(most)]
 
 
 def mark_others(items):

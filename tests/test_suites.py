@@ -22,7 +22,13 @@ def test_options_and_tuples_have_values_of_their_own():
         {"options": {"a": 2, "b": 2}, "shape": (4, 7)},
     ]
     assert suites.few(cases) == [0, 2]
-    assert suites.few(cases, 1) == [0]
+
+
+def test_at_most_so_many_are_spread_evenly():
+    cases = [{"n": n} for n in range(9)]
+    assert suites.few(cases) == suites.few(cases, 9) == list(range(9))
+    assert suites.few(cases, 3) == [1, 4, 7]
+    assert suites.few(cases, 1) == [4]
 
 
 def test_true_is_not_one():
