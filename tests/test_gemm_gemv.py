@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from gemm_checks import (
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
-from opencl_lab.ops.gemm import launches, ranking
+from opencl_lab.ops.gemm import ranking
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
@@ -249,9 +250,11 @@ def test_loads_are_as_wide_as_rows_allow():
 def test_parts_of_a_large_stack_stay_countable():
     problem = GemmProblem(1, 1 << 20, 64, batch=256)
     config = GEMV.configure(problem, CPU, {"SPLITS": 128})
-    _, splits = module._parts(problem, config, problem.batch << 20)
-    assert splits * (problem.batch << 20) < 1 << 31
-    assert launches.index_of(problem) is np.uint64
+    plan = GEMV.plan(problem, config, CPU)
+    (partial,) = plan.with_role("scratch")
+    assert 1 < math.prod(partial.shape) / math.prod(problem.shape) < 128
+    assert math.prod(partial.shape) < 1 << 31
+    assert {launch.params["INDEX_T"] for launch in plan.launches} == {"ulong"}
 
 
 def test_what_it_does_not_do_is_said():

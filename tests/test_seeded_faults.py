@@ -41,18 +41,17 @@ def tree(tmp_path):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("old", "new", "suite", "said"),
+    ("old", "new", "keyword", "suite", "said"),
     [
-        ("= 1,", "= 2,", "default", "test_module.py::test_number"),
-        ('"one"', '"two"', "full", "test_module.py::test_name"),
-        ("0", "3", seeded_faults.NOT_NOTICED, ""),
-        ("4", "5", seeded_faults.DOES_NOT_APPLY, "'4' occurs 0 times in module.py, not 1"),
+        ("= 1,", "= 2,", "", "default", "test_module.py::test_number"),
+        ('"one"', '"two"', "", "full", "test_module.py::test_name"),
+        ("0", "3", "", seeded_faults.NOT_NOTICED, ""),
+        ("4", "5", "", seeded_faults.DOES_NOT_APPLY, "'4' occurs 0 times in module.py, not 1"),
+        ("0", "3", " -k none", seeded_faults.DOES_NOT_APPLY, "test_module.py -k none runs no test"),
     ],
 )
-def test_who_notices_is_told(old, new, suite, said, tree):
-    fault = seeded_faults.Fault("wrong", "module.py", old, new, "test_module.py")
+def test_who_notices_is_told(old, new, keyword, suite, said, tree):
+    fault = seeded_faults.Fault("wrong", "module.py", old, new, f"test_module.py{keyword}")
     outcome = seeded_faults.outcome_of(fault, tree)
     assert (outcome.suite, outcome.said) == (suite, said)
     assert (tree / "module.py").read_text() == 'NUMBER, NAME, REST = 1, "one", 0\n'
-    nobody = seeded_faults.Fault("wrong", "module.py", old, new, "test_module.py -k nothing")
-    assert seeded_faults.outcome_of(nobody, tree).suite == seeded_faults.DOES_NOT_APPLY

@@ -148,11 +148,10 @@ def first_failure(tests: list[str], suite: str, tree: Path) -> str | None:
         return f"no end within {LONGEST_SECONDS} s"
     if done.returncode in (0, NO_TEST):
         return None if done.returncode else ""
-    lines = [line for line in done.stdout.splitlines() if "::" in line]
-    last = lines[-1].split("/")[-1].split(" ")[0] if lines else ""
+    found = re.findall(r"([^/\n]+::.+?)(?: (PASSED|SKIPPED|FAILED|ERROR)\b.*)?$", done.stdout, re.M)
+    last = found[-1][0] if found else ""
     if done.returncode == 1:
-        failed = next((line for line in lines if re.search(r" (FAILED|ERROR)\b", line)), last)
-        return failed.split("/")[-1].split(" ")[0]
+        return next((test for test, said in found if said in ("FAILED", "ERROR")), last)
     if done.returncode < 0 or done.returncode > 128:
         return f"{last} (the process crashed)"
     raise DoesNotApply(f"pytest ended with {done.returncode}:\n{done.stdout[-2000:]}")
