@@ -68,8 +68,9 @@ if HOST_NAME.value:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """A worker more than there are processors: many tests wait, for children and for time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """One for each processor, and one more where many tests wait, for children and for time."""
+    waiting = "full" in config.option.markexpr
+    return len(os.sched_getaffinity(0)) + waiting
 
 
 @pytest.hookimpl(tryfirst=True)

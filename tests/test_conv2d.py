@@ -34,7 +34,7 @@ SHAPES = [(1, 1), (1, 40), (40, 1), (9, 8), (37, 45)]
 FILTER_SHAPES = [(1, 1), (3, 3), (4, 4), (2, 5), (7, 1), (11, 13)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("algorithm", "boundary", "filter_shapes", "flip"),
     [

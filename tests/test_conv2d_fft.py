@@ -115,6 +115,7 @@ def test_small_results_beside_large_ones(dtype, config, rng, queue, device):
             assert_close_everywhere(conv2d(image, weights, **more), image, weights)
 
 
+@pytest.mark.full
 def test_errors_of_transforms_stay_below_their_bound(rng, queue):
     """Noise of +-1 makes the largest; results just above what is trusted may suffer most."""
     delta, signs = np.zeros((63, 63)), np.sign(rng.standard_normal((1100, 1100)))

@@ -151,6 +151,7 @@ def test_sums_of_separated_filters_do_not_overflow(shape, queue):
     np.testing.assert_allclose(result, direct, rtol=1e-4)
 
 
+@pytest.mark.full
 def test_infinities_and_nan_stay_under_the_filter(rng, queue):
     image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
     image[3, 7], image[20, 33] = np.nan, np.inf

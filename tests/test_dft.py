@@ -77,7 +77,7 @@ def test_axes_norms_and_kinds_of_input(norm, inverse, rng, queue):
         np.testing.assert_array_equal(x, before)
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["f2", "f8", "u4", "?"])
 def test_real_signals_of_every_type_have_whole_spectra(dtype, side, rng, monkeypatch):
     def no_copy(*_, **__):

@@ -110,7 +110,7 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
     return Executable(plan, session_of(device.queue()))
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("ahead", "dtype"), [(0, "complex64"), (1, "complex128"), (3, "complex64")]
 )

@@ -38,7 +38,7 @@ def taken(request):
         skip_untaken(algorithm, request.getfixturevalue("device"))
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["naive", "tiled"])
 @pytest.mark.parametrize("trans_a", [False, True])
 def test_every_shape(algorithm, trans_a, rng, queue):

@@ -53,7 +53,7 @@ def product(problem, inputs, queue, **changes):
 # ------------------------------------------------------------------ what the device computes
 
 
-@pytest.mark.few
+@pytest.mark.few(1)
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
 def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, monkeypatch):

@@ -33,7 +33,7 @@ def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
     check(rng, problem, algorithm, SMALL[algorithm], queue)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", ["naive", "tiled"])
 @pytest.mark.parametrize("dtype", INTEGER_TYPES)
 def test_integers_wrap_around_as_numpy(dtype, algorithm, rng, queue):

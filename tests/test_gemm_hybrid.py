@@ -226,7 +226,7 @@ def test_stale_and_damaged_files_are_not_read(device, planted, data_folder, monk
         assert hybrid._read(device, SINGLE) is None
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("size", "side"), [(60, "NumPy's BLAS"), (700, "the device")])
 def test_a_row_says_which_side_was_taken(size, side, planted):
     rows = ol.compare(

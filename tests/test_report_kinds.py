@@ -142,6 +142,7 @@ def test_a_study_that_ended_early_names_what_it_lacks(tmp_path):
     assert "Not measured" not in chapter_of(read_results(damaged), tmp_path, "s0").warnings[0]
 
 
+@pytest.mark.full
 def test_a_roofline_needs_peaks_and_arithmetic(tmp_path):
     work, peaks = Work(2e9, 1e8), Peaks(flops32=1e12, copy_bytes=5e10)
     path = many(tmp_path / "a.json", (100, 1000), "opencl:blocked", "blas", work=work)

@@ -40,7 +40,7 @@ def test_out_that_is_no_array(queue):
         ol.sort([3, 1, 2], out=[0, 0, 0], queue=queue)
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize(("dtype", "descending"), [("bool", False), ("float16", True)])
 def test_keys_without_a_type_of_every_device(dtype, descending, rng, queue):
     """Every half there is, NaN of all payloads among them; on host and device, along an axis."""

@@ -125,7 +125,7 @@ def test_what_is_hopeless_runs_once(sandbox):
     assert len(evaluate(sandbox, "slow", FOREVER).times_ms) >= 3
 
 
-@pytest.mark.few(1)
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("fault", "said"), [("wrong", "wrong result on n=1009"), ("far", "outside the array"),
                         ("spoil-large", "writes to its input")],
