@@ -24,6 +24,7 @@ def bench(shapes, out, *more):
     return oclab("bench", "gemm", "--shapes", shapes, "--out", out, "--repeats", "1", *more)
 
 
+@pytest.mark.full
 def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     out = tmp_path / "out"
     chosen = "--algorithm", "gemv,blocked", "--against", "blas,c:omp", "--baseline", "blas"
@@ -62,6 +63,7 @@ def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, measured):
     assert measured.sizes == [40, 1, 50]
 
 
+@pytest.mark.full
 def test_all_means_those_that_may_be_the_fastest(shapes, tmp_path):
     ended = bench(shapes, tmp_path / "out", "--algorithm", "all", "--against", "none", "--json")
     document = json.loads(ended.stdout)

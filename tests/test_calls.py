@@ -61,6 +61,7 @@ def test_public_calls_and_peers_solve_the_problem(operation):
     assert tried
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_every_row_is_measured(operation, device):
     point = small(operation)

@@ -107,6 +107,7 @@ def test_generated_halves_are_those_of_real_signals():
             np.testing.assert_allclose(halves, back, atol=1e-14)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [6, 7])
 def test_files_of_real_signals_and_back(n, rng, queue):
     signal = rng.standard_normal((2, 3, n))

@@ -62,6 +62,7 @@ def test_a_file_is_sorted_and_checked(given, out, keys, capsys):
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
+@pytest.mark.full
 def test_the_document(given, out, keys, capsys, tmp_path):
     table = tmp_path / "rows.csv"
     assert sort(given, "-o", out, "--json", "--descending", "--csv", table) == 0
@@ -349,6 +350,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("merging", "number"),
     [

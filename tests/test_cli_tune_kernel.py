@@ -36,6 +36,7 @@ def command(*arguments):
     ]
 
 
+@pytest.mark.full
 def test_the_command_line_tunes_a_file(tmp_path, capsys):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", 2.5 * X + 0.5)
@@ -161,6 +162,7 @@ def test_a_kernel_that_reads_what_it_writes_says_so(device, tmp_path):
             operation.expected(operation.problem(), {})
 
 
+@pytest.mark.full
 def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
     for fault, kind, words in (
         ("syntax", BuildError, r"^planted.cl.mako: the first configuration {.*} did not build"),
@@ -181,6 +183,7 @@ def test_what_is_wrong_with_the_first_configuration_is_told_as_itself(device):
     )
 
 
+@pytest.mark.full
 def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(capsys, monkeypatch):
     arguments = [
         *("tune", str(KERNELS / "planted.cl.mako"), "--param", "FAULT=hang,none"),
@@ -194,6 +197,7 @@ def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(ca
     assert "does not run: no end within 1 s" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_a_type_may_be_a_parameter(tmp_path, capsys):
     kernel = tmp_path / "scale.cl"
     kernel.write_text(

@@ -220,6 +220,7 @@ def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
     assert refused(oclab("export", file, "--format", form, "--algorithm", "naive"), "no run")
 
 
+@pytest.mark.full
 def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, tmp_path):
     claims = [
         Evaluation(other(device), "correct", times_ms=(0.001,)),

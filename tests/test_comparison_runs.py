@@ -77,6 +77,7 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
     assert slow.runs == made and run.measurement().total_ms.median == 6000
 
 
+@pytest.mark.full
 def test_a_first_run_beyond_the_time_limit_is_the_only_one(device, monkeypatch):
     made = []
     for place in (OpenCL, ReferenceRun):

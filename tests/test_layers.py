@@ -260,6 +260,7 @@ def test_operations_are_named_nowhere_else():
         assert not said & names, f"{place} names {said & names}"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["sort", "gemm", "conv2d", "dft", "topk", "fft"])
 def test_a_public_function_loads_nothing_of_the_lab(name):
     code = f"import sys; from opencl_lab import {name}; print(*sys.modules)"

@@ -56,6 +56,7 @@ def test_pages_are_made_of_the_data(made):
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: run tools/performance_page"
 
 
+@pytest.mark.full
 def test_plots_are_made_of_the_data(made):
     plots = {path: text for path, text in made.items() if path.suffix == ".svg"}
     assert sorted(plots) == sorted(DOCS.glob("plots/**/*.svg"))

@@ -76,6 +76,7 @@ def test_runs_and_returns_outputs():
         np.testing.assert_array_equal(child.outputs()["x"], x + 4)
 
 
+@pytest.mark.full
 def test_large_arrays(rng):
     x = rng.random(3_000_000)
     with ChildProcess(work) as child:
@@ -110,6 +111,7 @@ def test_a_failing_function_leaves_the_child_usable():
         np.testing.assert_array_equal(child.outputs()["x"], [2, 2])
 
 
+@pytest.mark.full
 def test_outputs_that_cannot_be_sent():
     with ChildProcess(unpicklable) as child:
         child.load(Task(), {}, 1)
@@ -119,6 +121,7 @@ def test_outputs_that_cannot_be_sent():
         assert child.run() >= 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("what", "words"), [("exit", "process ended: last words$"), ("kill", r"signal 9 \(Killed\)")]
 )
@@ -166,6 +169,7 @@ def test_an_interrupt_while_it_asks_for_the_child_does_not_hang(check_end):
     check_end(child._worker.process, child.close)
 
 
+@pytest.mark.full
 def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
     (tmp_path / "numpy.py").write_text("raise RuntimeError('wrong module')")
     monkeypatch.chdir(tmp_path)
@@ -193,6 +197,7 @@ os._exit(0) if "leave" in sys.argv else child.close()
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["close", "leave"])
 def test_interrupts_are_for_the_parent_and_no_child_stays(how):
     script = textwrap.dedent(INTERRUPTED).format(root=ROOT, tests=str(Path(__file__).parent))

@@ -211,6 +211,7 @@ def test_configurations_reach_the_public_call(device):
 SIZES = {"dft": {"n": 60, "batch": 2}}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_public_calls_give_what_each_algorithm_gives(operation, device):
     complete = operation.with_defaults(SIZES.get(operation.name, {operation.size_option: 24}))

@@ -176,6 +176,7 @@ def table_of(comparison):
     return capture.get()
 
 
+@pytest.mark.full
 def test_a_comparison_shows_the_share_of_the_peak(device, cache):
     comparison = compare(device, {"copy_bytes": 1e15})
     ours, numpy = comparison.measurements
@@ -241,6 +242,7 @@ def copying(session):
     return throughput._Copy(session, buffers, size, 4, 1024)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("make", [arithmetic, copying])
 @pytest.mark.parametrize("rounds", [1, 7])
 def test_trials_compute_what_they_should(session, make, rounds):
@@ -260,6 +262,7 @@ def test_arithmetic_in_double_precision(session):
     trial.verify()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("make", "whole", "lazy"),
     [

@@ -54,6 +54,7 @@ def made(operation, seed=0, **options):
     return problem, inputs, operation.expected(problem, inputs)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("operation", "reference", "options"),
     HERE,
@@ -249,6 +250,7 @@ def test_files_of_unique_and_searchsorted(tmp_path):
     assert np.load(tmp_path / "places.npy").tolist() == [[1, 3], [0, 2]]
 
 
+@pytest.mark.full
 def test_a_sweep(tmp_path, undrawn):
     command = ["bench", "topk", "--sizes", "20,300", "--k", 5, "--repeats", 1, "--json"]
     content = json.loads(oclab(*command, "--against", "c:seq", "--out", tmp_path / "a").stdout)

@@ -243,6 +243,7 @@ def sandbox():
     made.close()
 
 
+@pytest.mark.full
 def test_builders_judge_as_whoever_measures_does(sandbox):
     asked = [planted.config(fault) for fault in ("none", "syntax", "crash", "wrong", "hang")]
     statuses = {}
@@ -261,6 +262,7 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     assert sandbox.built_ahead >= len(asked) and sandbox.seconds["waiting for programs"] > 0
 
 
+@pytest.mark.full
 def test_the_end_leaves_no_process(sandbox):
     sandbox.choose([planted.config("none", 4), planted.config("none", 1)], FOREVER)
     groups = [process.process.pid for process in sandbox.ahead._processes]
@@ -291,6 +293,7 @@ def _children(parent):
     return found
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
 def test_an_interrupt_leaves_no_builder(private_data):
     path = os.pathsep.join(entry for entry in sys.path if entry)

@@ -136,6 +136,7 @@ def _write_many(task, first):
     written(task, *(some_evaluation(task, number) for number in range(first, first + 100)))
 
 
+@pytest.mark.full
 def test_two_tuners_at_once_share_a_journal(task):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_many, args=(task, first)) for first in (0, 1000)]

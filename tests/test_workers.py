@@ -184,6 +184,7 @@ def test_what_cannot_be_imported(target):
     worker.kill()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("request_", "code", "words"),
     [
