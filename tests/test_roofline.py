@@ -289,7 +289,7 @@ def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
 def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
     if device.simulated:
         pytest.skip("a simulator has no speed")
-    monkeypatch.setattr(throughput, "PATIENCE", 0.05)
+    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.05)
 
     def trials(session):
         for chains in (1, 4):
@@ -357,7 +357,7 @@ def test_a_transfer_that_leaves_something_out_is_seen(apart, monkeypatch):
 @pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
 def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
     monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
-    monkeypatch.setattr(throughput, "PATIENCE", 0.01)
+    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
     *steps, last = getattr(transfers, name)(apart)
     tried = dict.fromkeys(step["trying"] for step in steps)
     assert list(tried) == ["16 KiB at once", "64 KiB at once"]

@@ -253,13 +253,13 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
 def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, measured, against):
-    limits, whole = [], Sweep.patience
+    limits, whole = [], Sweep.timeout_predictor
 
-    def patience(sweep, seconds):
+    def timeout_predictor(sweep, seconds):
         limits.append(seconds)
         return whole(sweep, seconds)
 
-    monkeypatch.setattr(Sweep, "patience", patience)
+    monkeypatch.setattr(Sweep, "timeout_predictor", timeout_predictor)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]

@@ -19,10 +19,10 @@ from opencl_lab.lab.cli.results import print_and_write, write_json, write_result
 from opencl_lab.lab.cli.sweep_outputs import bench_document
 from opencl_lab.lab.engine.bisection import CrossoverSearch, Look, Pair
 from opencl_lab.lab.engine.explore import Exploration
-from opencl_lab.lab.engine.patience import Patience
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep
+from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.lab.presentation.table import titled_table, write_rows
@@ -75,7 +75,7 @@ def _allowed(work: Callable[[int], float], size: int) -> float:
         return 0.0
 
 
-def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> int:
+def bench_crossover(sweep: Sweep, predictor: TimeoutPredictor, folder: Path | None) -> int:
     """Search, print what was found, and write that to `folder`; return the exit status.
 
     Where nobody says how long or how often, a size has `SECONDS` for its rows.
@@ -95,10 +95,10 @@ def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> in
             part = one_of(progress, step, step + 1, label)
             some = {"against": look.references, "lenient": lenient}
             asked = {} if look.references is None else some
-            rows = sweep.measure(look.size, patience, part, **asked)
+            rows = sweep.measure(look.size, predictor, part, **asked)
             return list(map(_chosen, rows)) if sweep.request.algorithms == AUTO else rows
 
-        run = Exploration(measure, told=lambda look, rows: patience.add(look.size, rows))
+        run = Exploration(measure, told=lambda look, rows: predictor.add(look.size, rows))
         stopped = run.run(search.strategy())
     failed = _print_and_write(sweep, search, folder, stopped == "complete") if run.seen else 0
     if stopped == "interrupted":

@@ -13,14 +13,14 @@ import click
 from opencl_lab.lab.cli.common import settings
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
-    from opencl_lab.lab.engine.runner import StepReport
+    from opencl_lab.lab.engine.runner import ProgressReport
 
 BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
 LINE_INTERVAL = 10.0  # seconds between lines where there is no terminal for a bar
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[StepReport]:
+def progress_bar(title: str) -> Iterator[ProgressReport]:
     """Yield a progress report that draws a bar on standard error after a second.
 
     Where that is no terminal, a line from time to time says what is going on. With ``--quiet``
@@ -57,7 +57,7 @@ def progress_bar(title: str) -> Iterator[StepReport]:
 
 
 @contextmanager
-def _progress_lines(title: str) -> Iterator[StepReport]:
+def _progress_lines(title: str) -> Iterator[ProgressReport]:
     """Yield a progress report that prints a line every `LINE_INTERVAL` on standard error."""
     begin = time.monotonic()
     over = threading.Event()

@@ -27,10 +27,10 @@ from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
 from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
-from opencl_lab.lab.engine.patience import UNNAMED, Patience
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep, Unfinished
+from opencl_lab.lab.engine.timeout_predictor import UNNAMED_SECONDS, TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 
 
@@ -116,8 +116,8 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
         sweep = _sweep_of(chosen, range_of(chosen, options, numbers), options, run)
         with _folder(out, CROSSOVER_FILES, sweep.about(), fresh) as folder:
             # What takes long is not what a search needs, even where it was named.
-            limit = UNNAMED if patience is None else patience
-            return bench_crossover(sweep, sweep.patience(limit), folder)
+            limit = UNNAMED_SECONDS if patience is None else patience
+            return bench_crossover(sweep, sweep.timeout_predictor(limit), folder)
     assert numbers is not None
     if calls:
         sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None))
@@ -133,7 +133,7 @@ def _sweep_of(
     used = {**used_options(chosen, options), "seed": run.seed}
     del used[chosen.size_option]
     sweep = Sweep(chosen, settings().begin(), sizes, used, run.request())
-    sweep.schedules  # noqa: B018  (all is checked before a folder is made)
+    sweep.planned  # noqa: B018  (all is checked before a folder is made)
     return sweep
 
 
@@ -198,7 +198,7 @@ def _bench(
     unfinished = Unfinished(named_folder(out), identity, fresh)
     files = (*outputs.results, *outputs.plots)
     with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
-        run, stopped = _explored(sweep, unfinished, sweep.patience(seconds))
+        run, stopped = _explored(sweep, unfinished, sweep.timeout_predictor(seconds))
         if unfinished.trouble:
             click.echo(f"oclab: {unfinished.trouble}", err=True)
         failed = 0
@@ -216,7 +216,7 @@ def _bench(
 
 
 def _explored(
-    sweep: Sweep, unfinished: Unfinished, patience: Patience
+    sweep: Sweep, unfinished: Unfinished, predictor: TimeoutPredictor
 ) -> tuple[Exploration[int, list[Measurement]], Stopped]:
     """Measure every size that is not taken over."""
     known = sweep.taken_over(unfinished)
@@ -225,13 +225,13 @@ def _explored(
 
         def measure(size: int) -> list[Measurement]:
             step, steps, label = len(run.seen), len(sweep.sizes), sweep.label(size)
-            return sweep.measure(size, patience, one_of(progress, step, steps, label))
+            return sweep.measure(size, predictor, one_of(progress, step, steps, label))
 
         run = Exploration(
             measure,
             known=known,
-            keep=lambda size, rows: unfinished.keep(size, sweep.schedules[size].configs, rows),
-            told=patience.add,
+            keep=lambda size, rows: unfinished.keep(size, sweep.planned[size].configs, rows),
+            told=predictor.add,
         )
         return run, run.run(grid(sweep.sizes))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 TIME_LIMIT = 20.0
@@ -177,8 +177,8 @@ def examine(
                     running.append(child)
                     if starts_ahead and probe.alone and waiting and waiting[0].alone:
                         ahead.append(_Child(waiting[0], device, Path(folder), time_limit, True))
-                patience = min(child.deadline for child in running) - time.monotonic()
-                ready = wait([child.connection for child in running], max(patience, 0))
+                left = min(child.deadline for child in running) - time.monotonic()
+                ready = wait([child.connection for child in running], max(left, 0))
                 for child in list(running):
                     ended = child.connection in ready and not child.read()
                     late = not ended and time.monotonic() >= child.deadline

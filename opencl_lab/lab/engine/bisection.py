@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from opencl_lab.lab.engine.crossings import Crossover, Verdict, crossovers, verdict
-from opencl_lab.lab.engine.explore import Strategy
+from opencl_lab.lab.engine.explore import PointGenerator
 from opencl_lab.lab.engine.row import Measurement
 
 CLOSE = 1.05  # ratio of sizes between which nothing more is measured
@@ -118,7 +118,7 @@ class CrossoverSearch:
         """The sizes that were measured, the smallest first, with their rows."""
         return [(size, list(rows.values())) for size, rows in sorted(self._rows.items())]
 
-    def strategy(self) -> Strategy[Look, Sequence[Measurement]]:
+    def strategy(self) -> PointGenerator[Look, Sequence[Measurement]]:
         """Ask until all crossovers are found; what is stopped may be looked at."""
         first = self._learn(self._least, (yield Look(self._least, None)))
         able = [row for row in first.values() if row.ok and row.total_ms]
@@ -131,13 +131,13 @@ class CrossoverSearch:
         for pair in self.pairs:
             pair.learn(self._least, first)
         while True:
-            wanted = [(pair.next(self._greatest), pair.algorithm) for pair in self.pairs]
+            next_sizes = [(pair.next(self._greatest), pair.algorithm) for pair in self.pairs]
             # Small sizes are quick, and tell how long large ones take.
-            size = min((size for size, _ in wanted if size is not None), default=None)
+            size = min((size for size, _ in next_sizes if size is not None), default=None)
             if size is None:
                 return
-            names = dict.fromkeys(name for at, name in wanted if at == size)
-            for pair, (at, _) in zip(self.pairs, wanted, strict=True):
+            names = dict.fromkeys(name for at, name in next_sizes if at == size)
+            for pair, (at, _) in zip(self.pairs, next_sizes, strict=True):
                 if at == size:
                     pair.tried.add(size)
             self._learn(size, (yield Look(size, tuple(names))))

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.engine.bare import Bare
+from opencl_lab.lab.engine.launch_baseline import LaunchBaseline
 from opencl_lab.lab.engine.request import Point, Request
-from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.back_to_back import back_to_back, calls_for
+from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.rounds import Rounds
-from opencl_lab.lab.measuring.rows import calls_for, in_a_row
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.ops.prepared import FUNCTIONS, prepare
@@ -31,7 +31,7 @@ OURS = "opencl_lab"
 PREPARED = "prepared, with out="
 LAUNCHES = "enqueue only"
 ALLOCATION = "an allocation of its result"
-ROW_SECONDS = 0.05
+SAMPLE_SECONDS = 0.05
 LEAST_CALLS = 5
 KERNEL_RUNS = 9
 
@@ -102,15 +102,15 @@ class _Caller:
     call: Callable[[], Any]
     finish: Callable[[], None] = lambda: None
 
-    def row(self, calls: int) -> tuple[float, float]:
+    def sample(self, calls: int) -> tuple[float, float]:
         """Return the seconds until the last call has returned, and until all is done."""
-        return in_a_row(self.call, calls, self.finish)
+        return back_to_back(self.call, calls, self.finish)
 
-    def calls_in_a_row(self) -> int:
+    def calls_in_a_sample(self) -> int:
         """Warm up, and return how many calls take long enough to be timed."""
-        self.row(2)
-        _, seconds = self.row(3)
-        return calls_for(ROW_SECONDS, seconds / 3, LEAST_CALLS)
+        self.sample(2)
+        _, seconds = self.sample(3)
+        return calls_for(SAMPLE_SECONDS, seconds / 3, LEAST_CALLS)
 
 
 def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
@@ -150,7 +150,7 @@ def _ours(
     queue: Any,
 ) -> list[_Caller]:
     """Return the public call on arrays of both sides, and the pieces that it is made of."""
-    bare = Bare(queue)
+    baseline = LaunchBaseline(queue)
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
     here, there = calls.usual(problem, inputs), calls.usual(problem, resident)
@@ -160,10 +160,10 @@ def _ours(
         _Caller(OURS, "device", public, queue.finish),
         *_prepared(there, queue),
         _Caller(OURS, "host", on_host),
-        _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
-        _Caller("a bare launch", "", bare.launch, bare.finish),
-        _Caller("a bare launch, waited for", "", bare.launch_and_finish),
-        _Caller(ALLOCATION, "", partial(bare.allocate, result_bytes), bare.finish),
+        _Caller(LAUNCHES, "device", baseline.launches(executable, on_device), baseline.finish),
+        _Caller("a bare launch", "", baseline.launch, baseline.finish),
+        _Caller("a bare launch, waited for", "", baseline.launch_and_finish),
+        _Caller(ALLOCATION, "", partial(baseline.allocate, result_bytes), baseline.finish),
     ]
 
 
@@ -189,7 +189,7 @@ def _peers(
             arrays = {name: library.put(module, array) for name, array in given.items()}
             call = partial(calls.peers[library.name], problem, module, arrays)
             caller = _Caller(library.name, library.side, call, partial(library.finish, module))
-            caller.row(1)
+            caller.sample(1)
             callers.append(caller)
         except Exception as error:  # what a library cannot do it says in many ways
             left_out[f"{library.name} ({library.side})"] = str(error).split("\n")[0]
@@ -197,12 +197,12 @@ def _peers(
 
 
 def _in_turns(callers: Sequence[_Caller], request: Request, seed: int) -> tuple[CallCost, ...]:
-    counts = [caller.calls_in_a_row() for caller in callers]
+    counts = [caller.calls_in_a_sample() for caller in callers]
     totals, returns = ([list[float]() for _ in callers] for _ in range(2))
-    for turn in Rounds(totals, request.repeats, request.budget, seed=seed, rest=rest):
+    for turn in Rounds(totals, request.repeats, request.budget, seed=seed, quiesce=quiesce):
         caller = callers[turn.participant]
-        caller.row(1)
-        returned, total = caller.row(counts[turn.participant])
+        caller.sample(1)
+        returned, total = caller.sample(counts[turn.participant])
         totals[turn.participant].append(total)
         returns[turn.participant].append(returned)
     return tuple(

@@ -34,15 +34,15 @@ class References:
 
 
 def references_of(
-    chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
+    chosen: Operation[Any], selection: str | Sequence[str] | None, device: Device, resident: bool
 ) -> References:
-    """Return the references that `wanted` names, as `Request.against` says."""
+    """Return the references that `selection` names, as `Request.against` says."""
     there = residents(chosen.calls)  # on the device
     here = () if resident else chosen.references  # on the host
-    names = [] if wanted is None else names_of(wanted)
-    if not names and isinstance(wanted, str):
+    names = [] if selection is None else names_of(selection)
+    if not names and isinstance(selection, str):
         raise InvalidConfig("no reference is named; take a name, all or none")
-    if wanted is None:
+    if selection is None:
         return References(_installed(here), there if resident else (), False)
     if names == ["all"]:
         able = [item for item in there if resident or item.unavailable(device) is None]

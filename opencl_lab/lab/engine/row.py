@@ -171,10 +171,10 @@ COLUMNS = (
 
 
 def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
-    """Return rows with their speed-ups over the row of this name, by default sequential C."""
-    wanted = name or BASELINE
-    base = next((row for row in rows if row.implementation == wanted), None)
-    return [replace(row, speedup=None, baseline=wanted).against(base) for row in rows]
+    """Return rows with their speed-ups over the implementation `name`, by default `BASELINE`."""
+    baseline = name or BASELINE
+    base = next((row for row in rows if row.implementation == baseline), None)
+    return [replace(row, speedup=None, baseline=baseline).against(base) for row in rows]
 
 
 def exit_status(rows: Sequence[Measurement]) -> int:

@@ -19,12 +19,12 @@ from opencl_lab.core.records import typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.engine.journal import Journal
-from opencl_lab.lab.engine.patience import Patience
 from opencl_lab.lab.engine.references import References, names_of
-from opencl_lab.lab.engine.request import Point, Request, Schedule, check_point, point_of
+from opencl_lab.lab.engine.request import PlannedRuns, Point, Request, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.engine.runner import StepReport, run_point
+from opencl_lab.lab.engine.runner import ProgressReport, run_point
 from opencl_lab.lab.engine.stored import measurement_of
+from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import AUTO, Problem
 
@@ -90,7 +90,7 @@ class Sweep:
         return point_of(self.chosen, options, seed, self.request_at(size))
 
     @cached_property
-    def schedules(self) -> dict[int, Schedule]:
+    def planned(self) -> dict[int, PlannedRuns]:
         """What runs at each size, all of it checked before the first one costs time.
 
         It raises what `check_point` raises, and InvalidProblem where all sizes are one problem,
@@ -109,19 +109,19 @@ class Sweep:
     @property
     def references(self) -> References:
         """What is measured beside ours, at every size."""
-        return self.schedules[self.sizes[0]].references
+        return self.planned[self.sizes[0]].references
 
     def measure(
-        self, size: int, patience: Patience, progress: StepReport, **asked: Any
+        self, size: int, predictor: TimeoutPredictor, progress: ProgressReport, **asked: Any
     ) -> list[Measurement]:
         """Run a size, without the references that nobody waits for, and return its rows.
 
         `asked` are other values in its request.
         """
-        point = self.point(size).asking(skip=patience.skip(size), **asked)
+        point = self.point(size).asking(skip=predictor.skip(size), **asked)
         return run_point(point, device=self.selection.device, progress=progress).measurements
 
-    def patience(self, seconds: float | None) -> Patience:
+    def timeout_predictor(self, seconds: float | None) -> TimeoutPredictor:
         """Return what knows which references are too slow for the next size."""
 
         def trial(size: int, reference: str) -> Sequence[Measurement]:
@@ -131,7 +131,7 @@ class Sweep:
             except OclabError:  # what is wrong is said where it is measured
                 return ()
 
-        return Patience(self.chosen, self.references, self.problem, trial, seconds)
+        return TimeoutPredictor(self.chosen, self.references, self.problem, trial, seconds)
 
     def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
         """Return what decides of which problems and implementations there are rows."""
@@ -160,8 +160,8 @@ class Sweep:
     def taken_over(self, unfinished: Unfinished) -> dict[int, list[Measurement]]:
         """Return the rows of the sizes that this sweep has measured before it was stopped."""
         found = {}
-        for size, schedule in self.schedules.items():
-            rows = unfinished.take(size, schedule.configs)
+        for size, planned in self.planned.items():
+            rows = unfinished.take(size, planned.configs)
             if rows is not None:
                 # Documents have the rates of work and not what it is made of.
                 work = self.problem(size).work
@@ -194,10 +194,10 @@ class ShapeSweep(Sweep):
     def request_at(self, size: int) -> Request:
         """Return what is run: what ``auto`` takes, and those named that take the shape."""
         problem, device = self.problem(size), self.selection.device
-        wanted = names_of(self.request.algorithms)
-        if wanted == ["all"]:
-            wanted = list(self.chosen.solver.promising(problem, device))
-        able = [name for name in wanted if name != AUTO and self._takes(name, problem)]
+        names = names_of(self.request.algorithms)
+        if names == ["all"]:
+            names = list(self.chosen.solver.promising(problem, device))
+        able = [name for name in names if name != AUTO and self._takes(name, problem)]
         return replace(self.request, algorithms=[AUTO, *able])
 
     def _takes(self, name: str, problem: Any) -> bool:

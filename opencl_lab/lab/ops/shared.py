@@ -39,19 +39,19 @@ def in_c(
     stem: str,
     defines: Callable[[Any], Mapping[str, str]],
     arguments: Callable[[Any, Arrays, Arrays], tuple[Any, ...]],
-    steps: Callable[[Any], int] | None = None,
+    cost: Callable[[Any], int] | None = None,
 ) -> tuple[CReference, CReference]:
     """Return the functions ``<stem>_seq`` and ``<stem>_omp`` of a C source; the latter threaded."""
     return (
-        CReference("c:seq", source, f"{stem}_seq", defines, arguments, steps=steps),
-        CReference("c:omp", source, f"{stem}_omp", defines, arguments, threaded=True, steps=steps),
+        CReference("c:seq", source, f"{stem}_seq", defines, arguments, cost=cost),
+        CReference("c:omp", source, f"{stem}_omp", defines, arguments, threaded=True, cost=cost),
     )
 
 
 def in_torch(
-    function: Callable[[Any, Arrays, int], Arrays], steps: Callable[[Any], int] | None = None
+    function: Callable[[Any, Arrays, int], Arrays], cost: Callable[[Any], int] | None = None
 ) -> HostReference:
     """Return the reference by PyTorch on the processor."""
     return HostReference(
-        "torch", function, needs("torch"), threaded=True, steps=steps, held=torch_threads
+        "torch", function, needs("torch"), threaded=True, cost=cost, held=torch_threads
     )

@@ -38,8 +38,8 @@ class CReference:
     threaded: bool = False
     """Whether it uses OpenMP, and takes the number of threads as its last argument; if not it
     always counts as one worker."""
-    steps: Callable[[Any], int] | None = None
-    """``steps(problem)`` is how many products it forms, where that is far more than others need.
+    cost: Callable[[Any], int] | None = None
+    """``cost(problem)`` is how many products it forms, where that is far more than others need.
     From these and a run on a small problem a comparison with all references estimates how long it
     takes, and leaves it out where nobody would wait."""
 
@@ -61,7 +61,7 @@ class HostReference:
     """Variables it needs before NumPy is imported: it runs in a child process that has them set."""
     threaded: bool = False
     """Whether it uses several threads; if not it always counts as one worker."""
-    steps: Callable[[Any], int] | None = None
+    cost: Callable[[Any], int] | None = None
     """As of a `CReference`."""
     held: Callable[[int], AbstractContextManager[Any]] = nullcontext
     """``held(threads)`` is a context in which the library keeps to so many threads, where
@@ -89,10 +89,10 @@ class DeviceReference:
         return name
 
     @property
-    def steps(self) -> Callable[[Any], int] | None:
+    def cost(self) -> Callable[[Any], int] | None:
         """As of a `CReference`."""
-        steps: Callable[[Any], int] | None = self.resident.steps
-        return steps
+        cost: Callable[[Any], int] | None = self.resident.cost
+        return cost
 
     def unavailable(self) -> str | None:
         """Return what is missing, or None."""
@@ -117,7 +117,7 @@ class MpiReference:
     """As of a `HostReference`."""
     ranks: tuple[int, ...] = (1, 2, 4)
     """How many a comparison starts, one row each, unless a request names others."""
-    steps: Callable[[Any], int] | None = None
+    cost: Callable[[Any], int] | None = None
     """As of a `CReference`."""
 
     threaded = True

@@ -12,10 +12,9 @@ import numpy as np
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.drivers.processes import on_all_processors
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.poison import poisoned
-from opencl_lab.lab.measuring.rows import in_a_row
 from opencl_lab.lab.reference.build import load
-from opencl_lab.lab.reference.child import ChildProcess
 from opencl_lab.lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -25,6 +24,7 @@ from opencl_lab.lab.reference.descriptor import (
     OutputsLike,
     Reference,
 )
+from opencl_lab.lab.reference.isolated import IsolatedReference
 from opencl_lab.lab.reference.mpi import Ranks
 from opencl_lab.lab.reference.peers import Resident, named
 from opencl_lab.lab.reference.threads import bind_openmp
@@ -69,7 +69,7 @@ class _PreparedC(Prepared):
         with on_all_processors():
             if self.workers > 1:
                 bind_openmp(self.workers)
-            return in_a_row(self._call, calls)[1]
+            return back_to_back(self._call, calls)[1]
 
     def outputs(self) -> Arrays:
         return self._outputs
@@ -91,7 +91,7 @@ class _PreparedHost(Prepared):
                 if self._to_build:
                     self._call()
                     self._to_build = False
-                return in_a_row(self._call, calls)[1]
+                return back_to_back(self._call, calls)[1]
         except OclabError:
             raise
         except Exception as error:
@@ -110,7 +110,7 @@ class _PreparedChild(Prepared):
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
-        self._child = ChildProcess(reference.function, reference.environment, reference.name)
+        self._child = IsolatedReference(reference.function, reference.environment, reference.name)
         self._executor = ThreadPoolExecutor(1)
         self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
 
@@ -182,9 +182,9 @@ class _PreparedPeer(Prepared):
         finish = partial(self._library.finish, self._module)
         with self._explained():
             if not self._built:
-                in_a_row(self._call, 1, finish)
+                back_to_back(self._call, 1, finish)
                 self._built = True
-            return in_a_row(self._call, calls, finish)[1]
+            return back_to_back(self._call, calls, finish)[1]
 
     def _call(self) -> None:
         arrays = self._put() if self._transfers else self._arrays

@@ -66,7 +66,7 @@ class Ranks:
     def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, ranks: int):
         self.name = f"{reference.name} x{ranks}"
         self.workers = ranks
-        self._seconds = reference.steps(problem) / LEAST_RATE if reference.steps else 0.0
+        self._seconds = reference.cost(problem) / LEAST_RATE if reference.cost else 0.0
         self._loaded = False
         task = reference.task(problem)
         load(reference.kernel, task)  # all ranks find it in the cache

@@ -181,7 +181,7 @@ class Calls:
     """The inputs that a user has on the device; the rest stays on the host."""
     algorithm: str = "auto"
     """The one that the public function takes."""
-    steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
+    cost: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """For peers that may be very slow, as of a `CReference`."""
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     """``notes(problem)`` says what is special about the call of a peer, or nothing."""
@@ -214,7 +214,7 @@ class Resident:
     peer: str
     library: Library
     call: Call
-    steps: Callable[[Any], int] | None = None
+    cost: Callable[[Any], int] | None = None
     note: Callable[[Any], str] | None = None
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
     returned: tuple[str, ...] = ()
@@ -243,7 +243,7 @@ def residents(calls: Calls) -> list[Resident]:
             peer,
             library,
             call,
-            calls.steps.get(peer),
+            calls.cost.get(peer),
             calls.notes.get(peer),
             calls.shaped,
             calls.peers_returned or calls.returned,

@@ -12,7 +12,7 @@ from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.explore import Exploration, Limits, Stopped, grid
 from opencl_lab.lab.engine.request import AlgorithmRun, Point, Request, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement, over_baseline
-from opencl_lab.lab.engine.runner import StepReport, one_of, run_point
+from opencl_lab.lab.engine.runner import ProgressReport, one_of, run_point
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.studies.descriptor import PartResult, Study
 
@@ -42,7 +42,7 @@ def run_study(
     repeats: int | None = None,
     time_limit: float | None = None,
     baseline: str | None = None,
-    progress: StepReport = lambda done, total, label: None,
+    progress: ProgressReport = lambda done, total, label: None,
 ) -> tuple[list[PartResult], Stopped]:
     """Run a study; return the parts of which points were measured, and what ended it.
 
@@ -83,7 +83,7 @@ class _PartRun:
     baseline: str | None
     limits: Limits
 
-    def explore(self, progress: StepReport, before: int, points: int) -> Stopped:
+    def explore(self, progress: ProgressReport, before: int, points: int) -> Stopped:
         """Measure the points of the part, of which others come before; fill its result."""
         part, rows = self.result.part, self.result.rows
         places = part.points_at(self.scale)

@@ -26,8 +26,8 @@ from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker
 
 GENEROUS = 60.0  # seconds for anything before the first measurement
@@ -45,7 +45,7 @@ SAVED = 0.6
 """which then takes at most this share of the time,"""
 SLOW_MS = 150.0
 """and which took at least so long ahead: the driver knows what takes less from another size."""
-Wanted: TypeAlias = tuple[Config, bool]
+Build: TypeAlias = tuple[Config, bool]
 """A configuration, and whether for all check cases, as the best need it."""
 CRASHED = Built(0.0, reason="the builder died")
 """Whoever measures finds out whether that was the configuration's fault."""
@@ -87,10 +87,10 @@ class Ahead:
         self._threads: list[threading.Thread] = []
         self._working = 0  # threads whose process has started, or may
         self._up = 0  # of these, whose process has started
-        self._wanted: list[Wanted] = []
-        self._best: list[Wanted] = []
-        self._building: set[Wanted] = set()
-        self._answers: dict[Wanted, Built] = {}
+        self._queued: list[Build] = []
+        self._best: list[Build] = []
+        self._building: set[Build] = set()
+        self._answers: dict[Build, Built] = {}
         self._ratios: list[float] = []
         self._processes: set[Worker] = set()
         self.trouble = ""
@@ -108,13 +108,13 @@ class Ahead:
         """
         if len(configs) > 1:
             self._start()
-        wanted = [(config, whole) for config in configs]
+        builds = [(config, whole) for config in configs]
         deadline = time.monotonic() + min(seconds, HOST_SECONDS)
         with self._lock:
-            chosen = self._ready(wanted)
+            chosen = self._ready(builds)
             if chosen is None or not self._alternate:
                 batch = max(1 if whole else LEAST_BATCH, self._count)
-                self._wanted = wanted[:batch] if self._alternate else wanted
+                self._queued = builds[:batch] if self._alternate else builds
                 self._change.notify_all()
             while chosen is None:
                 left = deadline - time.monotonic()
@@ -124,10 +124,10 @@ class Ahead:
                     break  # none has started: whoever measures builds this one itself
                 self._change.wait(left)
                 if not self._alternate or not (self._building or self._pending()):
-                    chosen = self._ready(wanted)
+                    chosen = self._ready(builds)
             if chosen is None:
                 chosen = configs[0]
-                self._wanted = [item for item in self._wanted if item[0] != chosen]
+                self._queued = [item for item in self._queued if item[0] != chosen]
             return chosen
 
     def want(self, configs: Sequence[Config]) -> None:
@@ -136,7 +136,7 @@ class Ahead:
             self._start()
         with self._lock:
             self._best = []
-            self._wanted = [] if self._alternate else [(config, False) for config in configs]
+            self._queued = [] if self._alternate else [(config, False) for config in configs]
             self._change.notify_all()
 
     def complete(self, config: Config) -> bool:
@@ -185,7 +185,7 @@ class Ahead:
         """End all processes, also in the middle of a build."""
         with self._lock:
             self._closed = True
-            self._wanted = self._best = []
+            self._queued = self._best = []
             for process in self._processes:
                 process.stop()
             self._change.notify_all()
@@ -205,15 +205,15 @@ class Ahead:
         for thread in self._threads:
             thread.start()
 
-    def _ready(self, wanted: Sequence[Wanted]) -> Config | None:
-        return next((item[0] for item in wanted if item in self._answers), None)
+    def _ready(self, builds: Sequence[Build]) -> Config | None:
+        return next((item[0] for item in builds if item in self._answers), None)
 
-    def _pending(self) -> list[Wanted]:
+    def _pending(self) -> list[Build]:
         # On a CPU the best is no reason to build anything: it goes with the next batch.
-        best = self._best if self._wanted or not self._alternate else []
+        best = self._best if self._queued or not self._alternate else []
         return [
             item
-            for item in (*best, *self._wanted)
+            for item in (*best, *self._queued)
             if item not in self._answers and item not in self._building
         ]
 
@@ -251,7 +251,7 @@ class Ahead:
         with self._lock:
             self._up += more
 
-    def _next(self) -> Wanted | None:
+    def _next(self) -> Build | None:
         """Wait for a configuration to build; None at the end."""
         with self._lock:
             while not self._closed:

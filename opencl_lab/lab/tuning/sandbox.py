@@ -25,8 +25,8 @@ from opencl_lab.lab.tuning.ahead import (
 )
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 LEAST_RUN, RUN_FACTOR = 2.0, 10.0

@@ -13,11 +13,10 @@ from typing import Literal
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
-from opencl_lab.lab.engine.explore import Exploration, Limits, Stop, Stopped
-from opencl_lab.lab.engine.explore import Strategy as Questions
+from opencl_lab.lab.engine.explore import Exploration, Limits, PointGenerator, Stop, Stopped
 from opencl_lab.lab.engine.journal import Journal
-from opencl_lab.lab.measuring.doubt import doubt
 from opencl_lab.lab.measuring.roofline import stored_peaks
+from opencl_lab.lab.measuring.timing_sanity import implausible
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.result import Timeline, TuningProgress, failures, share_of_space
@@ -135,7 +134,7 @@ class Search(Exploration[Config, Evaluation]):
                 f"a template of {task.algorithm_name} has changed while it was tuned; the "
                 "same command tunes it as it is now"
             )
-        reason = doubt(
+        reason = implausible(
             found.time_ms,
             work=task.algorithm.work(problem),
             dtype=getattr(problem, "dtype", None),
@@ -239,7 +238,9 @@ class Search(Exploration[Config, Evaluation]):
         )
 
 
-def _from_starts(points: Points, strategy: Strategy, rng: Random) -> Questions[Config, Evaluation]:
-    """Ask for the starting configurations, then for what the strategy wants."""
+def _from_starts(
+    points: Points, strategy: Strategy, rng: Random
+) -> PointGenerator[Config, Evaluation]:
+    """Yield the starting configurations, then those of the strategy."""
     yield from in_order(points.starts)
     yield from strategy(points, rng)

@@ -11,7 +11,7 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
-from opencl_lab.lab.measuring.doubt import doubt, unseen
+from opencl_lab.lab.measuring.timing_sanity import implausible, unaccounted
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
@@ -169,7 +169,7 @@ class Trial:
             runs.append(self._once(executable))
         # A single run may have waited for the host; all of them did not.
         kernel, host = min(run[0] for run in runs), min(run[1] for run in runs)
-        _refuse(unseen(kernel, host, len(executable.plan.launches)))
+        _refuse(unaccounted(kernel, host, len(executable.plan.launches)))
         return tuple(run[0] for run in runs)
 
     def _once(self, executable: Executable) -> tuple[float, float]:
@@ -183,13 +183,13 @@ class Trial:
         if not self._task.device.capabilities.event_timing:
             return host, host
         kernel = execution.kernel_ms
-        _refuse(doubt(kernel, host_ms=host))
+        _refuse(implausible(kernel, host_ms=host))
         return kernel, host
 
 
-def _refuse(doubted: str | None) -> None:
-    if doubted is not None:
-        raise LaunchError(doubted)
+def _refuse(reason: str | None) -> None:
+    if reason is not None:
+        raise LaunchError(reason)
 
 
 def _since(begin: float) -> float:

@@ -86,7 +86,7 @@ class SearchOptions:
             object.__setattr__(self, "time_limit", DEFAULT_TIME_LIMIT)
 
     @property
-    def patience_ms(self) -> float:
+    def least_timeout_ms(self) -> float:
         """The least milliseconds that a build has: what hung for less is tried again."""
         least = LEAST_BUILD if self.timeout is None else self.timeout
         return min(least, longest_phase(self.timeout, self.time_limit)) * 1e3
@@ -111,7 +111,7 @@ def run_tuning(
         config: item
         for config, item in evaluations_of(journal.records).items()
         if config.keys() == task.built_in.keys()
-        and (item.status != "timeout" or item.build_ms >= options.patience_ms)
+        and (item.status != "timeout" or item.build_ms >= options.least_timeout_ms)
     }
     answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
     limits = Limits(options.budget, options.time_limit)

@@ -17,14 +17,14 @@ from typing import Any
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.drivers.processes import on_all_processors
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
+from opencl_lab.lab.workers.serving import Failed
 
 # The path comes first: with "-m", modules in the current folder would hide those of the library.
 START = """
 import sys
 sys.path[:] = sys.argv[2:]
-from opencl_lab.lab.workers.child import main
+from opencl_lab.lab.workers.serving import main
 main(sys.argv[1])
 """
 GRACE = 5.0  # seconds between the end of a link and that of its process
@@ -76,7 +76,7 @@ def opening(target: str, *arguments: Any) -> Frames:
 
 
 def command(address: str) -> list[str]:
-    """Return the command of a process that serves at a socket; see `child.main`."""
+    """Return the command of a process that serves at a socket; see `serving.main`."""
     search = map(os.path.abspath, sys.path)  # what imports here must import there
     return [sys.executable, "-c", START, address, *search]
 

@@ -10,7 +10,7 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
-from opencl_lab.lab.measuring.doubt import agree
+from opencl_lab.lab.measuring.timing_sanity import agree
 
 
 def usable(device: Device) -> Answers:
@@ -116,32 +116,32 @@ def forward_progress(device: Device) -> Answers:
     program = session.built("doctor/progress.cl.mako", parameters)
     wg = session.size(64)
 
-    def chain(patience: int) -> bool:
+    def chain(polls: int) -> bool:
         groups = 64 * min(device.compute_units, 64)
         x, sums = session.words(groups), session.words(groups)
         ready, counter, gave_up = (np.zeros(size, np.uint32) for size in (groups, 1, 1))
         arrays = (x, sums, ready, counter, gave_up)
-        session.run(program, "chain", groups * wg, wg, *arrays, np.uint32(patience))
+        session.run(program, "chain", groups * wg, wg, *arrays, np.uint32(polls))
         if not gave_up[0]:
             check(sums, np.cumsum(x, dtype=np.uint32))
         return not gave_up[0]
 
-    def rendezvous(patience: int) -> bool:
+    def rendezvous(polls: int) -> bool:
         groups = max(2, device.compute_units)
         counter, gave_up = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
         arrays = (counter, gave_up)
-        session.run(program, "rendezvous", groups * wg, wg, *arrays, np.uint32(patience))
+        session.run(program, "rendezvous", groups * wg, wg, *arrays, np.uint32(polls))
         return not gave_up[0]
 
     def holds(attempt: Callable[[int], bool]) -> bool:
-        """Return whether waiting ends well, with ever more patience up to half a second."""
-        patience, seconds = 1 << 10, 0.0
-        while seconds < 0.5 and patience < 1 << 30:
+        """Return whether waiting ends well, with ever more polls, up to half a second."""
+        polls, seconds = 1 << 10, 0.0
+        while seconds < 0.5 and polls < 1 << 30:
             begin = time.perf_counter()
-            if attempt(patience):
-                return all(attempt(max(patience << 4, 1 << 22)) for _ in range(20))
+            if attempt(polls):
+                return all(attempt(max(polls << 4, 1 << 22)) for _ in range(20))
             seconds = time.perf_counter() - begin
-            patience <<= 2
+            polls <<= 2
         return False
 
     try:

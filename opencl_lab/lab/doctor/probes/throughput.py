@@ -26,7 +26,7 @@ from opencl_lab.lab.measuring.rounds import shuffled
 LAUNCHES = 6  # of each trial, before the best ones go on
 LONG = 0.25  # seconds after which two launches are enough for that
 FINALISTS = 3
-PATIENCE, LONGEST = 1.0, 5.0  # seconds without a better result, and in all, until they end
+STALL_SECONDS, LONGEST_SECONDS = 1.0, 5.0  # without a better result, and in all, until they end
 MAX_ROUNDS = 1 << 20
 MAX_STEPS = 1 << 23  # of a chain, which counts its own steps in float32
 SAMPLES, SAMPLE_WORDS = 8, 1 << 14  # of a copy, to be checked
@@ -115,7 +115,8 @@ def race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[Tr
         yield {"verdict": "broken", "detail": failure}
         return
     # Only a CPU is shared with whatever else runs on the machine.
-    best = _final(finished[:FINALISTS], PATIENCE if device.kind == "cpu" else PATIENCE / 2)
+    stall_seconds = STALL_SECONDS if device.kind == "cpu" else STALL_SECONDS / 2
+    best = _final(finished[:FINALISTS], stall_seconds)
     reached = _reached(best, unit)
     detail = f"{reached.pop('reached')}: {best.label}"
     yield {"verdict": "ok", "detail": detail, **reached}
@@ -129,12 +130,12 @@ def _warm(trial: Trial) -> None:
             spent += trial.launch()
 
 
-def _final(trials: Sequence[Trial], patience: float) -> Trial:
+def _final(trials: Sequence[Trial], stall_seconds: float) -> Trial:
     """Launch the best trials in turn until they get no faster; return the fastest."""
     begin = improved = now = time.perf_counter()
     best = max(trial.best for trial in trials)
     order = random.Random(0)
-    while now < min(improved + patience, begin + LONGEST):
+    while now < min(improved + stall_seconds, begin + LONGEST_SECONDS):
         for trial in shuffled(trials, order):
             trial.launch()
             now = time.perf_counter()

@@ -17,8 +17,8 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.wording import size_text
 from opencl_lab.lab.doctor.probes.throughput import MIB, Trial, race
 from opencl_lab.lab.doctor.probing import Answers, Array, ProbeSession, check
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.lab.measuring.rows import in_a_row
 
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64
@@ -66,7 +66,7 @@ class _Transfer(Trial):
         queue = self.session.queue
         queue.finish()
         copy = partial(cl.enqueue_copy, queue, target, source, is_blocking=False)
-        return in_a_row(copy, self.rounds, queue.finish)[1]
+        return back_to_back(copy, self.rounds, queue.finish)[1]
 
     def verify(self) -> None:
         """Compare all that arrived, and poison the target anew."""

@@ -112,7 +112,7 @@ class Conv2d(Operation[Conv2dProblem]):
     output = "result"
     references = (
         *in_c("conv2d.c", "conv2d", _c_defines, _c_arguments, _products),
-        HostReference("scipy", scipy_conv2d, needs("scipy"), steps=_products),
+        HostReference("scipy", scipy_conv2d, needs("scipy"), cost=_products),
         HostReference(
             "opencv",
             opencv_conv2d,

@@ -15,7 +15,7 @@ from opencl_lab.lab.measuring.difference import (
     Difference,
     errors_of,
     growth,
-    over_parts,
+    over_blocks,
     shares_of_bound,
 )
 from opencl_lab.lab.ops.conv2d.expected import CHUNK, extend
@@ -48,13 +48,13 @@ def compare(
     wraps = problem.dtype.kind in "iu" and not problem.saturate  # 255 and 0 are neighbours
     period = 2.0 ** (8 * problem.dtype.itemsize) if wraps else None
 
-    def of_part(first: int) -> tuple[Array, Array, float]:
-        part = slice(first, first + COMPARED)
-        reference = flat_right[part].astype(np.float64)
-        error, relative = errors_of(reference, flat_given[part].astype(np.float64), period)
+    def of_block(first: int) -> tuple[Array, Array, float]:
+        block = slice(first, first + COMPARED)
+        reference = flat_right[block].astype(np.float64)
+        error, relative = errors_of(reference, flat_given[block].astype(np.float64), period)
         return error, relative, bounds.largest_share(first, reference, error)
 
-    return over_parts(range(0, right.size, COMPARED), of_part)
+    return over_blocks(range(0, right.size, COMPARED), of_block)
 
 
 class _Bounds:

@@ -117,7 +117,7 @@ class Dft(Operation[DftProblem]):
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
     references = (
-        *in_c("dft.c", "dft", _c_defines, _c_arguments, steps=lambda problem: problem.terms),
+        *in_c("dft.c", "dft", _c_defines, _c_arguments, cost=lambda problem: problem.terms),
         HostReference("numpy", numpy_dft),
         HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
         HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),

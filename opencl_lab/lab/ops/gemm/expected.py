@@ -13,7 +13,7 @@ from opencl_lab.lab.measuring.difference import (
     errors_of,
     growth,
     largest_share,
-    over_parts,
+    over_blocks,
 )
 from opencl_lab.lab.ops.gemm.freivalds import TF32
 from opencl_lab.lab.ops.gemm.references import gelu
@@ -83,13 +83,13 @@ def compare(
     stacked = (problem.batch, problem.m, problem.n)
     right, given = right.reshape(stacked), given.reshape(stacked)
 
-    def of_part(part: tuple[slice, slice]) -> tuple[Array, Array, float]:
-        reference, found = (_values(problem, array[part]) for array in (right, given))
+    def of_block(block: tuple[slice, slice]) -> tuple[Array, Array, float]:
+        reference, found = (_values(problem, array[block]) for array in (right, given))
         error, relative = errors_of(reference, found)
         with np.errstate(invalid="ignore", over="ignore"):
-            return error, relative, largest_share(error, bound.of(part, np.abs(reference)))
+            return error, relative, largest_share(error, bound.of(block, np.abs(reference)))
 
-    return over_parts(_parts(problem, chunk), of_part)
+    return over_blocks(_blocks(problem, chunk), of_block)
 
 
 def _values(problem: GemmProblem, array: Array) -> Array:
@@ -101,7 +101,7 @@ def _values(problem: GemmProblem, array: Array) -> Array:
     return np.where(np.isfinite(wide), wide, np.nan) if problem.is_complex else wide
 
 
-def _parts(problem: GemmProblem, chunk: int) -> Iterator[tuple[slice, slice]]:
+def _blocks(problem: GemmProblem, chunk: int) -> Iterator[tuple[slice, slice]]:
     """Yield which products, and which of their rows, make a part of the result."""
     products = max(1, chunk // max(problem.m * problem.n, 1))
     rows = max(1, chunk // max(problem.n, 1))

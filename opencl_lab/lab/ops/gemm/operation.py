@@ -38,7 +38,7 @@ FILE_SIZES = ("size", "m", "n", "k", "batch")
 """Options that the files of a user answer."""
 
 
-def _steps(problem: GemmProblem) -> int:
+def _cost(problem: GemmProblem) -> int:
     """Return how many products are formed, but by BLAS as slowly as can be."""
     return problem.m * problem.n * problem.depth * problem.batch
 
@@ -60,7 +60,7 @@ def _c_arguments(problem: GemmProblem, inputs: Arrays, outputs: Arrays) -> tuple
     )
 
 
-C_SEQ, C_OMP = in_c("gemm.c", "gemm", _c_type_of, _c_arguments, _steps)
+C_SEQ, C_OMP = in_c("gemm.c", "gemm", _c_type_of, _c_arguments, _cost)
 
 
 class Gemm(Operation[GemmProblem]):
@@ -113,7 +113,7 @@ class Gemm(Operation[GemmProblem]):
         HostReference("blas", blas_gemm, no_blas_control, threaded=True, held=blas_threads),
         in_torch(torch_gemm),
         from_host(CALLS, "cupy"),
-        MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, steps=_steps),
+        MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, cost=_cost),
     )
 
     def check_changes(self, problem: GemmProblem) -> tuple[Mapping[str, Any], ...]:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config
-from opencl_lab.lab.engine.explore import Strategy as Questions
+from opencl_lab.lab.engine.explore import PointGenerator
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.strategies.local_search import local_search
@@ -24,7 +24,7 @@ from opencl_lab.lab.tuning.strategies.walks import exhaustive, in_order, random_
 
 __all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy", "in_order"]
 
-Strategy: TypeAlias = Callable[[Points, Random], Questions[Config, Evaluation]]
+Strategy: TypeAlias = Callable[[Points, Random], PointGenerator[Config, Evaluation]]
 
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,

@@ -34,15 +34,15 @@ NEAR_START = 4
 """Configurations nearest to the best start, which come first: people have chosen it well."""
 SPREAD = 1
 """Others, far from those, before there is anything to learn from."""
-PATIENCE = 128
-"""The model is asked anew when it can know this part more than before."""
+REFIT_RUNS = 128
+"""With n evaluations known, the model is fitted again after ``1 + n // REFIT_RUNS`` more."""
 LISTED = 4000
 """Points that are all candidates; of more, a prediction for each would take longer than a run."""
 DRAWN = 2000
 """Candidates of such a space; those near the best come on top."""
 NEAR_BEST = 3
 CEILING = 1.5
-"""Log times above the best by more are all the same: how bad the bad are says little."""
+"""Log times are clipped at so much above the best: how slow a slow one is tells little."""
 
 
 def model(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
@@ -80,7 +80,7 @@ def _rounds(
             yield [some[place] for place in far], 1
     process = Process(features.count)
     while left := candidates.left(known):
-        yield _ranked(process, features, known, left), 1 + len(known) // PATIENCE
+        yield _ranked(process, features, known, left), 1 + len(known) // REFIT_RUNS
 
 
 class _Candidates:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
-from opencl_lab.lab.measuring.rows import in_a_row
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.workers.child import Failed, find
+from opencl_lab.lab.workers.serving import Failed, find
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 
-class ChildProcess:
+class IsolatedReference:
     """The parent's side of a child; use it as a context manager, or call `close`.
 
     The child can import the module of the function, and has the variables of `environment` in
@@ -57,7 +57,7 @@ class ChildProcess:
         self._closed = True
         self._worker.kill()
 
-    def __enter__(self) -> ChildProcess:
+    def __enter__(self) -> IsolatedReference:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,7 +97,7 @@ class Called:
 
     def run(self, calls: int) -> float:
         """Return the seconds of calls in a row, by this process' clock."""
-        return in_a_row(self._call, calls)[1]
+        return back_to_back(self._call, calls)[1]
 
     def outputs(self) -> Arrays:
         """Return those of the last call."""

@@ -14,7 +14,7 @@ from opencl_lab.runtime.session import session_of
 NOTHING = "__kernel void nothing(void) {}"
 
 
-class Bare:
+class LaunchBaseline:
     """A queue without profiling in the context of another, and what can be enqueued on it."""
 
     def __init__(self, queue: cl.CommandQueue):
