@@ -188,10 +188,10 @@ def test_a_first_configuration_that_hangs_ends_in_time_and_is_not_tried_again(ca
         *("--arg", "doubled=n", "--global", "n", "--timeout", "1", "--quiet"),
     ]
     assert main(arguments) == 4  # without a limit it would never end
-    assert "does not run: no end within 1 s, while launching" in capsys.readouterr().err
+    assert "does not run: timed out after 1 s, while launching" in capsys.readouterr().err
     monkeypatch.setattr("opencl_lab.lab.tuning.sandbox.Worker", None)  # nothing is launched
     assert main(arguments) == 4
-    assert "does not run: no end within 1 s" in capsys.readouterr().err
+    assert "does not run: timed out after 1 s" in capsys.readouterr().err
 
 
 def test_a_type_may_be_a_parameter(tmp_path, capsys):

@@ -22,7 +22,7 @@ Frames: TypeAlias = Sequence[Frame]
 
 NUMBER = struct.Struct("<Q")
 HANGUP = getattr(select, "POLLRDHUP", select.POLLHUP)
-LEAST_WAIT, LONGEST_WAIT = 1e-3, 1e6  # seconds that a socket takes for a limit
+LEAST_SECONDS, LONGEST_SECONDS = 1e-3, 1e6  # seconds that a socket takes for a limit
 
 
 class Ended(Exception):
@@ -95,8 +95,8 @@ class Link:
 
     def _wait(self, deadline: float) -> None:
         """Let the next step end at a deadline."""
-        left = max(LEAST_WAIT, deadline - time.monotonic())
-        self.connection.settimeout(left if left < LONGEST_WAIT else None)
+        left = max(LEAST_SECONDS, deadline - time.monotonic())
+        self.connection.settimeout(left if left < LONGEST_SECONDS else None)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.workers.link import Ended, Link
 
-LOOK = 60.0  # seconds between looks at the other end
+POLL_SECONDS = 60.0  # seconds between looks at the other end
 ORPHAN_SECONDS = 3600
 """After which a process ends that has not looked, since foreign code lets no other thread run."""
 
@@ -76,7 +76,7 @@ def _leave() -> NoReturn:
 def _end_with(link: Link) -> None:
     """Leave as soon as the other end is gone, also in the middle of a request."""
     signal.alarm(ORPHAN_SECONDS)
-    while not link.ended(LOOK):
+    while not link.ended(POLL_SECONDS):
         signal.alarm(ORPHAN_SECONDS)
     _leave()
 

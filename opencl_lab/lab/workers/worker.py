@@ -27,7 +27,7 @@ sys.path[:] = sys.argv[2:]
 from opencl_lab.lab.workers.serving import main
 main(sys.argv[1])
 """
-GRACE = 5.0  # seconds between the end of a link and that of its process
+GRACE_SECONDS = 5.0  # seconds between the end of a link and that of its process
 LEAST_PRIORITY = 19
 
 
@@ -191,7 +191,7 @@ class Worker(Link):
         if self._printed.closed:
             return Died(self.process.returncode, "")
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=GRACE)
+            self.process.wait(timeout=GRACE_SECONDS)
         said = ""
         with suppress(ValueError):  # another thread has just closed the file
             said = last_line(self._printed)
