@@ -345,7 +345,7 @@ def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
         (["--json"], "Missing command"),
         (["--compare", "a", "b"], "cannot read a"),
         (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
-        (["--compare", "a", "b", "--threshold", "nan"], "nan is no number"),
+        (["--compare", "a", "b", "--threshold", "nan"], "nan is not a number"),
         (["--compare", "a", "b", "--threshold", "inf"], "inf is not in the range"),
     ],
 )

@@ -48,7 +48,7 @@ def test_the_command_line_tunes_a_file(tmp_path, capsys):
     assert len(content["evaluations"]) == 4 and content["failures"] == {}
     assert content["problem"]["arguments"].startswith(f"x float32[{N}], y float32[{N}], a=2.5")
     assert main(command(*arguments, *file, "--check", tmp_path / "wrong.npy")) == 1
-    assert "no configuration gave a right result" in capsys.readouterr().out
+    assert "no configuration gave a correct result" in capsys.readouterr().out
     random = ("--arg", "x=random:float32:n", "--where", "WORK == 4", "--plot", tmp_path / "p.png")
     assert main(command(*arguments, *random)) == 0
     said = capsys.readouterr().out

@@ -296,7 +296,7 @@ def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
 
 
 def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_INTERVAL", 0.01)
+    monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_SECONDS", 0.01)
 
     @click.command()
     @global_options

@@ -217,7 +217,7 @@ def test_mpiexec_that_brings_up_nothing(fake, monkeypatch, script, words):
 
 def test_processes_that_are_no_world(fake, monkeypatch):
     monkeypatch.setenv("FAKE_WORLD", "1")
-    with pytest.raises(ReferenceUnavailable, match=r"do not know .*pip install mpi4py"):
+    with pytest.raises(ReferenceUnavailable, match=r"not connected.*pip install mpi4py"):
         mpi.Ranks(reference(), None, {"x": np.ones(1)}, 2)
 
 

@@ -55,9 +55,10 @@ def bind_openmp(threads: int) -> None:
 
     An OpenMP runtime reads ``OMP_PROC_BIND`` when it is loaded, and then binds the calling thread
     permanently. So the threads bind themselves here: each to one processor, different cores first,
-    or to all processors if there are more threads than processors. The calling thread is one of them: call this within
-    `on_all_processors` of `drivers.processes`, which restores it. Nothing is bound if the user's
-    environment variables do so. `ReferenceUnavailable` is raised if fewer threads start.
+    or to all processors if there are more threads than processors. The calling thread is one of
+    them: call this within `on_all_processors` of `drivers.processes`, which restores it. Nothing
+    is bound if the user's environment variables do so. `ReferenceUnavailable` is raised if fewer
+    threads start.
     """
     order = _order()
     bound = bool(order) and max(order) < MOST_PROCESSORS and not os.environ.keys() & set(SETTINGS)
