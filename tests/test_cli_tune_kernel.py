@@ -67,7 +67,7 @@ def test_the_command_line_tunes_a_file(tmp_path, capsys):
         (("--arg", "n=3", "--arg", "x=float32:a:3"), "[zeros:|random:|out:]TYPE:SIZE"),
         (("--arg", "n=3", "--arg", "x=n-3"), "the size must be positive"),
         (("--arg", "n=3", "--arg", "x=random:x.npy"), "takes a file, or out: and a file, not"),
-        (("--arg", "n=3", "--arg", "x=1e30"), "no memory holds so many"),
+        (("--arg", "n=3", "--arg", "x=1e30"), "the array does not fit into memory"),
         (("--arg", "n=3"), "needs a value for a, x, y, staged"),
         (("--arg", "n=3", "--check", "none.npy"), "cannot read none.npy"),
     ],
@@ -87,7 +87,7 @@ def test_a_file_that_is_not_there_and_help(capsys):
     assert main(["tune", "bogus"]) == 2
     assert "There is no oclab tune 'bogus'; there are: conv2d" in capsys.readouterr().err
     assert main(["tune", "scale.c"]) == 2
-    assert "the files of kernels end in .cl or .mako" in capsys.readouterr().err
+    assert "nor a kernel file (.cl or .mako)" in capsys.readouterr().err
 
 
 def test_an_edit_of_an_included_file_is_seen(device, tmp_path):

@@ -100,9 +100,7 @@ def export_command(
     show_default=True,
     help="Number of its configurations to try.",
 )
-@click.option(
-    "--timeout", type=float, help="Timeout in seconds for the build and the runs of each."
-)
+@click.option("--timeout", type=float, help="Timeout in seconds for the build and runs of each.")
 @click.option("--replace", is_flag=True, help="Also take over entries that are older than yours.")
 @global_options
 def import_command(
