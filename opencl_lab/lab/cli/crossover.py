@@ -99,7 +99,7 @@ def bench_crossover(sweep: Sweep, predictor: TimeoutPredictor, folder: Path | No
             return list(map(_chosen, rows)) if sweep.request.algorithms == AUTO else rows
 
         run = Exploration(measure, told=lambda look, rows: predictor.add(look.size, rows))
-        stopped = run.run(search.strategy())
+        stopped = run.run(search.points())
     failed = _print_and_write(sweep, search, folder, stopped == "complete") if run.seen else 0
     if stopped == "interrupted":
         raise KeyboardInterrupt
