@@ -1,4 +1,4 @@
-"""What all operations share: words about a user's arrays, and references in C and by PyTorch."""
+"""Shared by all operations: messages about a user's arrays, and references in C and PyTorch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def refuse_given(options: Mapping[str, Any], names: Iterable[str], source: str =
 def reading_along(
     array: np.ndarray[Any, Any] | None, options: Mapping[str, Any], doing: str, columns: str
 ) -> str:
-    """Return in words along which axis of a table something is done; nothing for other arrays.
+    """Return in words along which axis of a table an operation works; empty for other arrays.
 
-    `columns` ends the sentence that says how to work on columns instead of rows.
+    `columns` ends the hint how to work on columns instead of rows.
     """
     if array is None or array.ndim != 2:
         return ""

@@ -27,12 +27,12 @@ def _torch(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def _radix_cost(problem: SortProblem) -> int:
-    """Return steps of PyOpenCL's RadixSort: two bits in each pass, at four steps a bit."""
+    """Return the cost of PyOpenCL's RadixSort: two bits in each pass, at four operations a bit."""
     return 8 * problem.dtype.itemsize * 4 * problem.rows * problem.n
 
 
 def _bitonic_cost(problem: SortProblem) -> int:
-    """Return steps of a network of comparisons."""
+    """Return the number of comparisons of a sorting network."""
     bits = padded_length(problem).bit_length() - 1
     return problem.rows * padded_length(problem) * bits * (bits + 1) // 2
 
