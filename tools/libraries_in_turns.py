@@ -1,13 +1,13 @@
-"""Whole products of several libraries on CPUs, each in a process of its own, by turns.
+"""Time matrix products of several libraries on CPUs in turns, each in its own process.
 
     python tools/libraries_in_turns.py --sides ours,numpy,torch --shapes 1000,2048,1x1000x1000
 
-Threads of some libraries look for further work for a tenth of a second after a call, so libraries
-that share a process slow each other down. Processors change their speed from second to second, so
-libraries that run one after the other are not compared. Here each side has a process that sleeps
-while it is not its turn, turns are short, and a rest follows each. A side that is a path is
-opencl_lab from there. Prints the least and the median time of a call in milliseconds, processor
-time of a call, and the speed of the first side over each other one by both times.
+Threads of some libraries spin for a tenth of a second after a call, so libraries that share a
+process slow each other down. The speed of processors changes from second to second, so times of
+libraries that run one after the other cannot be compared. Here each side has a process that sleeps
+except in its turn, turns are short, and a pause follows each. A side that is a path is opencl_lab
+from there. Prints the least and the median time of a call in milliseconds, processor time of a
+call, and the speed-up of the first side over each other one by both times.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-REST = 0.12
-"""Seconds after each turn, until threads of BLAS libraries sleep."""
-TURN = 0.08
-"""Seconds of a turn."""
+PAUSE_SECONDS = 0.12
+"""Pause after each turn, until threads of BLAS libraries sleep."""
+TURN_SECONDS = 0.08
+"""Duration of a turn."""
 
 
 def caller(side: str) -> Callable[[Any, Any], Any]:
@@ -97,16 +97,16 @@ class Side:
 def compare(sides: list[Side], shape: str, dtype: str, seconds: float) -> str:
     """Return a line of times and ratios for one shape."""
     sizes = shape.split("x") * (3 if "x" not in shape else 1)
-    request = " ".join([*sizes, dtype, str(TURN)]) + "\n"
+    request = " ".join([*sizes, dtype, str(TURN_SECONDS)]) + "\n"
     for side in sides:
         side.times, side.busy = [], []
         side.turn(request, keep=False)
-        time.sleep(REST)
+        time.sleep(PAUSE_SECONDS)
     end = time.monotonic() + seconds
     while not sides[-1].busy or time.monotonic() < end:
         for side in sides:
             side.turn(request)
-            time.sleep(REST)
+            time.sleep(PAUSE_SECONDS)
     found = [(s.name[-12:], min(s.times), median(s.times), median(s.busy)) for s in sides]
     texts = [
         f"{name} {least * 1e3:.3f}/{middle * 1e3:.3f} cpu {busy * 1e3:.3f}"

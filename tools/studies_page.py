@@ -3,7 +3,7 @@
     python tools/studies_page.py
 
 reads a document of `oclab study NAME --scale full` for each study of a report. Answers are drawn
-from the rows by the studies themselves, so they are worded as `oclab study` words them now. A
+from the rows by the studies, so they have the current wording of `oclab study`. A
 second run changes nothing.
 """
 

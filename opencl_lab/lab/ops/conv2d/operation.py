@@ -63,6 +63,7 @@ class Conv2d(Operation[Conv2dProblem]):
         Option("height", int, None, "rows of an image; default: size"),
         Option("width", int, None, "pixels in a row; default: size"),
         Option("batch", int, 1, "number of images"),
+        Option("channels", int, 1, "values of a pixel, such as 3 for colours"),
         Option("dtype", str, "float32", "type of the pixels", IMAGE_TYPES),
         Option("ksize", int, None, "rows and columns of the filter; default: by the filter, or 3"),
         Option(

@@ -49,6 +49,7 @@ class SearchSorted(Operation[SearchProblem]):
     summary = "Find where numbers would go among sorted ones."
     options = (
         Option("n", int, 1_000_000, "number of sorted keys"),
+        Option("m", int, None, "number of values to look for; default: as many as keys"),
         replace(DTYPE, help="type of keys and values"),
         replace(ORDER, help="how generated values are arranged"),
         Option("right", bool, False, "indices after equal keys instead of before them"),
