@@ -23,8 +23,8 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(module, "ROW_SECONDS", 0.001)
-    monkeypatch.setattr(module, "rest", lambda: None)
+    monkeypatch.setattr(module, "SAMPLE_SECONDS", 0.001)
+    monkeypatch.setattr(module, "quiesce", lambda: None)
     monkeypatch.setattr(module, "KERNEL_RUNS", 3)
 
 

@@ -124,9 +124,9 @@ def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
 
 def test_every_algorithm_runs_with_every_value(device):
     asked = Request("naive,register", variants=variants(["CONSTANT_WEIGHTS=false,true", "WG_X=8"]))
-    schedule = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
+    planned = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
     names = [f"CONSTANT_WEIGHTS={flag},WG_X=8" for flag in ("false", "true")]
-    assert [run[:2] for run in schedule.runs] == [*product(("naive", "register"), names)]
+    assert [run[:2] for run in planned.runs] == [*product(("naive", "register"), names)]
 
 
 @pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])

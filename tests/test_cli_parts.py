@@ -219,7 +219,7 @@ def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
     monkeypatch.setattr(out_of_core, "_sort", wrong)
     assert sort(given, "-o", out) == 1
     told = capsys.readouterr()
-    assert "wrong: " in told.out and "is not written: the result is not right" in told.err
+    assert "wrong: " in told.out and "is not written: the result is wrong" in told.err
     assert out.read_bytes() == b"before" and len(list(out.parent.iterdir())) == 1
 
 

@@ -146,7 +146,7 @@ def _interrupt(folder, number, evaluations=3):
 def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     status, output, errors = _interrupt(folder, number)
     assert status == 130
-    assert "the same command goes on" in errors and "Traceback" not in errors
+    assert "the same command resumes" in errors and "Traceback" not in errors
     lines = output.splitlines()
     (winner,) = (line for line in lines if line.startswith("winner:"))
     config = winner[len("winner: ") : winner.index("}") + 1]

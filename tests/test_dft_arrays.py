@@ -86,10 +86,10 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
         (long, "auto", "fft"),
         (long, "direct-tiled", "direct-tiled"),
     ):
-        schedule = check_point(Point(DFT, problem, dict, Request(algorithms=names)), device)
-        assert [name for name, _, _ in schedule.runs] == [expected]
+        planned = check_point(Point(DFT, problem, dict, Request(algorithms=names)), device)
+        assert [name for name, _, _ in planned.runs] == [expected]
     reference = DFT.references[0]
-    skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
+    skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, by_name=False)
     skipped.attempt(skipped.start)
     assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
     assert re.match(r"a run would take about \d+ (minute|hour)s?;", skipped.reason)

@@ -203,7 +203,7 @@ def test_ranks_end_with_a_parent_that_is_killed():
     [
         ("#!/bin/sh\necho 'error: no slots' >&2; exit 5\n", "ended: error: no slots"),
         ("#!/bin/sh\nexit 5\n", "ended: .* exit status 5"),
-        ("#!/bin/sh\nexec sleep 60\n", "did not bring up all ranks within 0.5 s"),
+        ("#!/bin/sh\nexec sleep 60\n", "did not start all ranks within 0.5 s"),
         ("#!/no/such/interpreter\n", "cannot start"),
     ],
 )
@@ -217,7 +217,7 @@ def test_mpiexec_that_brings_up_nothing(mpiexec, monkeypatch, script, words):
 @needs_mpi
 def test_processes_that_are_no_world(mpiexec, nothing_left):
     mpiexec(APART)
-    with pytest.raises(ReferenceUnavailable, match=r"do not know .*pip install mpi4py"):
+    with pytest.raises(ReferenceUnavailable, match=r"not connected.*pip install mpi4py"):
         mpi.Ranks(reference(), None, {"x": np.ones(1)}, 2)
 
 

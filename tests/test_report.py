@@ -96,7 +96,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "6 experiments with" in words and "1 row failed" in words
     for name in ("e.json is damaged", "f.json has the schema oclab/2", "g.json has no measured"):
         assert name in words
-    assert "h.json is no document" in words
+    assert "h.json is not a document" in words
     # What writes each document, and the page.
     assert "oclab sort --n 5 --json 'a b'" in words
     assert "oclab bench sort --sizes 100,1000,10000 --dtype int32 --order random" in words

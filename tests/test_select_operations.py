@@ -292,7 +292,7 @@ def test_libraries_with_their_data_on_a_device(device, name, options, monkeypatc
     """NumPy stands in for CuPy, whose functions have the same names."""
     there = Library("cupy", "numpy", "device", opens=lambda _: np)
     monkeypatch.setattr(peers, "LIBRARIES", (there,))
-    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
+    monkeypatch.setattr(implementations, "SAMPLE_MS", 0.5)
     rows = ol.compare(name, against=None, resident=True, repeats=1, device=device, **options)
     assert [row.status for row in rows] == ["correct", "correct"], [row.reason for row in rows]
     assert rows[1].implementation == "cupy@device"

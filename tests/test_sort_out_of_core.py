@@ -326,7 +326,7 @@ def test_units_of_the_limit(device, monkeypatch):
 @pytest.mark.parametrize("text", ["nan", "0", "-5", "64 MX", "inf"])
 def test_a_limit_that_cannot_be_read_is_refused(text, monkeypatch):
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
-    with pytest.raises(InvalidProblem, match=r"^.OCLAB_DEVICE_BYTES: .* is no number of bytes"):
+    with pytest.raises(InvalidProblem, match=r"^.OCLAB_DEVICE_BYTES: .* is not a number of bytes"):
         ol.sort(np.zeros(100, np.int32))
 
 

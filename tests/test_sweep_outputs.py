@@ -257,13 +257,13 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
 def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, measured, against):
-    limits, whole = [], Sweep.patience
+    limits, whole = [], Sweep.timeout_predictor
 
-    def patience(sweep, seconds):
+    def timeout_predictor(sweep, seconds):
         limits.append(seconds)
         return whole(sweep, seconds)
 
-    monkeypatch.setattr(Sweep, "patience", patience)
+    monkeypatch.setattr(Sweep, "timeout_predictor", timeout_predictor)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]
@@ -280,7 +280,7 @@ def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, measured):
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
     out = capsys.readouterr().out
-    assert "2 sizes measured; the search was stopped before its end" in out and "never" not in out
+    assert "2 sizes measured; the search was stopped early" in out and "never" not in out
     content = json.loads((tmp_path / "crossover.json").read_text())
     assert content["complete"] is False and len(content["problem"]["sizes"]) == 2
 

@@ -32,7 +32,7 @@ def test_the_same_command_goes_on_where_it_was_interrupted(tmp_path, measured):
     measured.stop.add(300)
     stopped = bench(tmp_path)
     assert stopped.returncode == 130 and measured.sizes == [100, 200]
-    assert "stopped; the same command goes on with n=300" in stopped.stdout
+    assert "stopped; the same command resumes with n=300" in stopped.stdout
     before = document(tmp_path)
     assert before["complete"] is False and before["problem"]["sizes"] == [100, 200]
     assert (tmp_path / FILE).exists()
@@ -73,7 +73,7 @@ def test_another_sweep_begins_anew(tmp_path, measured, more, said):
     measured.stop.clear()
     again = bench(tmp_path, "100,200,300", *more)
     assert again.returncode == 0 and measured.sizes[2:] == [100, 200, 300]
-    assert said in again.stdout and ("all sizes are measured anew" in again.stdout) == bool(said)
+    assert said in again.stdout and ("all sizes are measured again" in again.stdout) == bool(said)
     assert "taken over" not in again.stdout and not (tmp_path / FILE).exists()
 
 

@@ -105,7 +105,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
             return super().evaluate(config, best_ms, seconds)
 
     runner = Editing(record(task, lambda config: 1.0))
-    with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
+    with pytest.raises(OclabError, match="a template of tiled has changed during tuning"):
         tuned_by(runner, task, budget=50)
     assert len(runner.asked) == 2 and len(in_journal(task)) == 1
 
