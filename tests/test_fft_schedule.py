@@ -69,10 +69,10 @@ def test_the_last_passes_fetch_what_comes_next():
 def test_arrays_are_counted_once():
     """An array for each vector of a block and one more, with room for a few lines between."""
     step = step_of(3)
-    assert step.array == 2 * (8 + 9) and step.room == 5 * step.array
-    assert step.nbytes == step.room * 8 * 4
+    assert step.array == 8 + 9 and step.room == 5 * step.array
+    assert step.nbytes == step.room * 8 * 2 * 4
     # The places of two arrays that are equal lie in different lines of a cache.
-    assert step.array * 8 * 4 % 4096 >= 64
+    assert step.array * 8 * 2 * 4 % 4096 >= 64
 
 
 # ------------------------------------- what the documentation of the package says

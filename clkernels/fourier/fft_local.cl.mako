@@ -39,26 +39,32 @@
  * either lies at offset + b * BATCH + o * OUTER + p * POSITION + c * LANE; there is a group for
  * every `transforms` lanes, these for each `o` < outer, and all of that for each `b`.
  *
- * REAL_T       float or double
+ * ELEMENT      complex numbers: Element of core/kernels.py
  * INDEX_T      unsigned type that counts the elements of the arrays
- * INVERSE      whether real and imaginary parts are swapped as they are read and written
+ * INVERSE      whether components are swapped as they are read and written
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
  * LOOK_AHEAD   of two steps: by how many transforms the first one is ahead
- * STEPS        one or two `LocalStep` of opencl_lab/fourier/local_schedule.py, whose groups have
+ * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
  */
-<%page args="REAL_T, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
+<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
-<%namespace name="local_step" file="local_step.mako"/>\
+<%namespace name="butterflies" file="butterflies.mako"/>\
+<%namespace name="complex_numbers" file="complex.mako"/>\
+<%namespace name="exchange" file="local_exchange.mako"/>\
+<%namespace name="loads" file="local_loads.mako"/>\
+<%namespace name="passes" file="local_passes.mako"/>\
+<%namespace name="steps" file="local_step.mako"/>\
 <%namespace name="fused" file="fused_steps.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
+${extensions.enable(fp64=ELEMENT.double)}\
 % if len(STEPS) > 1:
 ${fence.declare(PTX=PTX)}\
 % endif
 <%
     two = len(STEPS) > 1
+    radices = [radix for step in STEPS for radix in step.group.schedule.radices]
 
     def parameters(s):
         """Return the declarations of what a step takes."""
@@ -79,15 +85,20 @@ ${fence.declare(PTX=PTX)}\
         )
 
     def arguments(s):
+        """Return the names of what the kernel hands to a step."""
         return ", ".join(declared.split()[-1].lstrip("*") + f"_{s}" for declared in parameters(s))
 %>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${REAL_T} vec_t;
-typedef ${INDEX_T} index_t;
+${complex_numbers.inlined()}\
 
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
+
+${exchange.declare()}\
+
+${loads.declare([step.load_fragment for step in STEPS])}\
+${passes.declare(any(step.step_twiddle_bits for step in STEPS))}\
+${butterflies.declare(radices, ELEMENT, ("complex_t", "real_t", "x", "y"))}\
 % for s, step in enumerate(STEPS):
-${local_step.declare(step=step, number=s, real_t=REAL_T, inverse=INVERSE, parameters=parameters(s))}\
+${steps.declare(step, s, INVERSE, parameters(s))}\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))

@@ -28,21 +28,20 @@
  * one row, or pair of rows, after the other; of the last pair b may be missing. Real
  * arrays are aligned to one real only.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  * ALONE    whether rows share no transform (even length, or one row) and need no scale
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, ALONE"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, ALONE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="grid.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
-${complex_numbers.types(REAL_T, INDEX_T)}\
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
 ${grid.declare(WG_SIZE=WG_SIZE)}\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
-${complex_numbers.times()}
 static inline complex_t conjugate(const complex_t a)
 {
     return (complex_t)(a.x, -a.y);

@@ -14,23 +14,23 @@
  * The host guarantees: rows are contiguous and not empty; there is a group for every part. A
  * group of one item has no barrier.
  *
- * REAL_T        float or double
+ * ELEMENT       complex numbers with the type of these: Element of core/kernels.py
  * INDEX_T       unsigned type that counts the numbers
  * WG_SIZE       work-items in a work-group
  * VECTOR_WIDTH  numbers that an item reads at once: more than 1 where it has no neighbours
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, VECTOR_WIDTH"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, VECTOR_WIDTH"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    BITS, LIMIT = ("ulong", 1022) if REAL_T == "double" else ("uint", 126)
+    BITS, LIMIT = ("ulong", 1022) if ELEMENT.double else ("uint", 126)
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
 %>\
-typedef ${REAL_T} real_t;
+typedef ${ELEMENT.real} real_t;
 typedef ${INDEX_T} index_t;
 typedef ${BITS} bits_t;
 typedef ${BITS}${width} bits_vec_t;
-typedef struct __attribute__((packed)) { ${REAL_T}${width} numbers; } unaligned_t;
+typedef struct __attribute__((packed)) { ${ELEMENT.real}${width} numbers; } unaligned_t;
 
 /* Magnitudes compare as their bits do; infinity and NaN are above all others. */
 #define MAGNITUDE(x) (as_${BITS}(x) << 1 >> 1)
@@ -82,5 +82,5 @@ void weigh(__global const real_t *restrict numbers,
     largest = found[item];
 % endif
     if (item == 0)
-        results[group] = parts == 1 ? scale_of(as_${REAL_T}(largest)) : as_${REAL_T}(largest);
+        results[group] = parts == 1 ? scale_of(as_${ELEMENT.real}(largest)) : as_${ELEMENT.real}(largest);
 }

@@ -205,7 +205,7 @@ class LocalMemoryPlanner(Planner):
                 template=TEMPLATE,
                 kernel="fft_local",
                 params={
-                    "REAL_T": builder.real_t,
+                    "ELEMENT": builder.element,
                     "INDEX_T": c_type(planned[0].index),
                     "INVERSE": inverse,
                     "LOCAL_REALS": reals,

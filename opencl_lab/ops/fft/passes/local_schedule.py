@@ -17,23 +17,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
-
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
 BANKS = 32
 """Banks of local memory: so many real numbers are read at once."""
-
-
-class Place(NamedTuple):
-    """Where a point lies in local memory, as seen from another one, the first.
-
-    It is ``padded(first + rest) + offset``, where ``padded`` adds the gaps before a place.
-    """
-
-    rest: int
-    offset: int
 
 
 def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
@@ -104,14 +92,20 @@ class GroupSchedule:
         """Return whether every item has a butterfly in every round of a pass."""
         return each.butterflies % self.items == 0
 
-    def order(self, each: Pass) -> str:
-        """Return how items are numbered in a pass: along "rows", or across "columns".
+    @property
+    def numberings(self) -> tuple[tuple[str, str], ...]:
+        """How items are numbered: as they "load", and from then on, as they "store".
 
-        The first pass is numbered as it loads, all others as they store; a single pass that stores
-        columns, as it stores.
+        That is along "rows", or across "columns". A single pass is numbered as it loads, unless it
+        stores columns.
         """
         alone = len(self.passes) == 1
-        return self.store if each.index or (alone and self.store == "columns") else self.load
+        loads = self.store if alone and self.store == "columns" else self.load
+        return (("load", loads),) if alone else (("load", loads), ("store", self.store))
+
+    def numbering(self, each: Pass) -> str:
+        """Return the numbering of items in a pass: the first has that of loads, all others that of stores."""
+        return "store" if each.index else "load"
 
     @property
     def opposite_rounds(self) -> int:
@@ -132,30 +126,18 @@ class GroupSchedule:
         return self.padded * (1 if self.exchange == "two-phase" else 2)
 
     @property
-    def phases(self) -> tuple[tuple[str, ...], ...]:
-        """The parts of numbers that go through local memory at a time, in order."""
-        return (("re",), ("im",)) if self.exchange == "two-phase" else (("re", "im"),)
+    def phases(self) -> tuple[str, ...]:
+        """The components of numbers that go through local memory at a time: x is real, y imaginary."""
+        return ("x", "y") if self.exchange == "two-phase" else ("xy",)
 
     @property
     def neighbours(self) -> int:
         """Elements of local memory between neighbouring positions of a transform, but for gaps."""
         return self.transforms if self.store == "columns" else 1
 
-    def places(self, count: int, step: int) -> tuple[Place, ...]:
-        """Return where `count` points lie that are `step` positions apart.
-
-        A place is known from that of a point a multiple of the gap before it, or, if all of them
-        lie between the same two gaps, from that of the first.
-        """
-        offsets = [i * step * self.neighbours for i in range(count)]
-        if not self.gap:
-            return tuple(Place(0, offset) for offset in offsets)
-        together = self.gap % (count * step * self.neighbours) == 0
-        rests = [0 if together else offset % self.gap for offset in offsets]
-        return tuple(
-            Place(rest, offset - rest + (offset - rest) // self.gap)
-            for rest, offset in zip(rests, offsets, strict=True)
-        )
+    def together(self, count: int, distance: int) -> bool:
+        """Return whether `count` points, so many positions apart, always lie between two gaps."""
+        return bool(self.gap) and self.gap % (count * distance * self.neighbours) == 0
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def over_rows(
     """Add a launch with an item for each point of each row.
 
     The kernel is named by its template and its name there, and covers rows as ``grid.mako`` says.
-    Of its arguments, plain numbers become indices. The template has `params` besides REAL_T,
+    Of its arguments, plain numbers become indices. The template has `params` besides ELEMENT,
     INDEX_T and WG_SIZE.
     """
     index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
@@ -53,7 +53,7 @@ def over_rows(
             template=template,
             kernel=name,
             params={
-                "REAL_T": builder.real_t,
+                "ELEMENT": builder.element,
                 "INDEX_T": c_type(index),
                 "WG_SIZE": wg_size,
                 **params,

@@ -57,7 +57,7 @@ from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vect
 TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
 """Points of a transform over the batch, of which the level-2 cache holds two arrays."""
-PATIENCE = 1
+POLLS_PER_POINT = 1
 """How often an item looks whether others have finished before it leaves them, per point of its
 work arrays. A look takes longer than a point, so that it stays longer than a task takes."""
 
@@ -239,13 +239,13 @@ class VectorPlanner(Planner):
                 template=TEMPLATE,
                 kernel="fft_vector",
                 params={
-                    "REAL_T": builder.real_t,
+                    "ELEMENT": builder.element,
                     "INDEX_T": c_type(planned[0].index),
                     "VECTOR_WIDTH": self._width,
                     "WORK": "local" if local else "global",
                     "INVERSE": inverse,
                     "STEPS": tuple(each.step for each in planned),
-                    "PATIENCE": PATIENCE * (nbytes // (2 * word)) if fused else 0,
+                    "POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),
                 local_size=(1,),
@@ -288,7 +288,7 @@ def _tables(builder: PlanBuilder, step: VectorStep, lanes: int) -> dict[str, Arg
         )
     }  # fmt: skip
     if step.step_twiddles:
-        count = step.step_twiddle_count * vectors.transforms * vectors.blocks(lanes)
+        count = 2 * step.step_twiddle_count * vectors.transforms * vectors.blocks(lanes)
         found["step_twiddles"] = builder.table(
             "step_twiddles", count, real,
             vector_step_twiddles, schedule, vectors, lanes, real,
