@@ -169,7 +169,7 @@ class VectorPlanner(Planner):
         one = Vectors.over_batch(layout.lanes, self._width)
         if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
             return one
-        nbytes = one.array(layout.n) * self._width * word
+        nbytes = one.array(layout.n) * self._width * 2 * word
         fitting = self.device.capabilities.local_memory // nbytes - 1  # and one is free
         block = _block(layout.lanes, self._width, self.config.integer("BLOCK"), fitting)
         return Vectors.over_batch(layout.lanes, self._width, block)
