@@ -14,7 +14,7 @@ typedef ${"real_t" if kind == "c2r" else "complex_t"} result_t;
 #define POINTS(n) ${"((n) / 2 + 1)" if kind == "r2c" else "(n)"}
 
 /* Return sample j of a row. A frequency of half a spectrum stands for its mirror image too, but
- * 0 and n / 2 are their own, and their imaginary parts are taken for 0. */
+ * 0 and n / 2 are their own, and their imaginary components are taken for 0. */
 static inline sample_t sample_at(__global const sample_t *row, const index_t j, const index_t n)
 {
 % if kind == "c2r":

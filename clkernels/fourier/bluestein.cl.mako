@@ -10,7 +10,7 @@
  *     transform, chirp_multiply by the transform of conj(w), transform again
  *     chirp_out        | X / w               | not used               |
  *
- * The second transform is the inverse of the first: real and imaginary parts are swapped
+ * The second transform is the inverse of the first: real and imaginary components are swapped
  * before and after it, so that one program does both.
  *
  * Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier

@@ -10,13 +10,13 @@
 ##
 ##   declare()                       functions that say where points lie, once per kernel file
 ##   arrays(group)                   the arrays, at the beginning of a step
-##   pass_sizes(group, each)         R, S, BUTTERFLIES, ROUNDS: constants of a pass
-##   own(group, each)                which butterfly of a pass an item has in a round
-##   exchange(group, each, after)    all points of a pass to those of the pass after it
+##   pass_sizes(group, pass_)         R, S, BUTTERFLIES, ROUNDS: constants of a pass
+##   own(group, pass_)                which butterfly of a pass an item has in a round
+##   exchange(group, pass_, after)    all points of a pass to those of the pass after it
 ##   meet_opposites(group)           opposite frequencies of the last pass to lower[round], upper[round]
 ##
 ## group        GroupSchedule of local_schedule.py
-## each, after  Pass of schedule.py
+## pass_, after  Pass of schedule.py
 <%!
     COMPONENTS = {"x": "re", "y": "im"}
 
@@ -52,36 +52,36 @@ INLINE uint place_of(const uint start, const uint offset, const uint gap, const 
 % endif
 % endif
 </%def>\
-<%def name="pass_sizes(group, each)">\
-        enum { R = ${each.radix}, S = ${each.stride}, BUTTERFLIES = ${each.butterflies}, ROUNDS = ${group.rounds(each)} };
+<%def name="pass_sizes(group, pass_)">\
+        enum { R = ${pass_.radix}, S = ${pass_.stride}, BUTTERFLIES = ${pass_.butterflies}, ROUNDS = ${group.rounds(pass_)} };
 </%def>\
-<%def name="own(group, each)">\
-            const uint j = ${group.numbering(each)}_item + round * ITEMS;
-            if (${"true" if group.fills_rounds(each) else "j < BUTTERFLIES"})\
+<%def name="own(group, pass_)">\
+            const uint j = ${group.numbering(pass_)}_item + round * ITEMS;
+            if (${"true" if group.fills_rounds(pass_) else "j < BUTTERFLIES"})\
 </%def>\
 ## Where position `position` of a butterfly's transform lies, and point i from there.
-<%def name="element(group, each, position)">\
-${f"({position}) * TRANSFORMS + {group.numbering(each)}_lane" if group.store == "columns" else f"{group.numbering(each)}_lane * N + {position}"}\
+<%def name="element(group, pass_, position)">\
+${f"({position}) * TRANSFORMS + {group.numbering(pass_)}_lane" if group.store == "columns" else f"{group.numbering(pass_)}_lane * N + {position}"}\
 </%def>\
-<%def name="place(group, each, distance)">\
-<% together = group.together(each.radix, each.stride if distance == "S" else each.butterflies) %>\
+<%def name="place(group, pass_, distance)">\
+<% together = group.together(pass_.radix, pass_.stride if distance == "S" else pass_.butterflies) %>\
 place_of(start, i * ${distance}${" * TRANSFORMS" if group.store == "columns" else ""}, ${group.gap}, ${int(together)})\
 </%def>\
-<%def name="write(group, each, components)">\
+<%def name="write(group, pass_, components)">\
     {
-${pass_sizes(group, each)}\
+${pass_sizes(group, pass_)}\
 #pragma unroll
         for (uint round = 0; round < ROUNDS; ++round) {
-${own(group, each)} {
-                const uint start = ${element(group, each, "j / S * S * R + j % S")};
+${own(group, pass_)} {
+                const uint start = ${element(group, pass_, "j / S * S * R + j % S")};
 #pragma unroll
                 for (uint i = 0; i < R; ++i) {
-                    const uint place = ${place(group, each, "S")};
+                    const uint place = ${place(group, pass_, "S")};
 % if group.exchange == "interleaved":
-                    local_pairs[place] = x_${each.index}[round][i];
+                    local_pairs[place] = x_${pass_.index}[round][i];
 % else:
 % for component in components:
-                    ${array_of(group, component)}[place] = x_${each.index}[round][i].${component};
+                    ${array_of(group, component)}[place] = x_${pass_.index}[round][i].${component};
 % endfor
 % endif
                 }
@@ -90,21 +90,21 @@ ${own(group, each)} {
         barrier(CLK_LOCAL_MEM_FENCE); /* all points are there */
     }
 </%def>\
-<%def name="read(group, each, components)">\
+<%def name="read(group, pass_, components)">\
     {
-${pass_sizes(group, each)}\
+${pass_sizes(group, pass_)}\
 #pragma unroll
         for (uint round = 0; round < ROUNDS; ++round) {
-${own(group, each)} {
-                const uint start = ${element(group, each, "j")};
+${own(group, pass_)} {
+                const uint start = ${element(group, pass_, "j")};
 #pragma unroll
                 for (uint i = 0; i < R; ++i) {
-                    const uint place = ${place(group, each, "BUTTERFLIES")};
+                    const uint place = ${place(group, pass_, "BUTTERFLIES")};
 % if group.exchange == "interleaved":
-                    x_${each.index}[round][i] = local_pairs[place];
+                    x_${pass_.index}[round][i] = local_pairs[place];
 % else:
 % for component in components:
-                    x_${each.index}[round][i].${component} = ${array_of(group, component)}[place];
+                    x_${pass_.index}[round][i].${component} = ${array_of(group, component)}[place];
 % endfor
 % endif
                 }
@@ -115,12 +115,12 @@ ${own(group, each)} {
 <%def name="next_phase()">\
     barrier(CLK_LOCAL_MEM_FENCE); /* real components are read; imaginary ones take their place */
 </%def>\
-<%def name="exchange(group, each, after, last)">\
+<%def name="exchange(group, pass_, after, last)">\
 % for components in group.phases:
 % if not loop.first:
 ${next_phase()}\
 % endif
-${write(group, each, components)}\
+${write(group, pass_, components)}\
 ${read(group, after, components)}\
 % endfor
 % if not last:

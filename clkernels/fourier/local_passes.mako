@@ -3,14 +3,14 @@
 ##
 ##   declare()                   functions, once per kernel file
 ##   all_passes(step, last)      all passes of a step; `last`, whether nothing follows that exchanges points
-##   step_twiddles(step, each)   multiplies position p of lane c by the root to the power p * k, where
+##   step_twiddles(step, pass_)   multiplies position p of lane c by the root to the power p * k, where
 ##                               k = c / step_twiddle_lanes
 ##
 ## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
 ## below FEW and the multiples of FEW, about sqrt(R). The others are products, w^(q FEW + r) = w^(q FEW) w^r.
 ##
 ## step  LocalStep of local_schedule.py
-## each  Pass of schedule.py
+## pass_ Pass of schedule.py
 <%namespace name="local" file="local_exchange.mako"/>\
 <%def name="declare(between)">\
 % if between:
@@ -25,18 +25,18 @@ INLINE complex_t step_twiddle(__global const complex_t *high, __global const com
 </%def>\
 <%def name="all_passes(step, last)">\
 <% group, passes = step.group, step.group.passes %>\
-% for each in passes:
+% for pass_ in passes:
 
-    /* Pass ${each.index}: radix ${each.radix}, stride ${each.stride}. */
+    /* Pass ${pass_.index}: radix ${pass_.radix}, stride ${pass_.stride}. */
     {
-${local.pass_sizes(group, each)}\
+${local.pass_sizes(group, pass_)}\
 #pragma unroll
         for (uint round = 0; round < ROUNDS; ++round) {
-${local.own(group, each)} {
-                complex_t *x = x_${each.index}[round];
-% if each.index:
-                enum { FEW = ${step.twiddle_spacing(each.radix)} };
-                __global const complex_t *twiddles_of_j = twiddles + (${each.twiddle_offset} + j % S);
+${local.own(group, pass_)} {
+                complex_t *x = x_${pass_.index}[round];
+% if pass_.index:
+                enum { FEW = ${step.twiddle_spacing(pass_.radix)} };
+                __global const complex_t *twiddles_of_j = twiddles + (${pass_.twiddle_offset} + j % S);
                 complex_t w[R];
 #pragma unroll
                 for (uint i = 1; i < R; ++i) {
@@ -44,18 +44,18 @@ ${local.own(group, each)} {
                     x[i] = times(x[i], w[i]);
                 }
 % endif
-                butterfly_${each.radix}(x);
+                butterfly_${pass_.radix}(x);
             }
         }
     }
-% if each.index + 1 < len(passes):
-${local.exchange(group, each, passes[each.index + 1], last and each.index + 2 == len(passes))}\
+% if pass_.index + 1 < len(passes):
+${local.exchange(group, pass_, passes[pass_.index + 1], last and pass_.index + 2 == len(passes))}\
 % endif
 % endfor
 </%def>\
-<%def name="step_twiddles(step, each)">\
+<%def name="step_twiddles(step, pass_)">\
 <% root = lambda power: f"step_twiddle(step_twiddles_high, step_twiddles_low, {step.step_twiddle_bits}, {power})" %>\
-                enum { FEW = ${step.twiddle_spacing(each.radix)} };
+                enum { FEW = ${step.twiddle_spacing(pass_.radix)} };
                 const index_t k = c / step_twiddle_lanes;
                 complex_t near[FEW], w[R];
 #pragma unroll
@@ -64,6 +64,6 @@ ${local.exchange(group, each, passes[each.index + 1], last and each.index + 2 ==
 #pragma unroll
                 for (uint i = 0; i < R; ++i) {
                     w[i] = i % FEW == 0 ? ${root("k * (j + i * S)")} : times(w[i / FEW * FEW], near[i % FEW]);
-                    x_${each.index}[round][i] = times(x_${each.index}[round][i], w[i]);
+                    x_${pass_.index}[round][i] = times(x_${pass_.index}[round][i], w[i]);
                 }
 </%def>\

@@ -6,25 +6,25 @@
 ##     a convolution:   load, times chirp --> passes --> times its spectrum --> passes --> times chirp, store
 ##     a real signal:   .. --> last pass --> opposite frequencies meet --> store
 ##
-##   declare(step, number, inverse, parameters)   step_0 or step_1
+##   declare(step, step_index, inverse, parameters)   step_0 or step_1
 ##
 ## step        LocalStep of local_schedule.py
-## number      its place in the launch
+## step_index  its place in the launch
 ## inverse     whether components are swapped as they are read and written
 ## parameters  declarations of what the step takes
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
 <%namespace name="passes" file="local_passes.mako"/>\
 <%namespace name="stores" file="local_stores.mako"/>\
-<%def name="declare(step, number, inverse, parameters)">\
+<%def name="declare(step, step_index, inverse, parameters)">\
 <%
     group = step.group
     first, last = group.passes[0], group.schedule.last
     swapped = ".yx" if inverse else ""
     guard = "if (c < lanes)" if step.partial_group else ""
 %>\
-/* Do what one group of step ${number} does. */
-void step_${number}(const index_t group_number, __local real_t *space, ${", ".join(parameters)})
+/* Do what one group of step ${step_index} does. */
+void step_${step_index}(const index_t group_number, __local real_t *space, ${", ".join(parameters)})
 {
     enum { N = ${group.n}, TRANSFORMS = ${group.transforms}, ITEMS = ${group.items} }; /* of a group, of a transform */
 % for name, value in step.constants:
@@ -39,7 +39,7 @@ ${local.arrays(group)}\
     const index_t group_lane = group_number % lane_groups * TRANSFORMS;
     const index_t o = group_number / lane_groups % outer, b = group_number / lane_groups / outer;
 % endif
-    /* Which transform an item has, and its number there: as it loads, and from then on. */
+    /* Which transform an item has, and its step_index there: as it loads, and from then on. */
 % for numbering, order in group.numberings:
 % if order == "rows":
     const uint ${numbering}_lane = item / ITEMS, ${numbering}_item = item % ITEMS;
@@ -47,8 +47,8 @@ ${local.arrays(group)}\
     const uint ${numbering}_lane = item % TRANSFORMS, ${numbering}_item = item / TRANSFORMS;
 % endif
 % endfor
-% for each in group.passes:
-    complex_t x_${each.index}[${group.rounds(each)}][${each.radix}];
+% for pass_ in group.passes:
+    complex_t x_${pass_.index}[${group.rounds(pass_)}][${pass_.radix}];
 % endfor
 
     /* Load. */

@@ -1,7 +1,7 @@
 /*
  * Transforms of real signals: what is done before or after complex ones.
  *
- * Even length n = 2h: neighbours are the parts of one complex number, so that a row of n
+ * Even length n = 2h: neighbours are the components of one complex number, so that a row of n
  * reals is a row of h complex numbers z = x[even] + i x[odd] already, and
  *
  *     X[k] = E[k] + w^k O[k],   E = (Z[k] + conj(Z[h - k])) / 2,   O = (Z[k] - conj(Z[h - k])) / 2i
@@ -9,7 +9,7 @@
  *     r2c_packed   Z / 2 of h numbers  ->  X of h + 1        w = exp(-2 pi i / n)
  *     c2r_packed   X of h + 1          ->  2 (E + i O) of h
  *
- * The complex transform halves what it reads, as parts of Z may be larger than all of X.
+ * The complex transform halves what it reads, as components of Z may be larger than all of X.
  *
  * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled first, by
  * the power of two that scales.cl.mako finds, so that the rounding errors of a large one do not
@@ -22,7 +22,7 @@
  *
  * Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
  * programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
- * As NumPy does, the imaginary part of frequency 0, and of n / 2 if n is even, is taken for 0.
+ * As NumPy does, the imaginary component of frequency 0, and of n / 2 if n is even, is taken for 0.
  *
  * The host guarantees: rows are contiguous; work-groups cover the frequencies or positions of
  * one row, or pair of rows, after the other; of the last pair b may be missing. Real

@@ -1,7 +1,7 @@
 ## One pass of the vector form: Stockham's, whose inputs and outputs are vectors in arrays of work or
 ## in the user's memory. schedule.py says what a pass computes.
 ##
-##   one_pass(step, one)   the loops over all butterflies of a pass
+##   butterflies(step, pass_)   the loops over all butterflies of a pass
 ##   arrays(step)          the arrays 0 and 1 of vector v of a block, and its step twiddles
 ##
 ## With S, the stride of the pass, its butterflies are runs that share their twiddle factors:
@@ -15,43 +15,43 @@
 ## memory are read and written together.
 ##
 ## step  the VectorStep, which says what all numbers mean: vector_step.py
-## one   the VectorPass
-<%def name="one_pass(step, one)">\
-        /* Pass ${one.index}: radix ${one.radix}, stride ${one.stride}. */
+## pass_ the VectorPass
+<%def name="butterflies(step, pass_)">\
+        /* Pass ${pass_.index}: radix ${pass_.radix}, stride ${pass_.stride}. */
         {
-            enum { R = ${one.radix}, RUN = ${one.run}, RUNS = ${one.runs}, SPACING = ${one.spacing} };
-% if step.vectors.over == "points" and one.index == 0:
-${first_over_points(step, one)}\
+            enum { R = ${pass_.radix}, RUN = ${pass_.run}, RUNS = ${pass_.runs}, SPACING = ${pass_.spacing} };
+% if step.vectors.over == "points" and pass_.index == 0:
+${first_over_points(step, pass_)}\
 % else:
-${stockham(step, one)}\
+${stockham(step, pass_)}\
 % endif
         }
 </%def>\
-<%def name="stockham(step, one)">\
+<%def name="stockham(step, pass_)">\
 <%
     # Step twiddles differ by vector, those of a pass do not.
-    per_vector = one.whole_block and step.step_twiddles
+    per_vector = pass_.whole_block and step.step_twiddles
 %>\
             for (uint k = 0; k < RUN; ++k) {
                 points_t w[R]; /* twiddle factors */
 % if not per_vector:
-${factors(step, one)}\
+${factors(step, pass_)}\
 % endif
                 for (uint run = 0; run < RUNS; ++run)
-% if one.whole_block:
+% if pass_.whole_block:
                 for (uint v = 0; v < BLOCK; ++v)
 % endif
                 {
                     const uint j = run * RUN + k, at = run * RUN * R + k;
                     points_t x[R];
-% if one.whole_block:
+% if pass_.whole_block:
 ${arrays(step)}\
 % endif
 % if per_vector:
-${factors(step, one)}\
+${factors(step, pass_)}\
 % endif
-${fetch(step, one, "j")}\
-% if one.reads is None:
+${fetch(step, pass_, "j")}\
+% if pass_.reads is None:
                     __global const complex_t *from_j = from + j * source_position + lane;
 #pragma unroll
                     for (uint i = 0; i < R; ++i)
@@ -59,20 +59,20 @@ ${fetch(step, one, "j")}\
 % else:
 #pragma unroll
                     for (uint i = 0; i < R; ++i)
-                        x[i] = work_${one.reads}[j + i * SPACING];
+                        x[i] = work_${pass_.reads}[j + i * SPACING];
 % endif
-% if one.index == 0 and step.halved:
+% if pass_.index == 0 and step.halved:
 #pragma unroll
                     for (uint i = 0; i < R; ++i)
                         x[i] = scaled(x[i], (real_t)0.5);
 % endif
-% if step.has_twiddles(one):
+% if step.has_twiddles(pass_):
 #pragma unroll
                     for (uint i = 1; i < R; ++i)
                         x[i] = multiplied(x[i], w[i]);
 % endif
-                    butterfly_${one.radix}(x);
-% if one.writes is None:
+                    butterfly_${pass_.radix}(x);
+% if pass_.writes is None:
 <% distance = "V" if step.vectors.over == "points" else "target_position" %>\
                     __global complex_t *to_at = to + at * ${distance} + lane;
 #pragma unroll
@@ -84,28 +84,28 @@ ${fetch(step, one, "j")}\
 % else:
 #pragma unroll
                     for (uint i = 0; i < R; ++i)
-                        work_${one.writes}[at + i * RUN] = x[i];
+                        work_${pass_.writes}[at + i * RUN] = x[i];
 % endif
                 }
             }
 </%def>\
 ## The results of a butterfly are neighbours, so that those of V butterflies are transposed. There are
 ## no factors. The last vector of butterflies begins earlier where it would not be full.
-<%def name="first_over_points(step, one)">\
-            enum { BUTTERFLIES = ${one.butterflies} };
+<%def name="first_over_points(step, pass_)">\
+            enum { BUTTERFLIES = ${pass_.butterflies} };
             const uint v = 0;
 ${arrays(step)}\
             for (uint j = 0; j < BUTTERFLIES; j += V) {
                 const uint at = BUTTERFLIES % V == 0 ? j : min(j, (uint)(BUTTERFLIES - V));
                 points_t x[R];
-${fetch(step, one, "(j / V)")}\
+${fetch(step, pass_, "(j / V)")}\
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
                     x[i] = load_lanes(from + at + i * BUTTERFLIES);
 #pragma unroll
                 for (uint i = 0; HALVED && i < R; ++i)
                     x[i] = scaled(x[i], (real_t)0.5);
-                butterfly_${one.radix}(x);
+                butterfly_${pass_.radix}(x);
 #pragma unroll
                 for (uint h = 0; h < R / V; ++h) {
                     transpose(x + h * V);
@@ -116,16 +116,16 @@ ${fetch(step, one, "(j / V)")}\
             }
 </%def>\
 ## The twiddle factors w[1] to w[R - 1] of a pass for one k, times the step twiddles of vector v.
-<%def name="factors(step, one)">\
+<%def name="factors(step, pass_)">\
 <%
-    point = f"{one.twiddle_offset} / {step.vectors.positions} + k * (R - 1) + i - 1"
-    own, between = f"factor_at(twiddles, {point})", f"step_twiddles_v[{one.step_twiddle_offset} + i - 1]"
+    point = f"{pass_.twiddle_offset} / {step.vectors.positions} + k * (R - 1) + i - 1"
+    own, between = f"factor_at(twiddles, {point})", f"step_twiddles_v[{pass_.step_twiddle_offset} + i - 1]"
     if step.vectors.over == "points":
         own = f"twiddles[{point}]"
     if step.step_twiddles:
-        own = f"multiplied({between}, {own})" if one.stride > 1 else between
+        own = f"multiplied({between}, {own})" if pass_.stride > 1 else between
 %>\
-% if step.has_twiddles(one):
+% if step.has_twiddles(pass_):
 #pragma unroll
                     for (uint i = 1; i < R; ++i)
                         w[i] = ${own};
@@ -152,8 +152,8 @@ ${f"gather_lanes({address}, 1, LANES)" if step.vectors.tail == "partial" else f"
 ${call}\
 </%def>\
 ## Fetch what butterfly j's vectors will be read from, or written to, into the cache.
-<%def name="fetch(step, one, j)">\
-% for side in one.fetches:
+<%def name="fetch(step, pass_, j)">\
+% for side in pass_.fetches:
 <%
     vector = f"({j} * R + i)"
     if step.vectors.over == "points":

@@ -5,23 +5,23 @@
 ##                                      +--> middle passes -----+
 ##     user's rows ----- load rows -----+    vector by vector   +-- store rows ----> user's rows
 ##
-##   declare(number, step)            step_0 or step_1, the function
-##   call(number, step)               its call for one `task`
-##   tasks(number, step)              how many tasks there are, in OpenCL C
-##   kernel_parameters(number, step)  what the kernel takes of it
+##   declare(step_index, step)            step_0 or step_1, the function
+##   call(step_index, step)               its call for one `task`
+##   tasks(step_index, step)              how many tasks there are, in OpenCL C
+##   kernel_parameters(step_index, step)  what the kernel takes of it
 ##
-## number  of the step in its kernel
+## step_index  place of the step in its kernel
 ## step    the VectorStep
 <%namespace name="passes" file="vector_passes.mako"/>\
 <%namespace name="rows" file="vector_rows.mako"/>\
 <%!
     STRIDES = [f"{side}_{axis}" for side in ("source", "target") for axis in ("outer", "position", "lane")]
 
-    def tasks(number, step):
+    def tasks(step_index, step):
         """Return how many tasks a step has, by the kernel's parameters."""
         each = step.vectors.transforms
-        blocks = f"lanes_{number}" if each == 1 else f"((lanes_{number} + {each - 1}) / {each})"
-        return f"outer_{number} * {blocks}"
+        blocks = f"lanes_{step_index}" if each == 1 else f"((lanes_{step_index} + {each - 1}) / {each})"
+        return f"outer_{step_index} * {blocks}"
 
     def parameters(step, table="*", counts=("lanes",)):
         """Return the declarations of what a task needs to know."""
@@ -35,21 +35,21 @@
             "const real_t scale",
         ]
 
-    def kernel_parameters(number, step):
+    def kernel_parameters(step_index, step):
         """Return the same for the kernel, which counts tasks; nothing else points to its tables."""
         declared = parameters(step, "*restrict ", ("outer", "lanes"))
-        return [f"{parameter}_{number}" for parameter in declared]
+        return [f"{parameter}_{step_index}" for parameter in declared]
 
-    def arguments(number, step):
-        return [f"{parameter.split()[-1].lstrip('*')}_{number}" for parameter in parameters(step)]
+    def arguments(step_index, step):
+        return [f"{parameter.split()[-1].lstrip('*')}_{step_index}" for parameter in parameters(step)]
 %>\
-<%def name="call(number, step)">\
-step_${number}(task, space, ${", ".join(arguments(number, step))});
+<%def name="call(step_index, step)">\
+step_${step_index}(task, space, ${", ".join(arguments(step_index, step))});
 </%def>\
-<%def name="declare(number, step)">\
+<%def name="declare(step_index, step)">\
 <% vectors = step.vectors %>\
-/* Do one task of step ${number}: `first` is the first of its transforms. */
-INLINE void step_${number}(
+/* Do one task of step ${step_index}: `first` is the first of its transforms. */
+INLINE void step_${step_index}(
     const index_t task,
     WORK points_t *work,
     ${",\n    ".join(parameters(step))})
@@ -82,8 +82,8 @@ INLINE void step_${number}(
            + ${"min(ahead, lanes - TRANSFORMS)" if vectors.tail == "overlapping" else "ahead"} * source_lane);
 % endif
 
-% for one in step.opening:
-${passes.one_pass(step, one)}\
+% for pass_ in step.opening:
+${passes.butterflies(step, pass_)}\
 % endfor
 % if step.middle or "rows" in (step.load, step.store):
     for (uint v = 0; v < BLOCK; ++v) {
@@ -91,16 +91,16 @@ ${passes.arrays(step)}\
 % if step.load == "rows":
 ${rows.load(step)}\
 % endif
-% for one in step.middle:
-${passes.one_pass(step, one)}\
+% for pass_ in step.middle:
+${passes.butterflies(step, pass_)}\
 % endfor
 % if step.store == "rows":
 ${rows.store(step, f"work_{step.passes[-1].writes}")}\
 % endif
     }
 % endif
-% for one in step.closing:
-${passes.one_pass(step, one)}\
+% for pass_ in step.closing:
+${passes.butterflies(step, pass_)}\
 % endfor
 }
 </%def>\

@@ -202,7 +202,7 @@ class _Filtering:
             start = len(launches)
             self._multiply(count)
             known[count] = launches[start:]
-        self._launch("store_blocks", count * blocks.step[0], **pairs, **recheck)
+        self._launch("store_blocks", count * blocks.valid[0], **pairs, **recheck)
 
     def _multiply(self, count: int) -> None:
         """Add transforms forth, products with the spectrum of the filter, and transforms back."""
@@ -219,7 +219,7 @@ class _Filtering:
         self._transform(BatchedLayout.columns(rows, pairs, columns, far, near))
 
     def _backward(self, pairs: int, near: str, far: str) -> None:
-        """Add transforms along the columns and then the rows: back, as parts are exchanged."""
+        """Add transforms along the columns and then the rows: back, as components are exchanged."""
         rows, columns = self.kernels.blocks.length
         self._transform(BatchedLayout.columns(rows, pairs, columns, near, far))
         self._transform(BatchedLayout.rows(columns, pairs * rows, far, near))

@@ -32,7 +32,7 @@ class Recheck:
     # Marks of all blocks; tiles of `rows` rows in all blocks.
     marks: int
     tiles: int
-    # The bound as a part of the largest pixel times the largest magnitude of the spectrum.
+    # The bound as a share of the largest pixel times the largest magnitude of the spectrum.
     share: float
     hidden: float  # a bound up to which errors vanish in the last rounding
 
@@ -40,14 +40,14 @@ class Recheck:
     def of(cls, problem: Conv2dProblem, blocks: Blocks, wg_size: int) -> Recheck:
         """Return that of a problem: single items judge vectors, items of a group single results."""
         lanes = 1 if wg_size > 1 else 64 // problem.sum_type.itemsize
-        total, (step_y, step_x) = blocks.total(problem), blocks.step
+        total, (valid_y, valid_x) = blocks.total(problem), blocks.valid
         taps = problem.filter_height * problem.filter_width
         eps = np.finfo(problem.sum_type).eps
         return cls(
             lanes=lanes,
             rows=ROWS,
-            marks=total * step_y * ceil_divide(step_x, lanes),
-            tiles=total * ceil_divide(step_y, ROWS),
+            marks=total * valid_y * ceil_divide(valid_x, lanes),
+            tiles=total * ceil_divide(valid_y, ROWS),
             share=2 * ERROR / taps,  # as a direct sum is off by taps * eps / 2 of its magnitudes
             # A quarter more or less matters little to what becomes a whole number.
             hidden=0.5 / (taps * eps) if problem.dtype.kind in "iu" else 0.0,

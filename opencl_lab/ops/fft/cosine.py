@@ -73,7 +73,7 @@ class _Cosine:
     # Numbers of a row, and how many rows; not 0.
     n: int
     rows: int
-    dtype: np.dtype[Any]  # complex type whose parts have the type of the numbers
+    dtype: np.dtype[Any]  # complex type whose components have the type of the numbers
     factor: float  # of the results
     ortho: bool  # whether the ends are weighed so that the matrix is orthogonal but for a factor
 

@@ -28,7 +28,7 @@ def product_table(n: int, inverse: bool, kind: str, real: np.dtype[Any]) -> np.n
 
     With ``(re, im)`` for a complex number, each root w stands there as the block
     ``((re w, im w), (-im w, re w))``, 2n x 2n in all. Where one side is real, it has no
-    imaginary parts and the other one no frequencies above n / 2: on the way back these count
+    imaginary components and the other one no frequencies above n / 2: on the way back these count
     by their mirror images, twice but for 0 and n / 2, which are real and mirror themselves.
     """
     powers = np.arange(n, dtype=np.int64)

@@ -64,7 +64,7 @@ class DftProblem(Problem):
 
     n: int  # samples of a transform
     # complex64 or complex128, in the machine's byte order: the type of the spectrum. Real signals
-    # have its parts' type.
+    # have the type of its components.
     dtype: np.dtype[Any] = COMPLEX64
     # How many transforms there are before and after the transformed axis.
     batch: int = 1
@@ -156,7 +156,7 @@ class DftProblem(Problem):
 
     @property
     def real(self) -> np.dtype[Any]:
-        """Type of the real and the imaginary part."""
+        """Type of the real and the imaginary component."""
         return real_dtype(self.dtype)
 
     @property

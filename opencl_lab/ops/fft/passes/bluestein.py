@@ -61,7 +61,7 @@ def _by_convolution(
         builder, device, (BLUESTEIN, "chirp_multiply"), m, count,
         {"rows": other, "chirp_spectrum": spectrum, "m": m},
     )  # fmt: skip
-    # The inverse, by the same program, as ``chirp_multiply`` and ``chirp_out`` swap the parts.
+    # The inverse, by the same program, as ``chirp_multiply`` and ``chirp_out`` swap the components.
     planner.transform(builder, BatchedLayout.rows(m, count, other, rows))
     over_rows(
         builder, device, (BLUESTEIN, "chirp_out"), n, count,

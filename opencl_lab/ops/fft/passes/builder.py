@@ -16,7 +16,7 @@ StepT = TypeVar("StepT")
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the real and the imaginary part of a complex type."""
+    """Return the type of the real and the imaginary component of a complex type."""
     return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
@@ -101,7 +101,7 @@ class PlannedStep(Generic[StepT]):
     """One step of a launch: what its template emits, and what the kernel is given for it."""
 
     step: StepT  # what the template emits
-    tasks: int  # in how many parts it is done: tasks that single items do, or work-groups
+    tasks: int  # how many tasks it is: those that single items do, or work-groups
     index: Any  # NumPy type that counts the elements of the arrays
     arguments: dict[str, Argument]  # of the kernel by name, without the number of the step
 

@@ -76,7 +76,7 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     """Return vectors for CPUs, groups with local memory for others.
 
     `n` is the length of the complex transforms: half of that of real rows that are packed; `real`
-    is the type of real and imaginary parts.
+    is the type of real and imaginary components.
     """
     cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
     return Config(

@@ -109,7 +109,7 @@ class LocalMemoryPlanner(Planner):
         return True
 
     def _convolution_limits(self, builder: PlanBuilder, m: int) -> Limits:
-        """Return the limits of convolutions of length `m`, which gain from interleaved parts."""
+        """Return the limits of convolutions of length `m`, which gain from interleaved components."""
         limits = Limits.of(m, builder.real.itemsize, self.config, self.device)
         chosen = self.config["EXCHANGE"] != "auto"
         return limits if chosen else replace(limits, exchange="interleaved")
@@ -264,8 +264,8 @@ def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[s
     bits = order.bit_length() // 2
     sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}
     tables: dict[str, Argument] = {}
-    for part, (count, step) in sizes.items():
-        name = f"step_twiddles_{part}"
+    for half, (count, step) in sizes.items():
+        name = f"step_twiddles_{half}"
         tables[name] = builder.table(
             name, count, dtype, strided_twiddles, count, step, order, dtype
         )

@@ -64,7 +64,7 @@ class GroupSchedule:
     load: str
     store: str
     # How points go through local memory: as complex numbers ("interleaved"); as real and imaginary
-    # parts in two arrays ("split"); or first all real and then all imaginary parts in one array,
+    # components in two arrays ("split"); or first all real and then all imaginary ones in one array,
     # which takes half the memory ("two-phase").
     exchange: str
     gap: int  # elements of local memory between two that are left out, 0 for none

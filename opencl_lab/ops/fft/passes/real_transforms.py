@@ -5,7 +5,7 @@ launch before or after:
 
 * Even n: two neighbours are packed as one complex number. The spectrum is made from the transform
   of these n / 2 numbers, or back (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
-* Odd n: two rows are the real and the imaginary parts of one complex row of n numbers. So that the
+* Odd n: two rows are the real and the imaginary components of one complex row of n numbers. So that the
   rounding errors of a large row do not drown a small one, each is scaled first.
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
@@ -42,7 +42,7 @@ class RealRows:
         (self._paired_r2c if self.n % 2 else self._packed_r2c)(source, target, scale)
 
     def c2r(self, source: str, target: str, scale: float) -> None:
-        """Add the transforms back. The imaginary part of frequency 0 is taken for 0."""
+        """Add the transforms back. The imaginary component of frequency 0 is taken for 0."""
         (self._paired_c2r if self.n % 2 else self._packed_c2r)(source, target, scale)
 
     def _packed_r2c(self, source: str, target: str, scale: float) -> None:
@@ -96,7 +96,7 @@ class RealRows:
         if self.planner.real(builder, layout, "c2r-full", scale):
             return
         rows, other = self._two_rows()
-        # The imaginary part of frequency 0 is taken for 0.
+        # The imaginary component of frequency 0 is taken for 0.
         scales = self._scales(source, n + 1, 2)
         self._pairs("pair_join", self.bins, {"spectrum": source, "rows": rows}, scales)
         self._complex(rows, other, True, scale)

@@ -22,7 +22,7 @@ WG_SIZES = (256, 128, 64)
 """Items of a group: the most that leave no more than a fifth of all items without a point."""
 VECTOR_BYTES = 32
 GROUPS_PER_UNIT = 8
-LEAST_PART = 4096
+LEAST_SECTION = 4096
 """Numbers of a row that are worth a group of their own."""
 
 Arguments: TypeAlias = Mapping[str, Argument | int]
@@ -109,18 +109,18 @@ def scales_of(
     """Add the scales of `batch` rows, as ``scales.cl.mako`` defines them; return their name.
 
     The source has rows of `count` real numbers, of which number 0 counts, and those from `first`
-    on. If the planner is cooperative, a group weighs a part of a row, else an item.
+    on. If the planner is cooperative, a group weighs a section of a row, else an item.
     """
     device = planner.device
     # No more items than numbers, but for few of them.
     most = 1 << min(8, max(5, count.bit_length() - 1))
     wg_size = min(most, group_limit(device)) if planner.cooperative else 1
     groups = GROUPS_PER_UNIT * device.compute_units
-    parts = max(1, min(ceil_divide(groups, batch), count // LEAST_PART))
-    if parts > 1:
-        largest = builder.scratch("largest", batch * parts, builder.real)
-        _weigh(builder, device, wg_size, (source, largest), count, parts, first, batch)
-        source, count, first = largest, parts, 1
+    sections = max(1, min(ceil_divide(groups, batch), count // LEAST_SECTION))
+    if sections > 1:
+        largest = builder.scratch("largest", batch * sections, builder.real)
+        _weigh(builder, device, wg_size, (source, largest), count, sections, first, batch)
+        source, count, first = largest, sections, 1
     scales = builder.scratch("scales", batch, builder.real)
     _weigh(builder, device, wg_size, (source, scales), count, 1, first, batch)
     return scales
@@ -132,17 +132,17 @@ def _weigh(
     wg_size: int,
     ends: tuple[str, str],
     count: int,
-    parts: int,
+    sections: int,
     first: int,
     batch: int,
 ) -> None:
-    """Add a launch that finds the largest of each of the `parts` of rows, or their scales."""
+    """Add a launch that finds the largest of each of the `sections` of rows, or their scales."""
     word, alone = builder.real.itemsize, wg_size == 1
     arguments: Arguments = {
-        "numbers": ends[0], "results": ends[1], "count": count, "parts": parts, "from": first,
+        "numbers": ends[0], "results": ends[1], "count": count, "sections": sections, "from": first,
     }  # fmt: skip
     over_rows(
-        builder, device, (SCALES, "weigh"), wg_size * parts, batch, arguments,
+        builder, device, (SCALES, "weigh"), wg_size * sections, batch, arguments,
         wg_size=wg_size, local_bytes=0 if alone else wg_size * word,
         VECTOR_WIDTH=VECTOR_BYTES // word if alone else 1,
     )  # fmt: skip

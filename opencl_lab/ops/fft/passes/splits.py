@@ -34,7 +34,7 @@ LAUNCH_BYTES = 8 << 20
 CANDIDATES = 16
 """Lengths that are tried for each step but the last, those nearest to equal ones."""
 TWO_PHASE = 8192
-"""Bytes of the real parts of a whole transform, above which the exchange is "two-phase" by default:
+"""Bytes of the real components of a whole transform, above which the exchange is "two-phase" by default:
 in most steps of long transforms that was the faster way on an H200."""
 NEAR = 1e-5
 """Costs that differ by less may be equal."""

@@ -22,8 +22,8 @@ where x, an intermediate y and X are matrices whose rows lie one after the other
        columns                  stored as rows           columns of y, and of X in their place
 
 Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors
-between, a transposition, and the transforms on the left. Here *step* means a launch, or a part of
-one, and there are two of them. The transposition is done in registers as rows of y are stored. The
+between, a transposition, and the transforms on the left. Here *step* means one length of these
+two, n1 or n2, whether it has a launch of its own or not. The transposition is done in registers as rows of y are stored. The
 *step twiddles* w_n^(j2 k1) take no step of their own either:
 
     w_n2^(j2 k2) w_n^(j2 k1)  =  w_n2^(j2 (k2 + k1 / n1)),

@@ -10,7 +10,7 @@ that a pass is the scalar one, written with vectors::
     transform 0             +---+  +---+  +---+      +---+
     transform 1             | v |  | v |  | v |  ..  | v |      vectors of 4 lanes,
     transform 2             | 0 |  | 1 |  | 2 |      |n-1|      each with real and
-    transform 3             +---+  +---+  +---+      +---+      imaginary parts apart
+    transform 3             +---+  +---+  +---+      +---+      imaginary components apart
 
 Vectors over the *points* hold `width` neighbouring positions of one transform, which serves rows
 whose radices allow it: one row is work enough. In the first pass the results of a butterfly are
