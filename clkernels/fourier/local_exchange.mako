@@ -15,7 +15,7 @@
 ##   exchange(group, pass_, after)    all points of a pass to those of the pass after it
 ##   meet_opposites(group)           opposite frequencies of the last pass to lower[round], upper[round]
 ##
-## group        GroupSchedule of local_schedule.py
+## group        GroupPasses of local_schedule.py
 ## pass_, after  Pass of schedule.py
 <%!
     COMPONENTS = {"x": "re", "y": "im"}

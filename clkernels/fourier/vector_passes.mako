@@ -75,9 +75,11 @@ ${fetch(step, pass_, "j")}\
 % if pass_.writes is None:
 <% distance = "V" if step.vectors.over == "points" else "target_position" %>\
                     __global complex_t *to_at = to + at * ${distance} + lane;
+% if step.scaled:
 #pragma unroll
-                    for (uint i = 0; SCALED && i < R; ++i)
+                    for (uint i = 0; i < R; ++i)
                         x[i] = scaled(x[i], scale);
+% endif
 #pragma unroll
                     for (uint i = 0; i < R; ++i)
                         ${store(step, "x[i]", f"to_at + i * RUN * {distance}")};
@@ -102,9 +104,11 @@ ${fetch(step, pass_, "(j / V)")}\
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
                     x[i] = load_lanes(from + at + i * BUTTERFLIES);
+% if step.halved:
 #pragma unroll
-                for (uint i = 0; HALVED && i < R; ++i)
+                for (uint i = 0; i < R; ++i)
                     x[i] = scaled(x[i], (real_t)0.5);
+% endif
                 butterfly_${pass_.radix}(x);
 #pragma unroll
                 for (uint h = 0; h < R / V; ++h) {
@@ -118,17 +122,20 @@ ${fetch(step, pass_, "(j / V)")}\
 ## The twiddle factors w[1] to w[R - 1] of a pass for one k, times the step twiddles of vector v.
 <%def name="factors(step, pass_)">\
 <%
-    point = f"{pass_.twiddle_offset} / {step.vectors.positions} + k * (R - 1) + i - 1"
-    own, between = f"factor_at(twiddles, {point})", f"step_twiddles_v[{pass_.step_twiddle_offset} + i - 1]"
-    if step.vectors.over == "points":
-        own = f"twiddles[{point}]"
-    if step.step_twiddles:
-        own = f"multiplied({between}, {own})" if pass_.stride > 1 else between
+    own = f"{pass_.twiddle_offset} / {step.vectors.positions} + k * (R - 1) + i - 1"
+    own = f"twiddles[{own}]" if step.vectors.over == "points" else f"factor_at(twiddles, {own})"
+    between = f"step_twiddles_v[{pass_.step_twiddle_offset} + i - 1]"
 %>\
 % if step.has_twiddles(pass_):
 #pragma unroll
                     for (uint i = 1; i < R; ++i)
+% if step.step_twiddles and pass_.stride > 1:
+                        w[i] = multiplied(${between}, ${own});
+% elif step.step_twiddles:
+                        w[i] = ${between};
+% else:
                         w[i] = ${own};
+% endif
 % endif
 </%def>\
 <%def name="arrays(step)">\
@@ -140,16 +147,22 @@ ${fetch(step, pass_, "(j / V)")}\
                         step_twiddles + (block * BLOCK + v) * ${step.step_twiddle_count};
 % endif
 </%def>\
+## A vector of the user's memory.
 <%def name="load(step, address)">\
-${f"gather_lanes({address}, 1, LANES)" if step.vectors.tail == "partial" else f"load_lanes({address})"}\
+% if step.vectors.tail == "partial":
+gather_lanes(${address}, 1, LANES)\
+% else:
+load_lanes(${address})\
+% endif
 </%def>\
 <%def name="store(step, x, address)">\
-<%
-    tail = step.vectors.tail
-    call = f"scatter_lanes({x}, {address}, 1, lane, fresh, LANES)" if tail == "partial" else f"store_lanes({x}, {address})"
-    call = f"store_fresh_lanes({x}, {address}, lane, fresh)" if tail == "overlapping" else call
-%>\
-${call}\
+% if step.vectors.tail == "partial":
+scatter_lanes(${x}, ${address}, 1, lane, fresh, LANES)\
+% elif step.vectors.tail == "overlapping":
+store_fresh_lanes(${x}, ${address}, lane, fresh)\
+% else:
+store_lanes(${x}, ${address})\
+% endif
 </%def>\
 ## Fetch what butterfly j's vectors will be read from, or written to, into the cache.
 <%def name="fetch(step, pass_, j)">\

@@ -55,14 +55,13 @@ INLINE void step_${step_index}(
     ${",\n    ".join(parameters(step))})
 {
     enum {
-        N = ${step.n},
+        N = ${step.n}, /* points of a transform */
         BLOCK = ${vectors.block}, /* vectors of a task */
         TRANSFORMS = ${vectors.transforms}, /* of a task */
         LANES = ${vectors.active_lanes}, /* of a vector that have a transform */
         ARRAY = ${step.array}, /* vectors from one array to the next */
-        CHAINED = ${int(step.chained)},
-        HALVED = ${int(step.halved)},
-        SCALED = ${int(step.scaled)},
+        CHAINED = ${int(step.chained)}, /* whether a vector's array 1 is array 0 of the one before it */
+        SCALED = ${int(step.scaled)} /* whether results are multiplied by `scale` */
     };
     const index_t blocks = (lanes + (TRANSFORMS - 1)) / TRANSFORMS;
     const index_t block = task % blocks, outer = task / blocks;

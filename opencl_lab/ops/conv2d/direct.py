@@ -104,7 +104,7 @@ class Tiled(Convolution):
     def _section(
         problem: Conv2dProblem, config: Config, work: int, device: Device
     ) -> tuple[int, int] | None:
-        """Return rows and columns of the largest section of the filter whose tile fits, if any does.
+        """Return rows and columns of the largest section of the filter whose tile fits, if any.
 
         As a halo is cheap along a row, rows of the filter are given up first.
         """

@@ -21,7 +21,7 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, argument
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
 from opencl_lab.ops.fft.passes.fusion import TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, LocalStep
+from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
 from opencl_lab.ops.fft.passes.splits import Limits, columns_of, lengths_of, middle_rows
 from opencl_lab.ops.fft.passes.steps import Convolved, Step, StepTwiddles, steps_of
@@ -109,7 +109,7 @@ class LocalMemoryPlanner(Planner):
         return True
 
     def _convolution_limits(self, builder: PlanBuilder, m: int) -> Limits:
-        """Return the limits of convolutions of length `m`, which gain from interleaved components."""
+        """Return the limits of convolutions of length `m`, which gain from interleaved numbers."""
         limits = Limits.of(m, builder.real.itemsize, self.config, self.device)
         chosen = self.config["EXCHANGE"] != "auto"
         return limits if chosen else replace(limits, exchange="interleaved")
@@ -149,7 +149,7 @@ class LocalMemoryPlanner(Planner):
         return transforms
 
     def _planned(
-        self, builder: PlanBuilder, step: Step, group: GroupSchedule, constant: bool, tiles: int = 0
+        self, builder: PlanBuilder, step: Step, group: GroupPasses, constant: bool, tiles: int = 0
     ) -> PlannedStep[LocalStep]:
         """Return what the template and the kernel take of a step."""
         layout, real = step.layout, step.real
@@ -233,7 +233,7 @@ def _middles(
 
 
 def _tables(
-    builder: PlanBuilder, step: Step, group: GroupSchedule
+    builder: PlanBuilder, step: Step, group: GroupPasses
 ) -> tuple[dict[str, Argument], int]:
     """Add the tables of a step; return them by name, and `LocalStep.step_twiddle_bits`."""
     n, dtype, schedule = group.n, builder.dtype, group.schedule

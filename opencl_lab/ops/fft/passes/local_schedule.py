@@ -9,7 +9,7 @@ out after every `gap`, so that what lies a power of two apart is not all in one 
     point      0 1 2 3 4 5 6 7     8 9 ..         gap = 8
     element    0 1 2 3 4 5 6 7 (8) 9 10 ..
 
-`GroupSchedule` says all that, and `LocalStep` adds what else the kernel of a step is made of: the
+`GroupPasses` says all that, and `LocalStep` adds what else the kernel of a step is made of: the
 template ``local_step.mako`` computes none of it again.
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
@@ -52,8 +53,8 @@ def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) ->
 
 
 @dataclass(frozen=True)
-class GroupSchedule:
-    """The passes of a group."""
+class GroupPasses:
+    """The passes of one length as a work-group does them."""
 
     schedule: Schedule  # of each transform
     # Transforms of a group, and items of a transform.
@@ -64,8 +65,8 @@ class GroupSchedule:
     load: str
     store: str
     # How points go through local memory: as complex numbers ("interleaved"); as real and imaginary
-    # components in two arrays ("split"); or first all real and then all imaginary ones in one array,
-    # which takes half the memory ("two-phase").
+    # components in two arrays ("split"); or first all real ones and then all imaginary ones in one
+    # array, which takes half the memory ("two-phase").
     exchange: str
     gap: int  # elements of local memory between two that are left out, 0 for none
 
@@ -104,7 +105,7 @@ class GroupSchedule:
         return (("load", loads),) if alone else (("load", loads), ("store", self.store))
 
     def numbering(self, each: Pass) -> str:
-        """Return the numbering of items in a pass: the first has that of loads, all others that of stores."""
+        """Return the numbering of items in a pass: as they load in the first, else as they store."""
         return "store" if each.index else "load"
 
     @property
@@ -127,7 +128,7 @@ class GroupSchedule:
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The components of numbers that go through local memory at a time: x is real, y imaginary."""
+        """Components that go through local memory at a time: x is the real one, y the imaginary."""
         return ("x", "y") if self.exchange == "two-phase" else ("xy",)
 
     @property
@@ -144,7 +145,7 @@ class GroupSchedule:
 class LocalStep:
     """One step of a transform as the template emits it, as part of a launch."""
 
-    group: GroupSchedule
+    group: GroupPasses
     # Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the form
     # of a real transform that reads in its own way.
     load_fragment: str

@@ -5,8 +5,8 @@ launch before or after:
 
 * Even n: two neighbours are packed as one complex number. The spectrum is made from the transform
   of these n / 2 numbers, or back (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
-* Odd n: two rows are the real and the imaginary components of one complex row of n numbers. So that the
-  rounding errors of a large row do not drown a small one, each is scaled first.
+* Odd n: two rows are the real and the imaginary components of one complex row of n numbers. So that
+  the rounding errors of a large row do not drown a small one, each is scaled first.
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
 programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.

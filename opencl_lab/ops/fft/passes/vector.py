@@ -23,14 +23,22 @@ where x, an intermediate y and X are matrices whose rows lie one after the other
 
 Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors
 between, a transposition, and the transforms on the left. Here *step* means one length of these
-two, n1 or n2, whether it has a launch of its own or not. The transposition is done in registers as rows of y are stored. The
-*step twiddles* w_n^(j2 k1) take no step of their own either:
+two, n1 or n2, whether it has a launch of its own or not. The transposition is done in registers as
+rows of y are stored. The *step twiddles* w_n^(j2 k1) take no step of their own either:
 
     w_n2^(j2 k2) w_n^(j2 k1)  =  w_n2^(j2 (k2 + k1 / n1)),
 
 so the second step evaluates transform k1 at frequencies k2 + k1 / n1. Each of its passes multiplies
 by a factor that depends on the position and by one that depends on k1
 (`opencl_lab.ops.fft.passes.vector_twiddles`).
+
+For 2^20 points on two units with vectors of 8 floats, the costs choose n1 = 2048 and n2 = 512:
+
+    step   transforms          radices    reads          writes                        tasks
+    0      512 of 2048 points  8 8 8 4    columns of x   rows of y, where X will be    16
+    1      2048 of 512 points  8 8 8      columns of y   columns of X, in place        64
+
+A task is 4 vectors of 8 columns, if 1 MiB of local memory holds its arrays.
 
 Where units see what others have written, both steps share a launch: they are *fused*, and
 ``clkernels/common/work_stealing.mako`` says how items go from one to the next.

@@ -1,7 +1,8 @@
 """The geometry of transforms by explicit vectors, computed once: templates only emit it.
 
-An item does one *task* at a time: a *block* of neighbouring transforms, or a single one, in arrays
-that stay in the caches of its processor. Vectors have `width` lanes, used in one of two ways.
+An item does one *task* of a step at a time: a *block* of neighbouring transforms, or a single one,
+in arrays that stay in the caches of its processor. Vectors have `width` lanes, used in one of two
+ways.
 
 Vectors over the *batch* hold the same position of `width` transforms. No lane needs another one, so
 that a pass is the scalar one, written with vectors::
