@@ -57,36 +57,19 @@
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="passes" file="local_passes.mako"/>\
 <%namespace name="steps" file="local_step.mako"/>\
-<%namespace name="fused" file="fused_steps.mako"/>\
+<%namespace name="fused_steps" file="fused_steps.mako"/>\
 ${extensions.enable(fp64=ELEMENT.double)}\
 % if len(STEPS) > 1:
 ${fence.declare(PTX=PTX)}\
 % endif
 <%
-    two = len(STEPS) > 1
+    fused = len(STEPS) > 1
     radices = [radix for step in STEPS for radix in step.group.schedule.radices]
-
-    def parameters(s):
-        """Return the declarations of what a step takes."""
-        step = STEPS[s]
-        # What lies between two steps of a launch changes while it is read.
-        source, target = ("" if two and s == at else "restrict " for at in (1, 0))
-        pointers = [f"const complex_t *{source}source", f"complex_t *{target}target"]
-        # A convolution reads these tables twice, and Intel's compiler for CPUs gives items the
-        # values of others where it may keep one from before a barrier.
-        again = ("twiddles", "chirp") if step.convolved else ()
-        pointers += [
-            f"const complex_t *{'' if table in again else 'restrict '}{table}" for table in step.tables
-        ]
-        return (
-            [f"__global {pointer}" for pointer in pointers]
-            + [f"const index_t {name}" for name in step.numbers]
-            + ["const real_t scale"]
-        )
-
-    def arguments(s):
-        """Return the names of what the kernel hands to a step."""
-        return ", ".join(declared.split()[-1].lstrip("*") + f"_{s}" for declared in parameters(s))
+    # What lies between two steps of a launch changes while it is read.
+    between = ("target", "source") if fused else ("",)
+    declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, between[s])]
+    declared += ["volatile __global uint *counters", "const uint transforms"] * fused
+    arguments = [steps.module.arguments(s, step) for s, step in enumerate(STEPS)]
 %>\
 ${complex_numbers.inlined()}\
 
@@ -98,31 +81,21 @@ ${loads.declare([step.load_fragment for step in STEPS])}\
 ${passes.declare(any(step.step_twiddle_bits for step in STEPS))}\
 ${butterflies.declare(radices, ELEMENT, ("complex_t", "real_t", "x", "y"))}\
 % for s, step in enumerate(STEPS):
-${steps.declare(step, s, INVERSE, parameters(s))}\
+${steps.declare(s, step, INVERSE, between[s])}\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))
 void fft_local(
-% for s in range(len(STEPS)):
-% for declared in parameters(s):
-    ${declared}_${s}${"" if s + 1 == len(STEPS) and not two and loop.last else ","}
-% endfor
-% endfor
-% if two:
-    volatile __global uint *counters,
-    const uint transforms)
-% else:
-    )
-% endif
+    ${",\n    ".join(declared)})
 {
 % if LOCAL_REALS:
     __local real_t space[${LOCAL_REALS}] __attribute__((aligned(16)));
 % else:
     __local real_t *space = 0;
 % endif
-% if two:
-${fused.run([step.tiles for step in STEPS], LOOK_AHEAD, (arguments(0), arguments(1)))}\
+% if fused:
+${fused_steps.run([step.tiles for step in STEPS], LOOK_AHEAD, arguments)}\
 % else:
-    step_0((index_t)get_group_id(0), space, ${arguments(0)});
+    step_0((index_t)get_group_id(0), space, ${arguments[0]});
 % endif
 }

@@ -6,17 +6,44 @@
 ##     a convolution:   load, times chirp --> passes --> times its spectrum --> passes --> times chirp, store
 ##     a real signal:   .. --> last pass --> opposite frequencies meet --> store
 ##
-##   declare(step, step_index, inverse, parameters)   step_0 or step_1
+##   declare(step_index, step, inverse, shared)     step_0 or step_1, the function
+##   kernel_parameters(step_index, step, shared)    what the kernel takes of it
+##   arguments(step_index, step)                    what the kernel hands to it
 ##
+## step_index  place of the step in the launch
 ## step        LocalStep of local_schedule.py
-## step_index  its place in the launch
 ## inverse     whether components are swapped as they are read and written
-## parameters  declarations of what the step takes
+## shared      "source" or "target" if the other step of the launch uses it, too
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
 <%namespace name="passes" file="local_passes.mako"/>\
 <%namespace name="stores" file="local_stores.mako"/>\
-<%def name="declare(step, step_index, inverse, parameters)">\
+<%!
+    def parameters(step, shared):
+        """Return the declarations of what a group needs to know."""
+        # A convolution reads these tables twice, and Intel's compiler for CPUs gives items the
+        # values of others where it may keep one from before a barrier.
+        aliased = {shared, *(("twiddles", "chirp") if step.convolved else ())}
+
+        def pointer(name, type):
+            return f"__global {type} *{'' if name in aliased else 'restrict '}{name}"
+
+        return [
+            pointer("source", "const complex_t"),
+            pointer("target", "complex_t"),
+            *[pointer(table, "const complex_t") for table in step.tables],
+            *[f"const index_t {name}" for name in step.numbers],
+            "const real_t scale",
+        ]
+
+    def kernel_parameters(step_index, step, shared):
+        return [f"{parameter}_{step_index}" for parameter in parameters(step, shared)]
+
+    def arguments(step_index, step):
+        names = (parameter.split()[-1].lstrip("*") for parameter in parameters(step, ""))
+        return ", ".join(f"{name}_{step_index}" for name in names)
+%>\
+<%def name="declare(step_index, step, inverse, shared)">\
 <%
     group = step.group
     first, last = group.passes[0], group.schedule.last
@@ -24,7 +51,10 @@
     guard = "if (c < lanes)" if step.partial_group else ""
 %>\
 /* Do what one group of step ${step_index} does. */
-void step_${step_index}(const index_t group_number, __local real_t *space, ${", ".join(parameters)})
+void step_${step_index}(
+    const index_t group_number,
+    __local real_t *space,
+    ${",\n    ".join(parameters(step, shared))})
 {
     enum { N = ${group.n}, TRANSFORMS = ${group.transforms}, ITEMS = ${group.items} }; /* of a group, of a transform */
 % for name, value in step.constants:

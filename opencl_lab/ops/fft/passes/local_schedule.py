@@ -105,7 +105,7 @@ class GroupPasses:
         return (("load", loads),) if alone else (("load", loads), ("store", self.store))
 
     def numbering(self, each: Pass) -> str:
-        """Return the numbering of items in a pass: as they load in the first, else as they store."""
+        """Return the numbering of items in a pass: that of loads in the first, else of stores."""
         return "store" if each.index else "load"
 
     @property
