@@ -69,7 +69,7 @@ ${local.arrays(group)}\
     const index_t group_lane = group_number % lane_groups * TRANSFORMS;
     const index_t o = group_number / lane_groups % outer, b = group_number / lane_groups / outer;
 % endif
-    /* Which transform an item has, and its step_index there: as it loads, and from then on. */
+    /* Which transform an item has, and its number there: as it loads, and from then on. */
 % for numbering, order in group.numberings:
 % if order == "rows":
     const uint ${numbering}_lane = item / ITEMS, ${numbering}_item = item % ITEMS;
