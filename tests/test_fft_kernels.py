@@ -148,7 +148,8 @@ def test_scales_of_long_rows_are_found_in_sections(form, kind, queue):
     device = select_device()
     plan = FFT.plan(problem, FFT.configure(problem, device, FORMS[form]), device)
     *sections, whole = (launch for launch in plan.launches if launch.kernel == "weigh")
-    assert len(sections) == 1 and sections[0].arguments["sections"] > 1 == whole.arguments["sections"]
+    assert len(sections) == 1
+    assert sections[0].arguments["sections"] > 1 == whole.arguments["sections"]
     groups = [launch.global_size[0] // launch.work_group for launch in (*sections, whole)]
     assert groups == [len(sizes) * sections[0].arguments["sections"], len(sizes)]
     assert (whole.work_group > 1) == (form == "local-memory") == (whole.local_memory > 0)
