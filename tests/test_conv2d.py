@@ -114,7 +114,7 @@ def test_ways_along_a_row(config, rng, queue):
 
 
 @pytest.mark.full
-def test_a_filter_in_parts_of_local_memory(rng, queue):
+def test_a_filter_in_sections_that_fit_local_memory(rng, queue):
     device = session_of(queue).device
     small = replace(device, capabilities=replace(device.capabilities, local_memory=2048))
     image, weights = rng.random((30, 50), np.float32), rng.uniform(-1, 1, (21, 27))
@@ -122,9 +122,9 @@ def test_a_filter_in_parts_of_local_memory(rng, queue):
     algorithm = CONV2D.algorithm("tiled")
     plan = algorithm.plan(problem, algorithm.default_config(problem, small), small)
     check_plan(plan, small)
-    parts = plan.launches[0].arguments
-    assert parts["part_height"] < 21 and parts["part_width"] <= 27
-    executable = session_of(queue).executable(("parts", problem), lambda: plan)
+    section = plan.launches[0].arguments
+    assert section["section_height"] < 21 and section["section_width"] <= 27
+    executable = session_of(queue).executable(("sections", problem), lambda: plan)
     inputs = {"image": image[None, ..., None], "weights": weights.astype(np.float32)}
     result = execute(executable, inputs, queue).outputs["result"][0, ..., 0]
     assert_close(result, right(image, weights), weights)

@@ -196,9 +196,9 @@ def test_blocks_cover_the_results():
     for out, taps in ((1, 1), (5, 3), (226, 31), (1000, 31), (1000, 999)):
         problem = Conv2dProblem(out, out, taps, taps)
         blocks = Blocks.of(problem, 128)
-        for count, step, length in zip(blocks.count, blocks.step, blocks.length, strict=True):
-            assert (count - 1) * step < out <= count * step
-            assert length >= step + taps - 1 and length % 16 == 0
+        for count, valid, length in zip(blocks.count, blocks.valid, blocks.length, strict=True):
+            assert (count - 1) * valid < out <= count * valid
+            assert length >= valid + taps - 1 and length % 16 == 0
 
 
 def test_pairs_at_a_time_share_their_launches():

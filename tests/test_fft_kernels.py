@@ -138,7 +138,7 @@ def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["r2c", "c2r"])
 @pytest.mark.parametrize("form", FORMS)
-def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
+def test_scales_of_long_rows_are_found_in_sections(form, kind, queue):
     n = 3**9
     sizes = np.array([1e9, 1e-9, 0, 1, 1])
     problem = DftProblem(n, batch=len(sizes), kind=kind)
@@ -156,10 +156,11 @@ def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
     assert np.all(np.isnan(actual[4]))
     device = select_device()
     plan = FFT.plan(problem, FFT.configure(problem, device, FORMS[form]), device)
-    *parts, whole = (launch for launch in plan.launches if launch.kernel == "weigh")
-    assert len(parts) == 1 and parts[0].arguments["parts"] > 1 == whole.arguments["parts"]
-    groups = [launch.global_size[0] // launch.work_group for launch in (*parts, whole)]
-    assert groups == [len(sizes) * parts[0].arguments["parts"], len(sizes)]
+    *sections, whole = (launch for launch in plan.launches if launch.kernel == "weigh")
+    assert len(sections) == 1
+    assert sections[0].arguments["sections"] > 1 == whole.arguments["sections"]
+    groups = [launch.global_size[0] // launch.work_group for launch in (*sections, whole)]
+    assert groups == [len(sizes) * sections[0].arguments["sections"], len(sizes)]
     assert (whole.work_group > 1) == (form == "local-memory") == (whole.local_memory > 0)
 
 

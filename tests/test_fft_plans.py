@@ -82,10 +82,11 @@ def test_local_memory_is_what_the_kernel_declares(made):
         plan = FFT.plan(problem, FFT.configure(problem, made), made)
         for launch in plan.launches:
             text = render(launch.template, launch.params).text
-            word = {"float": 4, "double": 8}[launch.params["REAL_T"]]
+            word = 8 if launch.params["ELEMENT"].double else 4
             declared = sum(map(int, re.findall(r"__local real_t \w+\[(\d+)\]", text)))
-            vectors = sum(map(int, re.findall(r"__local vec_t \w+\[(\d+)\]", text)))
-            declared += vectors * launch.params.get("VECTOR_WIDTH", 0)
+            if "__local points_t space[ROOM]" in text:
+                (room,) = map(int, re.findall(r"ROOM = (\d+)", text))
+                declared += room * 2 * launch.params["VECTOR_WIDTH"]
             tickets = 4 * text.count("__local uint taken;")
             assert launch.local_memory == declared * word + tickets
 

@@ -14,7 +14,7 @@ from opencl_lab.ops.fft.passes.bluestein import any_length
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import default_config, planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.local_schedule import gap_of
+from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, gap_of
 from opencl_lab.ops.fft.passes.schedule import Schedule
 from opencl_lab.ops.fft.passes.vector_step import Vectors, VectorStep
 
@@ -69,10 +69,10 @@ def test_the_last_passes_fetch_what_comes_next():
 def test_arrays_are_counted_once():
     """An array for each vector of a block and one more, with room for a few lines between."""
     step = step_of(3)
-    assert step.array == 2 * (8 + 9) and step.room == 5 * step.array
-    assert step.nbytes == step.room * 8 * 4
+    assert step.array == 8 + 9 and step.room == 5 * step.array
+    assert step.nbytes == step.room * 8 * 2 * 4
     # The places of two arrays that are equal lie in different lines of a cache.
-    assert step.array * 8 * 4 % 4096 >= 64
+    assert step.array * 8 * 2 * 4 % 4096 >= 64
 
 
 # ------------------------------------- what the documentation of the package says
@@ -99,6 +99,48 @@ def launches(n, device):
     return builder.finish().launches
 
 
+def test_a_thousand_points_on_a_cpu():
+    (launch,) = launches(1024, CPU)
+    (step,) = launch.params["STEPS"]
+    assert step.vectors.over == "points" and step.schedule.radices == (8, 8, 4, 4)
+    assert [(one.reads, one.writes) for one in step.passes] == [
+        (None, 0),
+        (0, 1),
+        (1, 0),
+        (0, None),
+    ]
+    assert [one.spacing for one in step.passes] == [16, 16, 32, 32]
+    assert [(one.run, one.runs) for one in step.passes[1:]] == [(1, 16), (8, 4), (32, 1)]
+    assert [one.twiddle_offset for one in step.passes[1:]] == [0, 56, 248]
+    assert not step.has_twiddles(step.passes[0]) and step.has_twiddles(step.passes[1])
+
+
+def test_a_thousand_points_on_a_gpu():
+    (launch,) = launches(1024, GPU)
+    (step,) = launch.params["STEPS"]
+    group = step.group
+    assert group.schedule.radices == (16, 8, 8) and group.items == 64 == launch.local_size[0]
+    assert [group.rounds(each) for each in group.passes] == [1, 2, 2]
+    assert [group.numbering(each) for each in group.passes] == ["load", "store", "store"]
+    assert group.gap == 32 and group.padded == 1056 and launch.local_bytes == 8448
+
+
+def test_items_are_numbered_as_they_load_and_as_they_store():
+    def numberings(radices, load, store):
+        group = GroupPasses(Schedule.of(radices), 4, 8, load, store, "split", 0)
+        return group.numberings
+
+    assert numberings((8, 8), "rows", "columns") == (("load", "rows"), ("store", "columns"))
+    assert numberings((8,), "rows", "columns") == (("load", "columns"),)
+    assert numberings((8,), "columns", "rows") == (("load", "columns"),)
+
+
+def test_points_that_lie_between_two_gaps_have_constant_distances():
+    group = GroupPasses(Schedule.of((8, 8)), 1, 8, "rows", "rows", "split", 32)
+    assert group.together(8, 4) and not group.together(8, 8)
+    assert not replace(group, gap=0).together(8, 1)
+
+
 def test_a_million_points_on_a_gpu():
     columns, rows = launches(1 << 20, GPU)
     (first,), (second,) = columns.params["STEPS"], rows.params["STEPS"]
@@ -110,13 +152,20 @@ def test_a_million_points_on_a_gpu():
     assert columns.local_size == (256,) and columns.local_bytes == 32 << 10
     assert rows.local_size == (128,) and second.group.gap == 128
     assert first.step_twiddle_bits == 10 and not second.step_twiddle_bits
+    assert (first.group.load, first.group.store) == ("columns", "columns")
+    assert (second.group.load, second.group.store) == ("rows", "columns")
 
 
 def test_a_million_points_on_a_cpu():
-    (launch,) = launches(1 << 20, CPU)
+    large = replace(CPU.capabilities, local_memory=1 << 20)
+    (launch,) = launches(1 << 20, replace(CPU, capabilities=large))
     assert launch.kernel == "fft_vector" and len(launch.params["STEPS"]) == 2
     assert launch.params["VECTOR_WIDTH"] == 8
     assert launch.arguments["lanes_0"] == 512 and launch.arguments["lanes_1"] == 2048
+    first, second = launch.params["STEPS"]
+    assert first.schedule.radices == (8, 8, 8, 4) and second.schedule.radices == (8, 8, 8)
+    assert launch.arguments["source_1"] == launch.arguments["target_1"] == "b"
+    assert [512 // first.vectors.transforms, 2048 // second.vectors.transforms] == [16, 64]
 
 
 def test_a_prime_length_is_a_convolution():

@@ -99,14 +99,14 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "conv2d register: a block at the lower edge is taken for one inside",
-        CONV, "offset_y + ${S.rows + taps_y - 2} < height",
-        "offset_y + ${S.rows + taps_y - 2} <= height",
+        CONV, "offset_y + ${STRIP.rows + taps_y - 2} < height",
+        "offset_y + ${STRIP.rows + taps_y - 2} <= height",
         f"{MATRIX} conv2d-register",
     ),
     Fault(
         "conv2d register: the taps that unrolling leaves are the first ones",
-        CONV, "${way.taps(P, S, str(taps_x - rest), rest, pairs)}",
-        '${way.taps(P, S, "0", rest, pairs)}',
+        CONV, "${way.taps(PIXELS, STRIP, str(taps_x - rest), rest, pairs)}",
+        '${way.taps(PIXELS, STRIP, "0", rest, pairs)}',
         f"{MATRIX} conv2d-register",
     ),
     Fault(
@@ -127,29 +127,29 @@ KERNEL_FAULTS = (
         f"{MATRIX} dft-direct-naive or dft-naive",
     ),
     Fault(
-        "dft tiled: blocks are not turned where their roots are computed",
-        "clkernels/dft", "* ${RESEED} % n);", "* ${RESEED + 1} % n);",
+        "dft tiled: exact roots are taken one sample too far apart",
+        "clkernels/dft", "multiple_of(k[v], RESEED, n);", "multiple_of(k[v], RESEED + 1, n);",
         f"{MATRIX} dft",
     ),
     Fault(
         "fft, vector: the first fresh column of the last block is not stored",
-        "clkernels/fourier", "if (${row} >= fresh)", "if (${row} > fresh)",
+        "clkernels/fourier", "if (lane + ${l} >= fresh)", "if (lane + ${l} > fresh)",
         "test_fft*.py",
     ),
     Fault(
         "fft, vector: vectors of the last rows overlap too far",
-        "clkernels", 'f"min(p, (uint){n - V})"', 'f"min(p, (uint){n - V - 1})"',
+        "clkernels", "min(p, (uint)(N - V))", "min(p, (uint)(N - V - 1))",
         f"{MATRIX} dft-fft", times=2,
     ),
     Fault(
-        "fft, local memory: real and imaginary parts are not kept apart",
-        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read;",
-        "/* real parts are read;",
+        "fft, local memory: real and imaginary components are not kept apart",
+        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real components are read;",
+        "/* real components are read;",
         "test_fft*.py",
     ),
     Fault(
         "fft, local memory: the middle frequency of odd lengths has the other sign",
-        "clkernels", "p > ${step.length // 2} ? -x.y", "p >= ${step.length // 2} ? -x.y",
+        "clkernels", "p > n / 2 ? -x.y", "p >= n / 2 ? -x.y",
         "test_fft*.py",
     ),
     Fault(
@@ -164,7 +164,7 @@ KERNEL_FAULTS = (
         "test_fft*.py test_dft*.py",
     ),
     Fault(
-        "real signals: the imaginary part of frequency 0 counts",
+        "real signals: the imaginary component of frequency 0 counts",
         "clkernels/fourier/real.cl.mako", "a.y = b.y = 0;", ";",
         "test_fft*.py test_dft*.py", times=2,
     ),

@@ -2,11 +2,11 @@
  * 2D convolution by Fourier transforms: what is done around the transforms of blocks.
  *
  * Blocks of the image overlap by the filter's size less one. Of the periodic convolution of a
- * block with the filter, the part whose windows stay inside the block is right:
+ * block with the filter, those values are valid whose windows stay inside the block:
  *
  *      image                        block                        its results
- *      +------------------+         +-------------+              +-----------+ -  STEP_Y rows of
- *      |  +-------------+ |         |             |   transform, |  right    |    STEP_X values
+ *      +------------------+         +-------------+              +-----------+ -  VALID_Y rows of
+ *      |  +-------------+ |         |             |   transform, |  valid    |    VALID_X values
  *      |  | block       | |         | ROWS x      |   multiply,  +-----------+ -
  *      |  |             | |   ->    | COLUMNS     |   back   ->   | periodic  |
  *      |  +-------------+ |         +-------------+              +-------------+
@@ -20,12 +20,12 @@
  *     fft_load.mako       load_blocks       two blocks of the image  ->  a + i b
  *                         load_filter       weights, 0 elsewhere     ->  a block that correlates
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
- *                         multiply_spectra  blocks by the filter, and exchange of the parts
+ *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
- *     fft_store.mako      store_blocks      b + i a  ->  what is right of both, and marks
+ *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
- * With real and imaginary parts exchanged before and after it, the transform back is the same
+ * With real and imaginary components exchanged before and after it, the transform back is the same
  * program as that forth.
  *
  * Rounding spreads over the two blocks, by a few units of the largest pixel times the largest

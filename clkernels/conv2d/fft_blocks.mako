@@ -26,14 +26,14 @@ typedef struct {
 
 INLINE row_t row_of(__global const element_t *image, const uint block, const int y,
                     const int height, const int width, const int blocks_y, const int blocks_x,
-                    const int step_y, const int step_x, const int last_row, const int last_column,
+                    const int valid_y, const int valid_x, const int last_row, const int last_column,
                     const int offset_y, const int offset_x)
 {
     const int block_x = block % blocks_x;
     const int block_y = block / blocks_x % blocks_y;
     const uint plane = block / blocks_x / blocks_y;
-    const int row = extend(min(block_y * step_y + y, last_row) + offset_y, height);
-    row_t found = {0, block_x * step_x + offset_x, last_column - block_x * step_x};
+    const int row = extend(min(block_y * valid_y + y, last_row) + offset_y, height);
+    row_t found = {0, block_x * valid_x + offset_x, last_column - block_x * valid_x};
     if (row >= 0)
         found.line = image + ((ulong)(plane / ${CHANNELS}) * height + row) * width * ${CHANNELS}
                      + plane % ${CHANNELS};

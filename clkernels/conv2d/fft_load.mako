@@ -17,8 +17,8 @@ void load_blocks(__global const element_t *restrict image,
                  const int columns,
                  const int blocks_y,
                  const int blocks_x,
-                 const int step_y,
-                 const int step_x,
+                 const int valid_y,
+                 const int valid_x,
                  const int last_row,
                  const int last_column,
                  const int offset_y,
@@ -34,7 +34,7 @@ void load_blocks(__global const element_t *restrict image,
     __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
 % for name in ("first", "second"):
     const row_t ${name}_row =
-        row_of(image, ${name}, y, height, width, blocks_y, blocks_x, step_y, step_x, last_row,
+        row_of(image, ${name}, y, height, width, blocks_y, blocks_x, valid_y, valid_x, last_row,
                last_column, offset_y, offset_x);
 % endfor
     const int2 first_inside = inside(first_row, columns, width);

@@ -3,12 +3,15 @@
 ##
 ##   GROUP                      the attribute of all its kernels
 ##   PUT, RE, IM                complex number x of a row
-##   bits_t, MAGNITUDE, NUMBER  the magnitude of a real number as an integer, and back
+##   bits_t, MAGNITUDE, NUMBER  the magnitude of a real number as an integer, and back: magnitudes.mako
+##   SMALLEST, ROUNDING         limits of the type of sums
 ##   EACH(x, low, high)         a loop that the items of a work-group share
 ##   share_largest              a def: the largest number that any item of a work-group has
 ##
 ## PIXELS    types: see pixels.mako
 ## WG_SIZE   work-items in a work-group
+<%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
+<%namespace name="magnitudes" file="/fourier/magnitudes.mako"/>\
 ## Make `name` the largest that any item of the work-group has.
 <%def name="share_largest(name, WG_SIZE)">\
 % if WG_SIZE > 1:
@@ -22,8 +25,8 @@
 <%def name="declare(PIXELS, WG_SIZE)">\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 typedef ${PIXELS.sum_t}2 complex_t;
-/* PoCL calls what is long, and its own max, as functions, which keep loops from being vectors. */
-#define INLINE static inline __attribute__((always_inline))
+${complex_numbers.inlined()}\
+/* PoCL calls its own max as a function, too. */
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* Complex number x of a row. Items beside each other move whole ones; a compiler makes vectors of
@@ -38,24 +41,9 @@ typedef ${PIXELS.sum_t}2 complex_t;
 #define IM(row, x) (row)[2 * (x) + 1]
 % endif
 
-/* Magnitudes as integers, which have the same order and NaN beyond the infinity: compilers make
-   vectors of them without leave to ignore NaN. */
-% if PIXELS.sum_t == "float":
-typedef uint bits_t;
-#define MAGNITUDE_MASK 0x7fffffffu
-#define MAGNITUDE(x) (as_uint(x) & MAGNITUDE_MASK)
-#define NUMBER(bits) as_float(bits)
-#define INFINITE 0x7f800000u
-#define SMALLEST FLT_MIN
-#define ROUNDING FLT_EPSILON
-% else:
-typedef ulong bits_t;
-#define MAGNITUDE_MASK 0x7ffffffffffffffful
-#define MAGNITUDE(x) (as_ulong(x) & MAGNITUDE_MASK)
-#define NUMBER(bits) as_double(bits)
-#define INFINITE 0x7ff0000000000000ul
-#define SMALLEST DBL_MIN
-#define ROUNDING DBL_EPSILON
-% endif
+${magnitudes.declare(PIXELS.sum_t)}\
+#define SMALLEST ${"FLT" if PIXELS.sum_t == "float" else "DBL"}_MIN
+#define ROUNDING ${"FLT" if PIXELS.sum_t == "float" else "DBL"}_EPSILON
+
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += ${WG_SIZE})
 </%def>\

@@ -1,7 +1,7 @@
 ## Kernels between the transforms: see fft.cl.mako.
 ##
 ##   find_peaks        the spectrum of the filter, its largest magnitude in each row
-##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary parts exchanged
+##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary components exchanged
 ##
 ## WG_SIZE   work-items in a work-group
 <%namespace name="numbers" file="fft_numbers.mako"/>\

@@ -1,7 +1,7 @@
 ## The kernel that stores the results of transforms, and marks those that are doubtful: see
 ## fft.cl.mako.
 ##
-##   store_blocks   b + i a  ->  what is right of both blocks, and marks
+##   store_blocks   b + i a  ->  what is valid of both blocks, and marks
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
@@ -30,8 +30,8 @@ void store_blocks(__global const sum_t *restrict pairs,
                   const int columns,
                   const int blocks_y,
                   const int blocks_x,
-                  const int step_y,
-                  const int step_x,
+                  const int valid_y,
+                  const int valid_x,
                   const int out_height,
                   const int out_width,
                   const int offset_y,
@@ -43,8 +43,8 @@ void store_blocks(__global const sum_t *restrict pairs,
                   const sum_t hidden)
 {
     const uint group = get_group_id(0);
-    const int y = group % step_y;
-    const uint pair = group / step_y;
+    const int y = group % valid_y;
+    const uint pair = group / valid_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
     const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
@@ -57,18 +57,18 @@ void store_blocks(__global const sum_t *restrict pairs,
     ${numbers.share_largest("pair_peak", WG_SIZE)}
     ${numbers.share_largest("filter_peak", WG_SIZE)}
     const bits_t bound = bound_of(pair_peak, filter_peak, share, (sum_t)rows * columns, hidden);
-% for part, value in enumerate(("IM", "RE")):
+% for half, value in enumerate(("IM", "RE")):
     {
-        const uint block = 2 * (first_pair + pair) + ${part};
-        const int out_x = block % blocks_x * step_x;
-        const int out_y = block / blocks_x % blocks_y * step_y + y;
+        const uint block = 2 * (first_pair + pair) + ${half};
+        const int out_x = block % blocks_x * valid_x;
+        const int out_y = block / blocks_x % blocks_y * valid_y + y;
         const uint plane = block / blocks_x / blocks_y;
         if (block < blocks && out_y < out_height) {
             __global result_t *target =
                 result + plane % ${CHANNELS}
                 + (((ulong)(plane / ${CHANNELS}) * out_height + out_y) * out_width + out_x)
                   * ${CHANNELS};
-            const int count = min(step_x, out_width - out_x);
+            const int count = min(valid_x, out_width - out_x);
             int good = 1;
             for EACH(x, 0, count) {
                 const sum_t sum = ${value}(source, x);

@@ -32,7 +32,7 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
     return bound <= hidden ? 0 : MAGNITUDE(bound);
 }
 
-#define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, step_y, step_x, \
+#define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
                       last_row, last_column, offset_y, offset_x)
 #define WHOLE(row) ((row).line != 0 && x + (row).begin >= 0 \
                     && x + (row).begin + ${LANES} + filter_width - 1 <= width \
@@ -86,11 +86,11 @@ INLINE lanes_t known_of(const lanes_t sums, const int count, const bits_t bound)
 }
 
 /* Return sums of one of the two blocks from x on. */
-% for part, half in (("RE", "even"), ("IM", "odd")):
-INLINE lanes_t lanes_${part}(__global const sum_t *row, const int x)
+% for component, half in (("RE", "even"), ("IM", "odd")):
+INLINE lanes_t lanes_${component}(__global const sum_t *row, const int x)
 {
 % if LANES == 1:
-    return ${part}(row, x);
+    return ${component}(row, x);
 % else:
     const lanes_t low = LOAD_LANES(row + 2 * x), high = LOAD_LANES(row + 2 * x + ${LANES});
     return (lanes_t)(low.${half}, high.${half});
@@ -111,5 +111,5 @@ INLINE lanes_t pixels_inside(const row_t row, const int x)
 
 /* What `marks` say: fine; sum anew; also the products of zeros, as the factors may be NaN. */
 enum { FINE, DOUBTFUL, DOUBTFUL_FACTORS };
-#define MARKS_OF(block, y) (marks + ((size_t)(block) * step_y + (y)) * ((step_x + ${LANES - 1}) / ${LANES}))
+#define MARKS_OF(block, y) (marks + ((size_t)(block) * valid_y + (y)) * ((valid_x + ${LANES - 1}) / ${LANES}))
 </%def>\

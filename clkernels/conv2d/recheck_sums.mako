@@ -49,8 +49,8 @@ void sum_doubtful(__global const element_t *restrict image,
                   const int filter_width,
                   const int blocks_y,
                   const int blocks_x,
-                  const int step_y,
-                  const int step_x,
+                  const int valid_y,
+                  const int valid_x,
                   const int out_height,
                   const int out_width,
                   const int offset_y,
@@ -58,15 +58,15 @@ void sum_doubtful(__global const element_t *restrict image,
                   const uint blocks,
                   const sum_t cval)
 {
-    const int tiles = (step_y + ${ROWS - 1}) / ${ROWS};
+    const int tiles = (valid_y + ${ROWS - 1}) / ${ROWS};
     const uint block = get_group_id(0) / tiles;
     const int y = get_group_id(0) % tiles * ${ROWS};
-    const int out_x = block % blocks_x * step_x;
-    const int out_y = block / blocks_x % blocks_y * step_y;
+    const int out_x = block % blocks_x * valid_x;
+    const int out_y = block / blocks_x % blocks_y * valid_y;
     const uint plane = block / blocks_x / blocks_y;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int count = min(step_x, out_width - out_x);
-    const int rows = min(${ROWS}, min(step_y, out_height - out_y) - y);
+    const int count = min(valid_x, out_width - out_x);
+    const int rows = min(${ROWS}, min(valid_y, out_height - out_y) - y);
     __global result_t *target =
         result + plane % ${CHANNELS}
         + (((ulong)(plane / ${CHANNELS}) * out_height + out_y + y) * out_width + out_x)

@@ -53,7 +53,7 @@
  *   window        which of the two ways an item goes along a row
  *   align, shift  pieces of aligned access in a window, and where in a piece it begins
  *   piece         values that one call converts
- *   strips, collected  how many parts of a row an item collects at an edge, and values of each
+ *   strips, collected  how many strips of a row an item collects at an edge, and values of each
  */
 <%page args="PIXELS, STRIP"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
@@ -63,9 +63,8 @@
 <%namespace name="vectors" file="register_vectors.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
 <%
-    P, S = PIXELS, STRIP
-    way = window if S.window else vectors
-    taps_y, taps_x = S.taps
+    way = window if STRIP.window else vectors
+    taps_y, taps_x = STRIP.taps
 %>\
 ${pixels.declare(PIXELS=PIXELS)}\
 ${register_types.declare(PIXELS=PIXELS, STRIP=STRIP)}\
@@ -74,16 +73,16 @@ ${register_edge.declare(PIXELS=PIXELS, STRIP=STRIP)}\
 ## filter that each of them needs.
 <%def name="image_row(pairs)">\
 <%
-    rest = taps_x % S.unroll
+    rest = taps_x % STRIP.unroll
 %>\
-% if taps_x <= S.unroll:
-${way.taps(P, S, "0", taps_x, pairs)}\
+% if taps_x <= STRIP.unroll:
+${way.taps(PIXELS, STRIP, "0", taps_x, pairs)}\
 % else:
-            for (int first = 0; first < ${taps_x - rest}; first += ${S.unroll}) {
-${way.taps(P, S, "first", S.unroll, pairs)}\
+            for (int first = 0; first < ${taps_x - rest}; first += ${STRIP.unroll}) {
+${way.taps(PIXELS, STRIP, "first", STRIP.unroll, pairs)}\
             }
 % if rest:
-${way.taps(P, S, str(taps_x - rest), rest, pairs)}\
+${way.taps(PIXELS, STRIP, str(taps_x - rest), rest, pairs)}\
 % endif
 % endif
             line += pitch;
@@ -91,53 +90,53 @@ ${way.taps(P, S, str(taps_x - rest), rest, pairs)}\
 ## Add all rows of the image that an item needs: no condition anywhere.
 <%def name="inside_taps()">\
             __global const element_t *line =
-                source + (long)(row + offset_y) * pitch + column + offset_x * ${S.channels};
-% for r in S.first_rows:
-${image_row(S.pairs(r))}\
+                source + (long)(row + offset_y) * pitch + column + offset_x * ${STRIP.channels};
+% for r in STRIP.first_rows:
+${image_row(STRIP.pairs(r))}\
 % endfor
-% if S.loops:
-            for (int r = ${S.rows - 1}; r < ${taps_y}; ++r) {
-${image_row([(o, f"r - {o}") for o in range(S.rows)])}\
+% if STRIP.loops:
+            for (int r = ${STRIP.rows - 1}; r < ${taps_y}; ++r) {
+${image_row([(o, f"r - {o}") for o in range(STRIP.rows)])}\
             }
 % endif
-% for r in S.last_rows:
-${image_row(S.pairs(r))}\
+% for r in STRIP.last_rows:
+${image_row(STRIP.pairs(r))}\
 % endfor
 </%def>\
 ## Collect the values of each row from wherever they are, then add their products.
 <%def name="outside_taps()">\
             const int last_row = out_height + ${taps_y - 2};
-            const int last_value = (out_width + ${taps_x - 1}) * ${S.channels} - 1;
-            for (int first = 0; first < ${taps_x}; first += ${S.written_out}) {
-                const int count = min(${S.written_out}, ${taps_x} - first);
-                const int seen = column + first * ${S.channels};
-                sum_t strip[${S.strips}][${S.collected}];
-                int places[${S.strips}][${S.collected}];
-% for v in range(S.strips):
+            const int last_value = (out_width + ${taps_x - 1}) * ${STRIP.channels} - 1;
+            for (int first = 0; first < ${taps_x}; first += ${STRIP.written_out}) {
+                const int count = min(${STRIP.written_out}, ${taps_x} - first);
+                const int seen = column + first * ${STRIP.channels};
+                sum_t strip[${STRIP.strips}][${STRIP.collected}];
+                int places[${STRIP.strips}][${STRIP.collected}];
+% for v in range(STRIP.strips):
                 const int2 bounds_${v} =
-                    find(places[${v}], seen + ${v * S.apart}, last_value, offset_x, width);
+                    find(places[${v}], seen + ${v * STRIP.apart}, last_value, offset_x, width);
 % endfor
-                for (int r = 0; r < ${S.rows + taps_y - 1}; ++r) {
+                for (int r = 0; r < ${STRIP.rows + taps_y - 1}; ++r) {
                     const int from = extend(min(row + r, last_row) + offset_y, height);
                     if (from < 0) {
-                        for (int k = 0; k < ${S.collected}; ++k) {
-% for v in range(S.strips):
+                        for (int k = 0; k < ${STRIP.collected}; ++k) {
+% for v in range(STRIP.strips):
                             strip[${v}][k] = cval;
 % endfor
                         }
                     } else {
                         __global const element_t *line = source + (long)from * pitch;
-% for v in range(S.strips):
+% for v in range(STRIP.strips):
                         collect(strip[${v}], places[${v}], bounds_${v}, line,
-                                seen + ${v * S.apart} + offset_x * ${S.channels}, cval);
+                                seen + ${v * STRIP.apart} + offset_x * ${STRIP.channels}, cval);
 % endfor
                     }
-${way.edge_taps(P, S)}\
+${way.edge_taps(PIXELS, STRIP)}\
                 }
             }
 </%def>\
 
-__kernel __attribute__((reqd_work_group_size(${S.wg_x}, ${S.wg_y}, 1)))
+__kernel __attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
 void conv2d_register(__global const element_t *restrict image,
                      const weights_t weights,
                      __global result_t *restrict result,
@@ -152,52 +151,52 @@ void conv2d_register(__global const element_t *restrict image,
                      const ulong first_image,
                      const sum_t cval)
 {
-    const int pitch = width * ${S.channels};
-    const int out_pitch = out_width * ${S.channels};
+    const int pitch = width * ${STRIP.channels};
+    const int out_pitch = out_width * ${STRIP.channels};
     const ulong which = first_image + get_global_id(2);
     __global const element_t *source = image + which * height * pitch;
     __global result_t *target = result + which * out_height * out_pitch;
-% if S.align > 1:
-    const bool aligned = (size_t)image % sizeof(${terms.module.vec(P.element_t, S.align)}) == 0
-                         && (size_t)result % sizeof(${terms.module.vec(P.result_t, S.align)}) == 0;
+% if STRIP.align > 1:
+    const bool aligned = (size_t)image % sizeof(${terms.module.vec(PIXELS.element_t, STRIP.align)}) == 0
+                         && (size_t)result % sizeof(${terms.module.vec(PIXELS.result_t, STRIP.align)}) == 0;
 % endif
 
-    for (int y = 0; y < ${"steps_y" if S.several else 1}; ++y)
-    for (int x = 0; x < ${"steps_x" if S.several else 1}; ++x) {
-        const int row = (((int)get_group_id(1) * ${"steps_y" if S.several else 1} + y) * ${S.wg_y}
-                         + (int)get_local_id(1)) * ${S.rows};
-        const int column = (((int)get_group_id(0) * ${"steps_x" if S.several else 1} + x)
-                            * ${S.vectors * S.wg_x} + (int)get_local_id(0)) * ${S.vector_width};
+    for (int y = 0; y < ${"steps_y" if STRIP.several else 1}; ++y)
+    for (int x = 0; x < ${"steps_x" if STRIP.several else 1}; ++x) {
+        const int row = (((int)get_group_id(1) * ${"steps_y" if STRIP.several else 1} + y) * ${STRIP.wg_y}
+                         + (int)get_local_id(1)) * ${STRIP.rows};
+        const int column = (((int)get_group_id(0) * ${"steps_x" if STRIP.several else 1} + x)
+                            * ${STRIP.vectors * STRIP.wg_x} + (int)get_local_id(0)) * ${STRIP.vector_width};
         if (row >= out_height || column >= out_pitch)
             continue;
-        const int last = column + ${S.width - 1};
-        const int begin = column + offset_x * ${S.channels};
-        const int end = last + (offset_x + ${taps_x - 1}) * ${S.channels};
-        const bool inside = row + offset_y >= 0 && row + offset_y + ${S.rows + taps_y - 2} < height
-                            && row + ${S.rows} <= out_height
+        const int last = column + ${STRIP.width - 1};
+        const int begin = column + offset_x * ${STRIP.channels};
+        const int end = last + (offset_x + ${taps_x - 1}) * ${STRIP.channels};
+        const bool inside = row + offset_y >= 0 && row + offset_y + ${STRIP.rows + taps_y - 2} < height
+                            && row + ${STRIP.rows} <= out_height
                             && begin >= 0 && end < pitch && last < out_pitch;
-${way.declare_sums(S)}\
+${way.declare_sums(STRIP)}\
 
         /* Add the products. */
-        if (${"inside && aligned" if S.align > 1 else "inside"}) {
+        if (${"inside && aligned" if STRIP.align > 1 else "inside"}) {
 ${inside_taps()}\
         } else {
-${way.clear_edge_sums(S)}\
+${way.clear_edge_sums(STRIP)}\
 ${outside_taps()}\
         }
 
         /* Store what lies inside the result. */
         __global result_t *place = target + (long)row * out_pitch + column;
-% if S.align > 1:
+% if STRIP.align > 1:
         if (inside && aligned) {
-${way.store_pieces(P, S)}\
+${way.store_pieces(PIXELS, STRIP)}\
         } else if (inside) {
 % else:
         if (inside) {
 % endif
-${way.store_all(P, S)}\
+${way.store_all(PIXELS, STRIP)}\
         } else {
-${way.store_some(S)}\
+${way.store_some(STRIP)}\
         }
     }
 }

@@ -9,23 +9,23 @@
 <%namespace name="terms" file="register_terms.mako"/>\
 <%def name="declare(PIXELS, STRIP)">\
 <%
-    S, load = STRIP, terms.module.load
+    load = terms.module.load
 %>\
 
-/* Find where ${S.collected} values of a row lie: number `first` of those that windows see and the
+/* Find where ${STRIP.collected} values of a row lie: number `first` of those that windows see and the
    next, none past `last`. Return the bounds of those which are the row itself; for all others
    `places` receives an index into the row, or -1 for cval. */
 static inline int2 find(__private int *places, const int first, const int last,
                         const int offset_x, const int width)
 {
-    const int begin = first + offset_x * ${S.channels};
-    const int low = clamp(-begin, 0, ${S.collected});
-    const int high = clamp(width * ${S.channels} - begin, low, ${S.collected});
-    for (int i = 0; i < ${S.collected} - (high - low); ++i) {
+    const int begin = first + offset_x * ${STRIP.channels};
+    const int low = clamp(-begin, 0, ${STRIP.collected});
+    const int high = clamp(width * ${STRIP.channels} - begin, low, ${STRIP.collected});
+    for (int i = 0; i < ${STRIP.collected} - (high - low); ++i) {
         const int k = i < low ? i : i + high - low;
         const int place = min(first + k, last);
-        const int x = extend(place / ${S.channels} + offset_x, width);
-        places[k] = x < 0 ? -1 : x * ${S.channels} + place % ${S.channels};
+        const int x = extend(place / ${STRIP.channels} + offset_x, width);
+        places[k] = x < 0 ? -1 : x * ${STRIP.channels} + place % ${STRIP.channels};
     }
     return (int2)(low, high);
 }
@@ -34,20 +34,20 @@ static inline int2 find(__private int *places, const int first, const int last,
 static inline void collect(__private sum_t *strip, __private const int *places, const int2 bounds,
                            __global const element_t *line, const int begin, const sum_t cval)
 {
-% if S.vector_width > 1:
-    if (bounds.y - bounds.x >= ${S.vector_width}) {
+% if STRIP.vector_width > 1:
+    if (bounds.y - bounds.x >= ${STRIP.vector_width}) {
         int k = bounds.x;
-        for (; k + ${S.vector_width} <= bounds.y; k += ${S.vector_width})
-            ((__private packed_t *)(strip + k))->v = ${load(PIXELS, S, "line + begin + k")};
-        k = bounds.y - ${S.vector_width};
-        ((__private packed_t *)(strip + k))->v = ${load(PIXELS, S, "line + begin + k")};
+        for (; k + ${STRIP.vector_width} <= bounds.y; k += ${STRIP.vector_width})
+            ((__private packed_t *)(strip + k))->v = ${load(PIXELS, STRIP, "line + begin + k")};
+        k = bounds.y - ${STRIP.vector_width};
+        ((__private packed_t *)(strip + k))->v = ${load(PIXELS, STRIP, "line + begin + k")};
     } else
 % endif
         for (int k = bounds.x; k < bounds.y; ++k)
             strip[k] = load_pixel(line + begin + k);
     for (int k = 0; k < bounds.x; ++k)
         strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
-    for (int k = bounds.y; k < ${S.collected}; ++k)
+    for (int k = bounds.y; k < ${STRIP.collected}; ++k)
         strip[k] = places[k] < 0 ? cval : load_pixel(line + places[k]);
 }
 </%def>\

@@ -1,5 +1,5 @@
-## Pieces of OpenCL C as text for conv2d_register: see register.cl.mako. P and S are its PIXELS and
-## STRIP.
+## Pieces of OpenCL C as text for conv2d_register: see register.cl.mako. PIXELS and STRIP are
+## its own.
 ##
 ##   sum_O_V, sum_O_V_L  the sums of row O and vector V of an item: as a vector, or lane by lane
 ##   values[N][L]        the same in private memory, for an item at an edge that computes vectors
@@ -10,33 +10,33 @@
         return values[0] if len(values) == 1 else f"(vec_t)({', '.join(values)})"
 
 
-    def load(P, S, pointer):
+    def load(PIXELS, STRIP, pointer):
         """The vector at `pointer`, which is aligned to one element only."""
-        if P.element_t == P.sum_t and S.vector_width > 1:
+        if PIXELS.element_t == PIXELS.sum_t and STRIP.vector_width > 1:
             return f"((__global const packed_t *)({pointer}))->v"
-        if P.element_t == "half" or S.vector_width == 1:
-            return listed([f"load_pixel({pointer} + {l})" for l in range(S.vector_width)])
-        width = "" if S.piece == 1 else S.piece
-        whole = f"{'int' if P.sum_t == 'uint' else P.sum_t}{width}"
+        if PIXELS.element_t == "half" or STRIP.vector_width == 1:
+            return listed([f"load_pixel({pointer} + {l})" for l in range(STRIP.vector_width)])
+        width = "" if STRIP.piece == 1 else STRIP.piece
+        whole = f"{'int' if PIXELS.sum_t == 'uint' else PIXELS.sum_t}{width}"
         pieces = [f"convert_{whole}(((__global const packed_piece_t *)({pointer} + {k}))->v)"
-                  for k in range(0, S.vector_width, S.piece)]
-        return listed([f"as_{P.sum_t}{width}({piece})" for piece in pieces])
+                  for k in range(0, STRIP.vector_width, STRIP.piece)]
+        return listed([f"as_{PIXELS.sum_t}{width}({piece})" for piece in pieces])
 
 
-    def packed(S, pointer):
+    def packed(STRIP, pointer):
         """A vector of private memory, which is aligned to one element only."""
-        return f"((__private packed_t *)({pointer}))->v" if S.vector_width > 1 else f"*({pointer})"
+        return f"((__private packed_t *)({pointer}))->v" if STRIP.vector_width > 1 else f"*({pointer})"
 
 
-    def collected_at(S, v):
+    def collected_at(STRIP, v):
         """Where the values that are collected for a vector begin."""
-        return f"strip[0] + {v * S.vector_width}" if S.strips == 1 else f"strip[{v}]"
+        return f"strip[0] + {v * STRIP.vector_width}" if STRIP.strips == 1 else f"strip[{v}]"
 
 
-    def weight(P, S, j, i):
+    def weight(PIXELS, STRIP, j, i):
         """Weight (j, i) of the filter, which lies in memory as the user gave it."""
-        rows, columns = S.taps
-        if P.flip:
+        rows, columns = STRIP.taps
+        if PIXELS.flip:
             return f"weights[({rows - 1} - ({j})) * {columns} + {columns - 1} - ({i})]"
         return f"weights[({j}) * {columns} + {i}]"
 %>\

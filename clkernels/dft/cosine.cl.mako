@@ -26,7 +26,7 @@
  * for type 3), in `after` the frequencies of a row (real numbers for type 3). Real arrays are
  * aligned to one real only.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  * TYPE     1, 2, 3 or 4
@@ -37,12 +37,12 @@
  * are multiplied the ends of type 1 of the cosine transform, before and after, and the first
  * number of its types 2, after, and 3, before; the last one of the sine transform.
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, TYPE, SINE, PADDED"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, TYPE, SINE, PADDED"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="/fourier/grid.mako"/>\
 <%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
-${complex_numbers.types(REAL_T, INDEX_T)}\
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
 ${grid.declare(WG_SIZE=WG_SIZE)}\
 <%
     packed = TYPE == 4 and not PADDED  # pairs of reals on both sides are complex numbers
@@ -51,7 +51,6 @@ ${grid.declare(WG_SIZE=WG_SIZE)}\
 %>\
 #define GROUP __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 
-${complex_numbers.times()}
 /* Where sample or frequency j of a cosine transform lies in a row, and with which sign. */
 #define REVERSED(j) ${"(n - 1 - (j))" if SINE else "(j)"}
 #define NEGATED(j, x) ${"((j) & 1 ? -(x) : (x))" if SINE else "(x)"}

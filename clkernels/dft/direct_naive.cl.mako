@@ -18,17 +18,17 @@
  * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
  * after the other; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
  *
- * REAL_T    float or double
+ * ELEMENT   complex numbers: Element of core/kernels.py
  * INDEX_T   unsigned type that holds 2n
  * WG_SIZE   work-items in a work-group
  * BLOCK     samples that are summed together
  * KIND      c2c, r2c or c2r: which sides are complex
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, BLOCK, KIND"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, BLOCK, KIND"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="kinds" file="kinds.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
-${kinds.declare(REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND)}\
+${extensions.enable(fp64=ELEMENT.double)}\
+${kinds.declare(ELEMENT, INDEX_T, KIND)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void dft_naive(__global const sample_t *restrict signal,

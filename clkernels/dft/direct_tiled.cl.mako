@@ -25,9 +25,14 @@
  *   frequencies of a group: vector v of item i holds lanes of VECTOR_WIDTH from
  *   first + (v * WG_SIZE + i) * VECTOR_WIDTH on
  *
+ *     gather_roots, advanced   exact roots, by powers that are kept below n
+ *     add_product              one sample times one root of each frequency
+ *     add_tiles                BLOCKS tiles: the inner sums, then `total`
+ *     dft_tiled                the kernel: frequencies of an item, staging, stores
+ *
  * Source: the definition, blocked as a complex GEMM. Powers f * k and t * k are reduced
  * modulo n exactly, by integers, and their roots read from a table. Between two such
- * roots, RESEED steps apart, w^(t k) follows by multiplication with w^k. With RESEED = 0 a
+ * roots, RESEED samples apart, w^(t k) follows by multiplication with w^k. With RESEED = 0 a
  * tile of roots is kept in private memory, each the product of two exact ones,
  * w^(8 a k) * w^(b k) with b < 8; the roots of blocks are products alike. The sums of tiles
  * are added with compensation (W. Kahan, CACM 8(1), 1965).
@@ -39,145 +44,123 @@
  * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
  * after the other; WG_SIZE divides TILE * BLOCKS; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
  *
- * REAL_T         float or double
+ * ELEMENT        complex numbers: Element of core/kernels.py
  * INDEX_T        unsigned type that holds 2n
  * WG_SIZE        work-items in a work-group
  * WORK_PER_ITEM  frequencies of an item, a multiple of VECTOR_WIDTH
  * VECTOR_WIDTH   frequencies in a vector: 1, 2, 4, 8 or 16
  * TILE           samples of a block
  * BLOCKS         blocks that share the roots
- * RESEED         steps between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
- * REREAD         whether items of a group read the step between roots anew in each block, as Intel's
+ * RESEED         samples between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
+ * REREAD         whether items of a group read w^k anew in each block, as Intel's
  *                compiler for CPUs mixes up these values if they live over a barrier
  * KIND           c2c, r2c or c2r: which sides are complex
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, REREAD, KIND"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, WORK_PER_ITEM, VECTOR_WIDTH, TILE, BLOCKS, RESEED, REREAD, KIND"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="complex_numbers" file="/fourier/complex.mako"/>\
 <%namespace name="kinds" file="kinds.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
 <%
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
-    vectors = range(WORK_PER_ITEM // VECTOR_WIDTH)
     lanes = [""] if VECTOR_WIDTH == 1 else [f".s{lane:x}" for lane in range(VECTOR_WIDTH)]
-    unroll = RESEED or min(TILE, 4)
-    span = TILE * BLOCKS
-    group_span = WG_SIZE * WORK_PER_ITEM
     staged = WG_SIZE > 1  # a single item shares with nobody and reads the signal in place
-    near = 8  # roots that are multiplied by a common one
+    reread = staged and REREAD
 %>\
-<%def name="gather(v, power, name='w')">\
-% for lane in lanes:
-            ${name}_re_${v}${lane} = roots[${power}${lane}].x;
-            ${name}_im_${v}${lane} = roots[${power}${lane}].y;
-% endfor
-</%def>\
-<%def name="multiply(v, array, at)">\
-            w_re_${v} = seed_re_${v} * ${array}_re[${at}] - seed_im_${v} * ${array}_im[${at}];
-            w_im_${v} = seed_re_${v} * ${array}_im[${at}] + seed_im_${v} * ${array}_re[${at}];
-</%def>\
-<%def name="advance(power, step)">\
-${power} += ${step};
-            ${power} -= ${power} >= n ? (index_vec_t)(n) : (index_vec_t)(0);\
-</%def>\
-<%def name="steps(v)">
-    vec_t step_re_${v}, step_im_${v};
-% for lane in lanes:
-    step_re_${v}${lane} = roots[k_${v}${lane}].x;
-    step_im_${v}${lane} = roots[k_${v}${lane}].y;
-% endfor
-</%def>\
-<%def name="products(blocks, unroll)">\
-        /* Multiply by the inner roots. */
-% for v in vectors:
-% for b in range(blocks):
-        vec_t re_${v}_${b} = 0, im_${v}_${b} = 0;
-% endfor
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.inlined()}\
+${kinds.declare(ELEMENT, INDEX_T, KIND)}\
+#define WG_SIZE ${WG_SIZE}
+#define V ${VECTOR_WIDTH} /* frequencies of a vector */
+#define VECTORS ${WORK_PER_ITEM // VECTOR_WIDTH} /* of an item */
+#define TILE ${TILE}
+#define BLOCKS ${BLOCKS}
+#define SPAN (TILE * BLOCKS)
 % if RESEED:
-        index_vec_t seed_power_${v} = 0;
-% endif
-% endfor
-        for (uint t = 0; t < ${TILE if staged else "depth"}; t += ${unroll}) {
-% if RESEED:
-% for v in vectors:
-${gather(v, f"seed_power_{v}")}\
-            ${advance(f"seed_power_{v}", f"seed_step_{v}")}
-% endfor
-% endif
-% for u in range(unroll):
-<% inside = unroll > 1 and blocks == 1 and not staged %>\
-            ${f"if (t + {u} < depth) " if inside else ""}{
-% if not RESEED:
-% for v in vectors:
-                w_re_${v} = kept_re[(t + ${u}) * ${len(vectors)} + ${v}];
-                w_im_${v} = kept_im[(t + ${u}) * ${len(vectors)} + ${v}];
-% endfor
-% endif
-% for b in range(blocks):
-% if staged:
-                const sample_t x_${b} = tile[t + ${b * TILE + u}];
-% elif KIND == "c2c": # single parts are broadcast as they are loaded
-                const sample_t x_${b} = (sample_t)(parts[2 * (first + t + ${b * TILE + u})],
-                                                   parts[2 * (first + t + ${b * TILE + u}) + 1]);
+#define RESEED ${RESEED}
 % else:
-                const sample_t x_${b} = sample_at(row_samples, first + t + ${b * TILE + u}, n);
+#define NEAR 8 /* roots that are multiplied by a common one */
 % endif
-% for v in vectors:
-% if KIND == "r2c":
-                re_${v}_${b} += x_${b} * w_re_${v};
-                im_${v}_${b} += x_${b} * w_im_${v};
-% else:
-                re_${v}_${b} += x_${b}.x * w_re_${v};
-                im_${v}_${b} += x_${b}.x * w_im_${v};
-                re_${v}_${b} -= x_${b}.y * w_im_${v};
-                im_${v}_${b} += x_${b}.y * w_re_${v};
-% endif
-% endfor
-% endfor
-% if RESEED and u + 1 < unroll:
-% for v in vectors:
-                const vec_t next_${v} = w_re_${v} * step_re_${v} - w_im_${v} * step_im_${v};
-                w_im_${v} = w_re_${v} * step_im_${v} + w_im_${v} * step_re_${v};
-                w_re_${v} = next_${v};
-% endfor
-% endif
-            }
-% endfor
-        }
-
-        /* Multiply by the roots of the blocks, and add. */
-% for b in range(blocks):
-% for v in vectors:
-        {
-% if RESEED:
-${gather(v, f"tile_power_{v}")}\
-            ${advance(f"tile_power_{v}", f"tile_step_{v}")}
-% else:
-            if ((block + ${b}) % ${near} == 0) {
-${gather(v, f"tile_power_{v}", "seed")}\
-                ${advance(f"tile_power_{v}", f"tile_step_{v}")}
-            }
-${multiply(v, "near", f"(block + {b}) % {near} * {len(vectors)} + {v}")}\
-% endif
-            const vec_t add_re = re_${v}_${b} * w_re_${v} - im_${v}_${b} * w_im_${v} - lost_re_${v};
-            const vec_t add_im = re_${v}_${b} * w_im_${v} + im_${v}_${b} * w_re_${v} - lost_im_${v};
-            const vec_t next_re = total_re_${v} + add_re;
-            const vec_t next_im = total_im_${v} + add_im;
-            lost_re_${v} = (next_re - total_re_${v}) - add_re;
-            lost_im_${v} = (next_im - total_im_${v}) - add_im;
-            total_re_${v} = next_re;
-            total_im_${v} = next_im;
-        }
-% endfor
-% endfor
-% if not RESEED:
-        block += ${blocks};
-% endif
-</%def>\
-${kinds.declare(REAL_T=REAL_T, INDEX_T=INDEX_T, KIND=KIND)}\
-typedef ${REAL_T}${width} vec_t;
+typedef ${ELEMENT.real}${width} vec_t;
 typedef ${INDEX_T}${width} index_vec_t;
 
-__kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
+${complex_numbers.declare_points()}\
+
+/* Read the roots w^power. */
+INLINE points_t gather_roots(__global const complex_t *roots, const index_vec_t power)
+{
+    points_t w;
+% for lane in lanes:
+    w.re${lane} = roots[power${lane}].x;
+    w.im${lane} = roots[power${lane}].y;
+% endfor
+    return w;
+}
+
+/* Both are below n, and so is their sum modulo n. */
+INLINE index_vec_t advanced(const index_vec_t power, const index_vec_t step, const index_t n)
+{
+    const index_vec_t sum = power + step;
+    return sum - (sum >= n ? (index_vec_t)(n) : (index_vec_t)(0));
+}
+
+/* k * factor modulo n. */
+INLINE index_vec_t multiple_of(const index_vec_t k, const uint factor, const index_t n)
+{
+    index_vec_t product;
+% for lane in lanes:
+    product${lane} = (index_t)((ulong)k${lane} * factor % n);
+% endfor
+    return product;
+}
+
+% if not RESEED:
+/* Put w^(t * step), t < NEAR, to near[t * VECTORS]. Return NEAR * step modulo n. */
+INLINE index_vec_t gather_near(points_t *near, __global const complex_t *roots, const index_vec_t step,
+                               const index_t n)
+{
+    index_vec_t power = 0;
+    for (uint t = 0; t < NEAR; ++t) {
+        near[t * VECTORS] = gather_roots(roots, power);
+        power = advanced(power, step, n);
+    }
+    return power;
+}
+
+% endif
+INLINE void add_product(points_t *sum, const sample_t x, const points_t w)
+{
+% if KIND == "r2c":
+    sum->re += x * w.re;
+    sum->im += x * w.im;
+% else:
+    sum->re += x.x * w.re;
+    sum->im += x.x * w.im;
+    sum->re -= x.y * w.im;
+    sum->im += x.y * w.re;
+% endif
+}
+
+/* Add, and keep what rounding took from the total in `lost`. */
+INLINE void add_compensated(points_t *total, points_t *lost, const points_t x)
+{
+    const points_t add = {x.re - lost->re, x.im - lost->im};
+    const points_t next = {total->re + add.re, total->im + add.im};
+    lost->re = (next.re - total->re) - add.re;
+    lost->im = (next.im - total->im) - add.im;
+    *total = next;
+}
+
+/* Store the frequencies from k on that are inside the row. */
+INLINE void store_lanes(__global result_t *row, const index_t k, const index_t points, const points_t x,
+                        const real_t scale)
+{
+% for l, lane in enumerate(lanes):
+    if (k + ${l} < points)
+        row[k + ${l}] = ${f"scale * x.re{lane}" if KIND == "c2r" else f"(complex_t)(scale * x.re{lane}, scale * x.im{lane})"};
+% endfor
+}
+
+__kernel __attribute__((reqd_work_group_size(WG_SIZE, 1, 1)))
 void dft_tiled(__global const sample_t *restrict signal,
                __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,
@@ -185,118 +168,163 @@ void dft_tiled(__global const sample_t *restrict signal,
                const real_t scale)
 {
 % if staged:
-    __local sample_t tile[${span}];
+    __local sample_t tile[SPAN];
 % endif
     const uint item = (uint)get_local_id(0);
     const index_t points = POINTS(n), samples = SAMPLES(n);
-    const size_t groups = (points + (size_t)${group_span - 1}) / ${group_span}; /* of a row */
-    const index_t first_k = (index_t)(get_group_id(0) % groups * ${group_span});
+    const size_t groups = (points + (size_t)(WG_SIZE * VECTORS * V - 1)) / (WG_SIZE * VECTORS * V); /* of a row */
+    const index_t first_k = (index_t)(get_group_id(0) % groups * (WG_SIZE * VECTORS * V));
     const ulong row = get_group_id(0) / groups;
     __global const sample_t *row_samples = signal + row * samples;
-% if not RESEED:
-    vec_t kept_re[${TILE * len(vectors)}];
-    vec_t kept_im[${TILE * len(vectors)}];
-    vec_t near_re[${near * len(vectors)}]; /* roots of a step within a group of tiles */
-    vec_t near_im[${near * len(vectors)}];
+
+    index_vec_t k[VECTORS];
+    index_vec_t tile_step[VECTORS], tile_power[VECTORS]; /* of the next root between blocks */
+    points_t total[VECTORS], lost[VECTORS];
+% if RESEED:
+    index_vec_t seed_step[VECTORS]; /* between exact roots */
+    points_t root_of_k[VECTORS];
+% else:
+    points_t kept[TILE * VECTORS]; /* w^(t * k) */
+    points_t near[NEAR * VECTORS]; /* of a tile first, then of blocks */
+    points_t seed[VECTORS];        /* what they are multiplied by */
     uint block = 0;
 % endif
-% for v in vectors:
-    /* Frequencies past the end repeat the last one: its roots exist; they are not stored. */
-    index_vec_t k_${v};
-% for index, lane in enumerate(lanes):
-    k_${v}${lane} = min(first_k + (${v * WG_SIZE} + item) * ${VECTOR_WIDTH} + ${index}, n - 1);
+#pragma unroll
+    for (uint v = 0; v < VECTORS; ++v) {
+        /* Frequencies past the end repeat the last one: its roots exist; they are not stored. */
+% for l, lane in enumerate(lanes):
+        k[v]${lane} = min(first_k + (v * WG_SIZE + item) * V + ${l}, n - 1);
 % endfor
-    vec_t w_re_${v}, w_im_${v};
-    vec_t total_re_${v} = 0, total_im_${v} = 0, lost_re_${v} = 0, lost_im_${v} = 0;
-    index_vec_t tile_step_${v}, tile_power_${v} = 0;
-% for lane in lanes:
-    tile_step_${v}${lane} = (index_t)((ulong)k_${v}${lane} * ${TILE if RESEED else near * TILE} % n);
-% endfor
+        total[v].re = total[v].im = lost[v].re = lost[v].im = 0;
+        tile_power[v] = 0;
+        tile_step[v] = multiple_of(k[v], ${"TILE" if RESEED else "NEAR * TILE"}, n);
 % if RESEED:
-% if not (staged and REREAD):
-${steps(v)}\
-% endif
-    index_vec_t seed_step_${v};
-% for lane in lanes:
-    seed_step_${v}${lane} = (index_t)((ulong)k_${v}${lane} * ${RESEED} % n);
-% endfor
+        seed_step[v] = multiple_of(k[v], RESEED, n);
+        root_of_k[v] = gather_roots(roots, k[v]);
 % else:
-    vec_t seed_re_${v}, seed_im_${v};
-    {
-        index_vec_t power = 0, far = 0, far_step;
-        for (uint t = 0; t < ${near}; ++t) {
-${gather(v, "power")}\
-            near_re[t * ${len(vectors)} + ${v}] = w_re_${v};
-            near_im[t * ${len(vectors)} + ${v}] = w_im_${v};
-            ${advance("power", f"k_{v}")}
-        }
-        far_step = power;
-        for (uint t = 0; t < ${TILE}; ++t) {
-            if (t % ${near} == 0) {
-${gather(v, "far", "seed")}\
-                ${advance("far", "far_step")}
+        const index_vec_t far_step = gather_near(near + v, roots, k[v], n);
+        index_vec_t far = 0;
+        for (uint t = 0; t < TILE; ++t) {
+            if (t % NEAR == 0) {
+                seed[v] = gather_roots(roots, far);
+                far = advanced(far, far_step, n);
             }
-${multiply(v, "near", f"t % {near} * {len(vectors)} + {v}")}\
-            kept_re[t * ${len(vectors)} + ${v}] = w_re_${v};
-            kept_im[t * ${len(vectors)} + ${v}] = w_im_${v};
+            kept[t * VECTORS + v] = multiplied(seed[v], near[t % NEAR * VECTORS + v]);
         }
-% for lane in lanes:
-        far_step${lane} = (index_t)((ulong)k_${v}${lane} * ${TILE} % n);
-% endfor
-        power = 0;
-        for (uint t = 0; t < ${near}; ++t) {
-${gather(v, "power")}\
-            near_re[t * ${len(vectors)} + ${v}] = w_re_${v};
-            near_im[t * ${len(vectors)} + ${v}] = w_im_${v};
-            ${advance("power", "far_step")}
-        }
-    }
+        gather_near(near + v, roots, multiple_of(k[v], TILE, n), n);
 % endif
-% endfor
+    }
 
 % if staged:
-    for (index_t first = 0; first < samples; first += ${span}) {
+    for (index_t first = 0; first < samples; first += SPAN) {
         /* Stage the blocks, zeros past the end. */
         barrier(CLK_LOCAL_MEM_FENCE); /* nobody reads the blocks before any more */
-        for (uint i = 0; i < ${span}; i += ${WG_SIZE}) {
+        for (uint i = 0; i < SPAN; i += WG_SIZE) {
             const index_t j = first + i + item;
             tile[i + item] =
                 j < samples ? sample_at(row_samples, min(j, samples - 1), n) : (sample_t)(0);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-% if REREAD:
-% for v in vectors:
-${steps(v)}\
-% endfor
+% if reread:
+#pragma unroll
+        for (uint v = 0; v < VECTORS; ++v)
+            root_of_k[v] = gather_roots(roots, k[v]);
 % endif
-${products(BLOCKS, unroll)}\
+        const uint depth = TILE;
+${add_tiles(BLOCKS, RESEED or min(TILE, 4))}\
     }
 % else:
-    __global const real_t *parts = (__global const real_t *)row_samples;
-    const index_t whole = samples / ${span} * ${span};
-    for (index_t first = 0; first < whole; first += ${span}) {
-        const uint depth = ${TILE};
-${products(BLOCKS, unroll)}\
+    __global const real_t *components = (__global const real_t *)row_samples;
+    const index_t whole = samples / SPAN * SPAN;
+    for (index_t first = 0; first < whole; first += SPAN) {
+        const uint depth = TILE;
+${add_tiles(BLOCKS, RESEED or min(TILE, 4))}\
     }
-    for (index_t first = whole; first < samples; first += ${TILE}) {
-        const uint depth = (uint)min((index_t)${TILE}, samples - first);
-${products(1, RESEED or 1)}\
+    for (index_t first = whole; first < samples; first += TILE) {
+        const uint depth = (uint)min((index_t)TILE, samples - first);
+${add_tiles(1, RESEED or 1)}\
     }
 % endif
 
-    /* Store what is inside the row. */
-% for v in vectors:
-    {
-        const index_t k = first_k + (${v * WG_SIZE} + item) * ${VECTOR_WIDTH};
-% for index, lane in enumerate(lanes):
-        if (k + ${index} < points)
-            spectrum[row * points + k + ${index}] =
-% if KIND == "c2r":
-                scale * total_re_${v}${lane};
-% else:
-                (complex_t)(scale * total_re_${v}${lane}, scale * total_im_${v}${lane});
-% endif
-% endfor
-    }
-% endfor
+#pragma unroll
+    for (uint v = 0; v < VECTORS; ++v)
+        store_lanes(spectrum + row * points, first_k + (v * WG_SIZE + item) * V, points, total[v], scale);
 }
+<%def name="add_tiles(blocks, unroll)">\
+        /* Multiply ${blocks} blocks of `depth` samples by the inner roots. */
+        points_t w[VECTORS], sum[VECTORS][${blocks}];
+% if RESEED:
+        index_vec_t seed_power[VECTORS];
+% endif
+#pragma unroll
+        for (uint v = 0; v < VECTORS; ++v) {
+% if RESEED:
+            seed_power[v] = 0;
+% endif
+#pragma unroll
+            for (uint b = 0; b < ${blocks}; ++b)
+                sum[v][b].re = sum[v][b].im = 0;
+        }
+        for (uint t = 0; t < depth; t += ${unroll}) {
+% if RESEED:
+#pragma unroll
+            for (uint v = 0; v < VECTORS; ++v) {
+                w[v] = gather_roots(roots, seed_power[v]);
+                seed_power[v] = advanced(seed_power[v], seed_step[v], n);
+            }
+% endif
+#pragma unroll
+            for (uint u = 0; u < ${unroll}; ++u) {
+% if unroll > 1 and blocks == 1 and not staged:
+                if (t + u >= depth)
+                    continue;
+% endif
+% if not RESEED:
+#pragma unroll
+                for (uint v = 0; v < VECTORS; ++v)
+                    w[v] = kept[(t + u) * VECTORS + v];
+% endif
+#pragma unroll
+                for (uint b = 0; b < ${blocks}; ++b) {
+% if staged:
+                    const sample_t x = tile[t + u + b * TILE];
+% elif KIND == "c2c": # single components are broadcast as they are loaded
+                    const index_t j = first + t + u + b * TILE;
+                    const sample_t x = (sample_t)(components[2 * j], components[2 * j + 1]);
+% else:
+                    const sample_t x = sample_at(row_samples, first + t + u + b * TILE, n);
+% endif
+#pragma unroll
+                    for (uint v = 0; v < VECTORS; ++v)
+                        add_product(&sum[v][b], x, w[v]);
+                }
+% if RESEED:
+                if (u + 1 < ${unroll})
+#pragma unroll
+                    for (uint v = 0; v < VECTORS; ++v)
+                        w[v] = multiplied(w[v], root_of_k[v]);
+% endif
+            }
+        }
+
+        /* Multiply by the roots of the blocks, and add. */
+#pragma unroll
+        for (uint b = 0; b < ${blocks}; ++b)
+#pragma unroll
+            for (uint v = 0; v < VECTORS; ++v) {
+% if RESEED:
+                const points_t between = gather_roots(roots, tile_power[v]);
+                tile_power[v] = advanced(tile_power[v], tile_step[v], n);
+% else:
+                if ((block + b) % NEAR == 0) {
+                    seed[v] = gather_roots(roots, tile_power[v]);
+                    tile_power[v] = advanced(tile_power[v], tile_step[v], n);
+                }
+                const points_t between = multiplied(seed[v], near[(block + b) % NEAR * VECTORS + v]);
+% endif
+                add_compensated(&total[v], &lost[v], multiplied(sum[v][b], between));
+            }
+% if not RESEED:
+        block += ${blocks};
+% endif
+</%def>\

@@ -1,23 +1,23 @@
 ## What the direct sums of each kind of transform read and write. Rows have n elements, but
 ## n / 2 + 1 of them on the complex side where the other one is real.
 ##
-## REAL_T   float or double
-## INDEX_T  unsigned type that holds 2n
-## KIND     c2c, r2c (real samples to frequencies) or c2r (back)
-<%def name="declare(REAL_T, INDEX_T, KIND)">\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
-typedef ${"real_t" if KIND == "r2c" else "complex_t"} sample_t;
-typedef ${"real_t" if KIND == "c2r" else "complex_t"} result_t;
-#define SAMPLES(n) ${"((n) / 2 + 1)" if KIND == "c2r" else "(n)"}
-#define POINTS(n) ${"((n) / 2 + 1)" if KIND == "r2c" else "(n)"}
+## element  Element of core/kernels.py, of complex numbers
+## index    unsigned type that holds 2n
+## kind     c2c, r2c (real samples to frequencies) or c2r (back)
+<%def name="declare(element, index, kind)">\
+typedef ${element.real} real_t;
+typedef ${element.type} complex_t;
+typedef ${index} index_t;
+typedef ${"real_t" if kind == "r2c" else "complex_t"} sample_t;
+typedef ${"real_t" if kind == "c2r" else "complex_t"} result_t;
+#define SAMPLES(n) ${"((n) / 2 + 1)" if kind == "c2r" else "(n)"}
+#define POINTS(n) ${"((n) / 2 + 1)" if kind == "r2c" else "(n)"}
 
 /* Return sample j of a row. A frequency of half a spectrum stands for its mirror image too, but
- * 0 and n / 2 are their own, and their imaginary parts are taken for 0. */
+ * 0 and n / 2 are their own, and their imaginary components are taken for 0. */
 static inline sample_t sample_at(__global const sample_t *row, const index_t j, const index_t n)
 {
-% if KIND == "c2r":
+% if kind == "c2r":
     const complex_t x = row[j];
     return j == 0 || 2 * j == n ? (complex_t)(x.x, 0) : 2 * x;
 % else:

@@ -10,7 +10,7 @@
  *     transform, chirp_multiply by the transform of conj(w), transform again
  *     chirp_out        | X / w               | not used               |
  *
- * The second transform is the inverse of the first: real and imaginary parts are swapped
+ * The second transform is the inverse of the first: real and imaginary components are swapped
  * before and after it, so that one program does both.
  *
  * Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
@@ -21,19 +21,18 @@
  * `chirp_spectrum` m, the factor 1 / m included. Work-groups cover the positions of one row after
  * the other.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="grid.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
-${complex_numbers.types(REAL_T, INDEX_T)}\
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
 ${grid.declare(WG_SIZE=WG_SIZE)}\
 
-${complex_numbers.times()}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void chirp_in(__global const complex_t *restrict source,
               __global complex_t *restrict rows,

@@ -1,12 +1,16 @@
 ## Butterflies: transforms of a few points in registers, as straight-line code.
 ##
-## `butterfly(radix)` transforms the variables re_0, im_0 ... re_<radix-1>, im_<radix-1>,
-## of a type vec_t, in place and in order, with the negative exponent; vec_t is a real
-## scalar or vector and real_t its scalar. Composite radices are split into smaller ones
-## (J. W. Cooley and J. W. Tukey, 1965), with constant twiddles, where a multiplication
-## by a power of i costs nothing and one by an eighth root two multiplications. An odd
-## prime p pairs x[j] with x[p - j], which halves its multiplications (R. C. Singleton,
-## "An algorithm for computing the mixed radix fast Fourier transform", 1969).
+##   declare(radices, element, of)   butterfly_<R>(x) for each radix R: transforms x[0] .. x[R - 1] in place
+##                                   and in order, with the negative exponent
+##
+## `of` says what x points to: ("points_t", "vec_t", "re", "im"), its type, that of its components, and
+## their names; so that x[j] may be a point of many transforms, one in each lane. INLINE is that of
+## complex.mako.
+##
+## Composite radices are split into smaller ones (J. W. Cooley and J. W. Tukey, 1965), with constant
+## twiddle factors, where a multiplication by a power of i costs nothing and one by an eighth root two
+## multiplications. An odd prime p pairs x[j] with x[p - j], which halves its multiplications
+## (R. C. Singleton, "An algorithm for computing the mixed radix fast Fourier transform", 1969).
 ##
 ## The host plans with the radices in `RADICES` of factors.py: 2, the odd primes, and those of SPLIT.
 <%!
@@ -33,8 +37,9 @@
     class Writer:
         """Straight-line code in which every variable is written once."""
 
-        def __init__(self, suffix):
+        def __init__(self, type, suffix):
             self.lines = []
+            self.type = type
             self.suffix = suffix
             self.numbers = itertools.count()
 
@@ -43,7 +48,7 @@
 
         def let(self, expression):
             name = f"v{next(self.numbers)}"
-            self.lines.append(f"const vec_t {name} = {expression};")
+            self.lines.append(f"const {self.type} {name} = {expression};")
             return name
 
         def add(self, a, b):
@@ -120,30 +125,33 @@
                 even, odd = list(points[0]), [None, None]
                 for j in half:
                     c, s = root(j * k, p)
-                    for part in range(2):
-                        even[part] = self.let(f"{even[part]} + {plus[j][part]} * {self.literal(c)}")
-                        term = f"{minus[j][part]} * {self.literal(s)}"
-                        odd[part] = self.let(term if odd[part] is None else f"{odd[part]} + {term}")
+                    for component in range(2):
+                        e, o = plus[j][component], minus[j][component]
+                        even[component] = self.let(f"{even[component]} + {e} * {self.literal(c)}")
+                        term = f"{o} * {self.literal(s)}"
+                        known = odd[component]
+                        odd[component] = self.let(term if known is None else f"{known} + {term}")
                 result[k] = self.let(f"{even[0]} - {odd[1]}"), self.let(f"{even[1]} + {odd[0]}")
                 result[p - k] = self.let(f"{even[0]} + {odd[1]}"), self.let(f"{even[1]} - {odd[0]}")
             return result
 
-    def lines_of(radix, real):
-        writer = Writer("f" if real == "float" else "")
-        points = [(f"re_{j}", f"im_{j}") for j in range(radix)]
-        for j, (x, y) in enumerate(writer.transform(points)):
-            writer.lines += [f"out_re_{j} = {x};", f"out_im_{j} = {y};"]
+    def lines_of(radix, element, of):
+        _, type, re, im = of
+        writer = Writer(type, "" if element.double else "f")
+        points = [(f"x[{j}].{re}", f"x[{j}].{im}") for j in range(radix)]
+        for j, (x, y) in enumerate(writer.transform(points) if radix > 1 else ()):
+            writer.lines += [f"x[{j}].{re} = {x};", f"x[{j}].{im} = {y};"]
         return writer.lines
 %>\
-<%def name="butterfly(radix, real, indent='            ')">\
-${indent}{
-${indent}    vec_t ${", ".join(f"out_re_{j}, out_im_{j}" for j in range(radix))};
-% for line in lines_of(radix, real):
-${indent}    ${line}
+<%def name="declare(radices, element, of)">\
+% for radix in sorted(set(radices)):
+/* Transform ${radix} points in place. */
+INLINE void butterfly_${radix}(${of[0]} *x)
+{
+% for line in lines_of(radix, element, of):
+    ${line}
 % endfor
-% for j in range(radix):
-${indent}    re_${j} = out_re_${j};
-${indent}    im_${j} = out_im_${j};
+}
+
 % endfor
-${indent}}
 </%def>\

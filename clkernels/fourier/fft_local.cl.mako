@@ -39,79 +39,63 @@
  * either lies at offset + b * BATCH + o * OUTER + p * POSITION + c * LANE; there is a group for
  * every `transforms` lanes, these for each `o` < outer, and all of that for each `b`.
  *
- * REAL_T       float or double
+ * ELEMENT      complex numbers: Element of core/kernels.py
  * INDEX_T      unsigned type that counts the elements of the arrays
- * INVERSE      whether real and imaginary parts are swapped as they are read and written
+ * INVERSE      whether components are swapped as they are read and written
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
  * LOOK_AHEAD   of two steps: by how many transforms the first one is ahead
- * STEPS        one or two `LocalStep` of opencl_lab/fourier/local_schedule.py, whose groups have
+ * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
  */
-<%page args="REAL_T, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
+<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
-<%namespace name="local_step" file="local_step.mako"/>\
-<%namespace name="fused" file="fused_steps.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
+<%namespace name="butterflies" file="butterflies.mako"/>\
+<%namespace name="complex_numbers" file="complex.mako"/>\
+<%namespace name="exchange" file="local_exchange.mako"/>\
+<%namespace name="loads" file="local_loads.mako"/>\
+<%namespace name="passes" file="local_passes.mako"/>\
+<%namespace name="steps" file="local_step.mako"/>\
+<%namespace name="fused_steps" file="fused_steps.mako"/>\
+${extensions.enable(fp64=ELEMENT.double)}\
 % if len(STEPS) > 1:
 ${fence.declare(PTX=PTX)}\
 % endif
 <%
-    two = len(STEPS) > 1
-
-    def parameters(s):
-        """Return the declarations of what a step takes."""
-        step = STEPS[s]
-        # What lies between two steps of a launch changes while it is read.
-        source, target = ("" if two and s == at else "restrict " for at in (1, 0))
-        pointers = [f"const complex_t *{source}source", f"complex_t *{target}target"]
-        # A convolution reads these tables twice, and Intel's compiler for CPUs gives items the
-        # values of others where it may keep one from before a barrier.
-        again = ("twiddles", "chirp") if step.convolved else ()
-        pointers += [
-            f"const complex_t *{'' if table in again else 'restrict '}{table}" for table in step.tables
-        ]
-        return (
-            [f"__global {pointer}" for pointer in pointers]
-            + [f"const index_t {name}" for name in step.numbers]
-            + ["const real_t scale"]
-        )
-
-    def arguments(s):
-        return ", ".join(declared.split()[-1].lstrip("*") + f"_{s}" for declared in parameters(s))
+    fused = len(STEPS) > 1
+    radices = [radix for step in STEPS for radix in step.group.schedule.radices]
+    # What lies between two steps of a launch changes while it is read.
+    between = ("target", "source") if fused else ("",)
+    declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, between[s])]
+    declared += ["volatile __global uint *counters", "const uint transforms"] * fused
+    arguments = [steps.module.arguments(s, step) for s, step in enumerate(STEPS)]
 %>\
-typedef ${REAL_T} real_t;
-typedef ${REAL_T}2 complex_t;
-typedef ${REAL_T} vec_t;
-typedef ${INDEX_T} index_t;
+${complex_numbers.inlined()}\
 
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
+
+${exchange.declare()}\
+
+${loads.declare([step.load_fragment for step in STEPS])}\
+${passes.declare(any(step.step_twiddle_bits for step in STEPS))}\
+${butterflies.declare(radices, ELEMENT, ("complex_t", "real_t", "x", "y"))}\
 % for s, step in enumerate(STEPS):
-${local_step.declare(step=step, number=s, real_t=REAL_T, inverse=INVERSE, parameters=parameters(s))}\
+${steps.declare(s, step, INVERSE, between[s])}\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(${STEPS[0].group.work_group}, 1, 1)))
 void fft_local(
-% for s in range(len(STEPS)):
-% for declared in parameters(s):
-    ${declared}_${s}${"" if s + 1 == len(STEPS) and not two and loop.last else ","}
-% endfor
-% endfor
-% if two:
-    volatile __global uint *counters,
-    const uint transforms)
-% else:
-    )
-% endif
+    ${",\n    ".join(declared)})
 {
 % if LOCAL_REALS:
     __local real_t space[${LOCAL_REALS}] __attribute__((aligned(16)));
 % else:
     __local real_t *space = 0;
 % endif
-% if two:
-${fused.run([step.tiles for step in STEPS], LOOK_AHEAD, (arguments(0), arguments(1)))}\
+% if fused:
+${fused_steps.run([step.tiles for step in STEPS], LOOK_AHEAD, arguments)}\
 % else:
-    step_0((index_t)get_group_id(0), space, ${arguments(0)});
+    step_0((index_t)get_group_id(0), space, ${arguments[0]});
 % endif
 }

@@ -7,13 +7,12 @@
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
  *       vector_step.mako              one task of a step: load, passes, store
  *         vector_passes.mako            one pass: loops, twiddle factors
- *           butterflies.mako              the transform of a few points in registers
- *         vector_loads.mako             from the user's memory into vectors
- *         vector_stores.mako            and back
- *           vectors.mako                  vectors of real and imaginary parts
+ *         vector_rows.mako              rows of the user's memory into vectors, and back
+ *       butterflies.mako              the transform of a few points in registers
+ *       vectors.mako                  vectors of real and imaginary components
  *
  * How points lie in vectors, and which arrays passes read and write, is in VectorStep of
- * opencl_lab/fourier/vector_step.py, with drawings; what a pass computes, in schedule.py there.
+ * opencl_lab/ops/fft/passes/vector_step.py, with drawings; what a pass computes, in schedule.py there.
  *
  * No launch multiplies by the twiddle factors between the steps. The second step transforms its
  * column p, of as many as there are `lanes`, at frequencies k + p / lanes, so that in each pass the
@@ -30,39 +29,45 @@
  * for "rows"; `work` has the room of a step for each item; over the points, lanes count the
  * transforms. Of several steps, what work_stealing.mako says.
  *
- * REAL_T        float or double
+ * ELEMENT       complex numbers: Element of core/kernels.py
  * INDEX_T       unsigned type that counts the elements of the arrays
  * VECTOR_WIDTH  lanes of a vector: 2, 4, 8 or 16
  * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
  *               it stays in its caches, or global where that is too small
- * INVERSE       whether real and imaginary parts are swapped as they are read and written
+ * INVERSE       whether components are swapped as they are read and written
  * STEPS         a VectorStep each
- * PATIENCE      how often an item looks for others to finish a step
+ * POLLS         how often an item looks for others to finish a step
  */
-<%page args="REAL_T, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, PATIENCE"/>\
+<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="steps" file="vector_step.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
+<%namespace name="butterflies" file="butterflies.mako"/>\
+<%namespace name="complex_numbers" file="complex.mako"/>\
+<%namespace name="steps" file="vector_step.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
-<%!
-    from collections import namedtuple
-
-    # What all steps share: the type of real numbers, the memory of the arrays, and the parts of a
-    # complex number in the order of memory.
-    Kernel = namedtuple("Kernel", ("real", "work", "parts"))
-%>\
 <%
-    kernel = Kernel(REAL_T, WORK, ("im", "re") if INVERSE else ("re", "im"))
-    fused, room = len(STEPS) > 1, max(step.room for step in STEPS)
+    fused = len(STEPS) > 1
+    radices = [radix for step in STEPS for radix in step.schedule.radices]
     shared = ["volatile __global uint *counters"] * fused
-    shared += ["__global vec_t *restrict work"] * (WORK == "global")
+    shared += ["__global points_t *restrict work"] * (WORK == "global")
     declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step)]
 %>\
-${vectors.types(REAL_T, VECTOR_WIDTH)}\
-typedef ${INDEX_T} index_t;
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.inlined()}\
+#define WORK __${WORK}
 
-${vectors.lane_moves(VECTOR_WIDTH, kernel.parts)}\
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
+
+${vectors.declare(ELEMENT, VECTOR_WIDTH, INVERSE)}\
+
+/* Twiddle factor number i of a table, for all lanes. */
+INLINE points_t factor_at(__global const real_t *twiddles, const uint i)
+{
+    points_t w;
+    w.re = twiddles[2 * i];
+    w.im = twiddles[2 * i + 1];
+    return w;
+}
 
 % if any(step.fetch != "none" for step in STEPS):
 /* Fetch a line of memory to read it, or to write it. `prefetch` of OpenCL C does nothing on PoCL. */
@@ -76,18 +81,20 @@ ${vectors.lane_moves(VECTOR_WIDTH, kernel.parts)}\
 #endif
 
 % endif
+${butterflies.declare(radices, ELEMENT, ("points_t", "vec_t", "re", "im"))}\
 % for s, step in enumerate(STEPS):
-${steps.function(s, step, kernel)}\
+${steps.declare(s, step)}\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void fft_vector(
     ${",\n    ".join(declared + shared)})
 {
+    enum { ROOM = ${max(step.room for step in STEPS)} }; /* vectors of the arrays of an item */
 % if WORK == "local":
-    __local vec_t space[${room}];
+    __local points_t space[ROOM];
 % else:
-    __global vec_t *space = work + get_global_id(0) * ${room};
+    __global points_t *space = work + get_global_id(0) * ROOM;
 % endif
 % if not fused:
 <%stealing:split tasks="${steps.module.tasks(0, STEPS[0])}">\
@@ -96,7 +103,7 @@ ${steps.call(0, STEPS[0])}\
 % else:
 ${stealing.begin()}\
 % for s, step in enumerate(STEPS):
-<%stealing:phase number="${s}" tasks="${steps.module.tasks(s, step)}" patience="${PATIENCE if s + 1 < len(STEPS) else None}">\
+<%stealing:phase number="${s}" tasks="${steps.module.tasks(s, step)}" patience="${POLLS if s + 1 < len(STEPS) else None}">\
 ${steps.call(s, step)}\
 </%stealing:phase>\
 % endfor

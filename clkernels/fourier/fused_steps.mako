@@ -14,49 +14,47 @@
 ## word for each and one more, all zero, and one launch at a time has it; groups that have started
 ## make progress, and see what others have written before a fence and an atomic operation.
 ##
-## `tiles` says how many groups a transform takes in the first and in the second step, and `arguments`
-## what the functions of the steps take.
+## tiles       groups that a transform takes in the first and in the second step
+## look_ahead  L above
+## arguments   what the functions of the steps take, in OpenCL C
 <%def name="run(tiles, look_ahead, arguments)">\
-<%
-    tiles_0, tiles_1 = tiles
-    tiles_of_both = tiles_0 + tiles_1
-%>\
+    enum { TILES_0 = ${tiles[0]}, TILES_1 = ${tiles[1]}, TILES = TILES_0 + TILES_1, LOOK_AHEAD = ${look_ahead} };
     __local uint taken;
     if (get_local_id(0) == 0)
         taken = atomic_inc(&counters[transforms]);
     barrier(CLK_LOCAL_MEM_FENCE);
     const uint ticket = taken;
-    const uint both = ${look_ahead * tiles_0}, second_alone = both + (transforms - ${look_ahead}) * ${tiles_of_both};
+    const uint both = LOOK_AHEAD * TILES_0, second_alone = both + (transforms - LOOK_AHEAD) * TILES;
     bool first = true;
-    uint transform = ticket / ${tiles_0}, tile = ticket % ${tiles_0};
+    uint transform = ticket / TILES_0, tile = ticket % TILES_0;
     if (ticket >= second_alone) {
         first = false;
-        transform = transforms - ${look_ahead} + (ticket - second_alone) / ${tiles_1};
-        tile = (ticket - second_alone) % ${tiles_1};
+        transform = transforms - LOOK_AHEAD + (ticket - second_alone) / TILES_1;
+        tile = (ticket - second_alone) % TILES_1;
     } else if (ticket >= both) {
         /* The groups of two transforms take turns, as evenly as their numbers allow. */
-        const uint turn = (ticket - both) % ${tiles_of_both};
-        const uint before = turn * ${tiles_0} / ${tiles_of_both};
-        first = (turn + 1) * ${tiles_0} / ${tiles_of_both} > before;
-        transform = (ticket - both) / ${tiles_of_both} + (first ? ${look_ahead} : 0);
+        const uint turn = (ticket - both) % TILES;
+        const uint before = turn * TILES_0 / TILES;
+        first = (turn + 1) * TILES_0 / TILES > before;
+        transform = (ticket - both) / TILES + (first ? LOOK_AHEAD : 0);
         tile = first ? before : turn - before;
     }
     if (first) {
-        step_0((index_t)transform * ${tiles_0} + tile, space, ${arguments[0]});
+        step_0((index_t)transform * TILES_0 + tile, space, ${arguments[0]});
     } else {
         if (get_local_id(0) == 0) {
-            while (atomic_or(&counters[transform], 0) < ${tiles_0});
+            while (atomic_or(&counters[transform], 0) < TILES_0);
             DEVICE_FENCE();
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
-        step_1((index_t)transform * ${tiles_1} + tile, space, ${arguments[1]});
+        step_1((index_t)transform * TILES_1 + tile, space, ${arguments[1]});
     }
     barrier(CLK_GLOBAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         DEVICE_FENCE();
-        if (atomic_inc(&counters[transform]) == ${tiles_of_both - 1})
+        if (atomic_inc(&counters[transform]) == TILES - 1)
             atomic_xchg(&counters[transform], 0);
-        if (ticket + 1 == transforms * ${tiles_of_both})
+        if (ticket + 1 == transforms * TILES)
             atomic_xchg(&counters[transforms], 0);
     }
 </%def>\

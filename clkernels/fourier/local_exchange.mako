@@ -1,148 +1,156 @@
 ## Exchange of points between the items of a group, through local memory.
 ##
-##     pass s      an item has re_<s>_<round>_<i>, i < R, of butterfly j = j_<s> + round * items
+##     pass s      an item has x_s[round][i], i < R, of butterfly j = its number + round * ITEMS
 ##        write    point i to position (j / S) * S * R + j mod S + i * S of its transform
 ##        barrier
 ##        read     point i of pass s + 1 from position j + i * n / R
 ##
-## `GroupSchedule.places` of local_schedule.py says where a position lies. Points go interleaved, as
-## complex numbers; split, with real and imaginary parts in two arrays; or in two phases, first the
-## real parts, then the imaginary ones in the same array. `group` is a GroupSchedule, `each` a Pass, and `number` that of the step.
+## Points go interleaved, as complex numbers; split, with real and imaginary components in two arrays; or
+## in two phases, first the real components, then the imaginary ones in the same array.
+##
+##   declare()                       functions that say where points lie, once per kernel file
+##   arrays(group)                   the arrays, at the beginning of a step
+##   pass_sizes(group, pass_)         R, S, BUTTERFLIES, ROUNDS: constants of a pass
+##   own(group, pass_)                which butterfly of a pass an item has in a round
+##   exchange(group, pass_, after)    all points of a pass to those of the pass after it
+##   meet_opposites(group)           opposite frequencies of the last pass to lower[round], upper[round]
+##
+## group        GroupPasses of local_schedule.py
+## pass_, after  Pass of schedule.py
 <%!
-    ARRAYS = {"split": {"re": "local_re", "im": "local_im"}, "two-phase": {"re": "local_re", "im": "local_re"}}
+    COMPONENTS = {"x": "re", "y": "im"}
 
-    def element_of(group, lane, position):
-        """Return code for where a position of a transform lies in local memory, but for gaps."""
-        if group.store == "columns":
-            return f"({position}) * {group.transforms} + {lane}"
-        return f"{lane} * {group.n} + {position}"
-
-    def points_of(group, number, lane, position, step, count):
-        """Return code that finds where the first of some points lies, and expressions for all of them."""
-        code, found = [f"const uint start = {element_of(group, lane, position)};"], []
-        for rest, offset in group.places(count, step):
-            start = f"start_{rest}" if group.gap else "start"
-            line = f"const uint {start} = PADDED_{number}(start + {rest});"
-            code += [line] if group.gap and line not in code else []
-            found.append(f"{start} + {offset}")
-        return code, found
+    def array_of(group, component):
+        """Return the array that holds a component: both share it in two phases."""
+        return "local_re" if group.exchange == "two-phase" else f"local_{COMPONENTS[component]}"
 %>\
-<%def name="declare(group, number)">\
-% if len(group.passes) > 1 and group.exchange == "split":
+<%def name="declare()">\
+/* Where an element lies in local memory with a gap after so many elements, 0 for none. */
+INLINE uint padded(const uint element, const uint gap)
+{
+    return gap == 0 ? element : element + element / gap;
+}
+
+/* Where the element lies that is `offset` after `start`, as a constant distance from one of few places:
+   that of the first, if all lie `together` between two gaps, or of one less than a gap after it. */
+INLINE uint place_of(const uint start, const uint offset, const uint gap, const bool together)
+{
+    if (gap == 0)
+        return start + offset;
+    const uint rest = together ? 0 : offset % gap;
+    return padded(start + rest, gap) + padded(offset - rest, gap);
+}
+</%def>\
+<%def name="arrays(group)">\
+% if len(group.passes) > 1:
+% if group.exchange == "split":
     __local real_t *local_re = space, *local_im = space + ${group.padded};
-% elif len(group.passes) > 1 and group.exchange == "two-phase":
+% elif group.exchange == "two-phase":
     __local real_t *local_re = space;
-% elif len(group.passes) > 1:
+% else:
     __local complex_t *local_pairs = (__local complex_t *)space;
 % endif
-</%def>\
-<%def name="own(group, each, round)">\
-% if group.fills_rounds(each):
-        {
-% else:
-        if (j_${each.index} + ${round * group.items} < ${each.butterflies}) {
 % endif
-            const uint j = j_${each.index} + ${round * group.items};
 </%def>\
-<%def name="write(group, number, each, parts)">\
-<%
-    R, S = each.radix, each.stride
-    code, at = points_of(group, number, f"lane_{each.index}", f"(j / {S} * {S * R} + j % {S})", S, R)
-%>\
-% for round in range(group.rounds(each)):
-<% own_re, own_im = f"re_{each.index}_{round}", f"im_{each.index}_{round}" %>\
-${own(group, each, round)}\
-% for line in code:
-            ${line}
-% endfor
-% for i in range(R):
-% if group.exchange == "interleaved":
-            local_pairs[${at[i]}] = (complex_t)(${own_re}_${i}, ${own_im}_${i});
-% else:
-% for part in parts:
-            ${ARRAYS[group.exchange][part]}[${at[i]}] = ${part}_${each.index}_${round}_${i};
-% endfor
-% endif
-% endfor
-        }
-% endfor
-        barrier(CLK_LOCAL_MEM_FENCE); /* all points are there */
+<%def name="pass_sizes(group, pass_)">\
+        enum { R = ${pass_.radix}, S = ${pass_.stride}, BUTTERFLIES = ${pass_.butterflies}, ROUNDS = ${group.rounds(pass_)} };
 </%def>\
-<%def name="read(group, number, each, parts)">\
-<% code, at = points_of(group, number, f"lane_{each.index}", "j", each.butterflies, each.radix) %>\
-% for round in range(group.rounds(each)):
-<% own_re, own_im = f"re_{each.index}_{round}", f"im_{each.index}_{round}" %>\
-${own(group, each, round)}\
-% for line in code:
-            ${line}
-% endfor
-% for i in range(each.radix):
-% if group.exchange == "interleaved":
-            const complex_t x_${i} = local_pairs[${at[i]}];
-            ${own_re}_${i} = x_${i}.x;
-            ${own_im}_${i} = x_${i}.y;
-% else:
-% for part in parts:
-            ${part}_${each.index}_${round}_${i} = ${ARRAYS[group.exchange][part]}[${at[i]}];
-% endfor
-% endif
-% endfor
-        }
-% endfor
+<%def name="own(group, pass_)">\
+            const uint j = ${group.numbering(pass_)}_item + round * ITEMS;
+            if (${"true" if group.fills_rounds(pass_) else "j < BUTTERFLIES"})\
 </%def>\
-<%def name="next_phase()">\
-        barrier(CLK_LOCAL_MEM_FENCE); /* real parts are read; imaginary ones take their place */
+## Where position `position` of a butterfly's transform lies, and point i from there.
+<%def name="element(group, pass_, position)">\
+${f"({position}) * TRANSFORMS + {group.numbering(pass_)}_lane" if group.store == "columns" else f"{group.numbering(pass_)}_lane * N + {position}"}\
 </%def>\
-<%def name="exchange(group, number, each, after, last)">\
+<%def name="place(group, pass_, distance)">\
+<% together = group.together(pass_.radix, pass_.stride if distance == "S" else pass_.butterflies) %>\
+place_of(start, i * ${distance}${" * TRANSFORMS" if group.store == "columns" else ""}, ${group.gap}, ${int(together)})\
+</%def>\
+<%def name="write(group, pass_, components)">\
     {
-% for parts in group.phases:
-% if not loop.first:
-${next_phase()}\
-% endif
-${write(group, number, each, parts)}\
-${read(group, number, after, parts)}\
+${pass_sizes(group, pass_)}\
+#pragma unroll
+        for (uint round = 0; round < ROUNDS; ++round) {
+${own(group, pass_)} {
+                const uint start = ${element(group, pass_, "j / S * S * R + j % S")};
+#pragma unroll
+                for (uint i = 0; i < R; ++i) {
+                    const uint place = ${place(group, pass_, "S")};
+% if group.exchange == "interleaved":
+                    local_pairs[place] = x_${pass_.index}[round][i];
+% else:
+% for component in components:
+                    ${array_of(group, component)}[place] = x_${pass_.index}[round][i].${component};
 % endfor
-% if not last:
-        barrier(CLK_LOCAL_MEM_FENCE); /* all points are read; the next ones take their place */
 % endif
+                }
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE); /* all points are there */
     }
 </%def>\
-<%def name="read_opposites(group, number, parts)">\
-<%
-    each = group.schedule.last
-
-    def place_of(position):
-        at = f"lane_{each.index} * {group.n} + {position}"
-        return f"PADDED_{number}({at})" if group.gap else at
-%>\
-% for round in range(group.opposite_rounds):
-        if (${opposite(group, round)}) {
-            const uint k = j_${each.index} + ${round * group.items};
-            const uint at = ${place_of("k")}, opposite = ${place_of(f"(k ? {group.n} - k : 0)")};
+<%def name="read(group, pass_, components)">\
+    {
+${pass_sizes(group, pass_)}\
+#pragma unroll
+        for (uint round = 0; round < ROUNDS; ++round) {
+${own(group, pass_)} {
+                const uint start = ${element(group, pass_, "j")};
+#pragma unroll
+                for (uint i = 0; i < R; ++i) {
+                    const uint place = ${place(group, pass_, "BUTTERFLIES")};
 % if group.exchange == "interleaved":
-            re_a_${round} = local_pairs[at].x;
-            im_a_${round} = local_pairs[at].y;
-            re_b_${round} = local_pairs[opposite].x;
-            im_b_${round} = local_pairs[opposite].y;
+                    x_${pass_.index}[round][i] = local_pairs[place];
 % else:
-% for part in parts:
-            ${part}_a_${round} = ${ARRAYS[group.exchange][part]}[at];
-            ${part}_b_${round} = ${ARRAYS[group.exchange][part]}[opposite];
+% for component in components:
+                    x_${pass_.index}[round][i].${component} = ${array_of(group, component)}[place];
 % endfor
 % endif
+                }
+            }
         }
-% endfor
+    }
 </%def>\
-<%def name="opposite(group, round)">j_${group.schedule.last.index} + ${round * group.items} <= ${group.n // 2}</%def>\
-<%def name="meet_opposites(group, number)">\
-% for round in range(group.opposite_rounds):
-        real_t re_a_${round} = 0, im_a_${round} = 0, re_b_${round} = 0, im_b_${round} = 0;
-% endfor
-% for parts in group.phases:
+<%def name="next_phase()">\
+    barrier(CLK_LOCAL_MEM_FENCE); /* real components are read; imaginary ones take their place */
+</%def>\
+<%def name="exchange(group, pass_, after, last)">\
+% for components in group.phases:
 % if not loop.first:
 ${next_phase()}\
 % endif
-${write(group, number, group.schedule.last, parts)}\
-${read_opposites(group, number, parts)}\
+${write(group, pass_, components)}\
+${read(group, after, components)}\
+% endfor
+% if not last:
+    barrier(CLK_LOCAL_MEM_FENCE); /* all points are read; the next ones take their place */
+% endif
+</%def>\
+<%def name="meet_opposites(group)">\
+<% last = group.schedule.last %>\
+    complex_t lower[${group.opposite_rounds}], upper[${group.opposite_rounds}];
+% for components in group.phases:
+% if not loop.first:
+${next_phase()}\
+% endif
+${write(group, last, components)}\
+#pragma unroll
+    for (uint round = 0; round < ${group.opposite_rounds}; ++round) {
+        const uint k = ${group.numbering(last)}_item + round * ITEMS;
+        if (k <= N / 2) {
+            const uint here = padded(${group.numbering(last)}_lane * N + k, ${group.gap});
+            const uint opposite = padded(${group.numbering(last)}_lane * N + (k ? N - k : 0), ${group.gap});
+% if group.exchange == "interleaved":
+            lower[round] = local_pairs[here];
+            upper[round] = local_pairs[opposite];
+% else:
+% for component in components:
+            lower[round].${component} = ${array_of(group, component)}[here];
+            upper[round].${component} = ${array_of(group, component)}[opposite];
+% endfor
+% endif
+        }
+    }
 % endfor
 </%def>\

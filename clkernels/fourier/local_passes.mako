@@ -1,85 +1,69 @@
 ## The passes of a step: twiddle factors, butterflies and the exchanges between them; and the twiddle
-## factors between two steps of a transform. `step` is a LocalStep of local_schedule.py and
-## `each` a Pass of schedule.py.
+## factors between two steps of a transform.
+##
+##   declare()                   functions, once per kernel file
+##   all_passes(step, last)      all passes of a step; `last`, whether nothing follows that exchanges points
+##   step_twiddles(step, pass_)   multiplies position p of lane c by the root to the power p * k, where
+##                               k = c / step_twiddle_lanes
 ##
 ## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
-## below s and the multiples of s, about sqrt(R). The others are products, w^(q s + r) = w^(q s) w^r.
-<%namespace name="codelets" file="butterflies.mako"/>\
+## below FEW and the multiples of FEW, about sqrt(R). The others are products, w^(q FEW + r) = w^(q FEW) w^r.
+##
+## step  LocalStep of local_schedule.py
+## pass_ Pass of schedule.py
 <%namespace name="local" file="local_exchange.mako"/>\
-<%def name="product(name, a, b)">\
-            const complex_t ${name} = (complex_t)(${a}.x * ${b}.x - ${a}.y * ${b}.y, ${a}.x * ${b}.y + ${a}.y * ${b}.x);
-</%def>\
-<%def name="multiply(re, im, w)">\
-            {
-                const real_t product = ${re} * ${w}.x - ${im} * ${w}.y;
-                ${im} = ${re} * ${w}.y + ${im} * ${w}.x;
-                ${re} = product;
-            }
-</%def>\
-<%def name="pass_twiddles(step, each)">\
-<% R, S, spacing = each.radix, each.stride, step.twiddle_spacing(each.radix) %>\
-            __global const complex_t *twiddles_of_j = twiddles + (${each.twiddle_offset} + j % ${S});
-% for i in range(1, R):
-% if i < spacing or i % spacing == 0:
-            const complex_t w_${i} = twiddles_of_j[${(i - 1) * S}];
-% else:
-${product(f"w_{i}", f"w_{i // spacing * spacing}", f"w_{i % spacing}")}\
-% endif
-${multiply(f"re_{i}", f"im_{i}", f"w_{i}")}\
-% endfor
-</%def>\
-<%def name="butterflies(step, each, real_t)">\
-% for round in range(step.group.rounds(each)):
-<%
-    own_re, own_im = f"re_{each.index}_{round}", f"im_{each.index}_{round}"
-    points = ", ".join(f"re_{i} = {own_re}_{i}, im_{i} = {own_im}_{i}" for i in range(each.radix))
-%>\
-${local.own(step.group, each, round)}\
-            real_t ${points};
-% if each.index:
-${pass_twiddles(step, each)}\
-% endif
-${codelets.butterfly(each.radix, real_t)}\
-% for i in range(each.radix):
-            ${own_re}_${i} = re_${i};
-            ${own_im}_${i} = im_${i};
-% endfor
-        }
-% endfor
-</%def>\
-<%def name="all_passes(step, number, real_t, last)">\
-<% passes = step.group.passes %>\
-% for each in passes:
+<%def name="declare(between)">\
+% if between:
+/* The root of a transform to a power, as the product of two from tables: of its high bits, and its low. */
+INLINE complex_t step_twiddle(__global const complex_t *high, __global const complex_t *low,
+                              const uint bits, const index_t power)
+{
+    return times(high[power >> bits], low[power & ((1 << bits) - 1)]);
+}
 
-    /* Pass ${each.index}: radix ${each.radix}, runs of ${each.stride}. */
+% endif
+</%def>\
+<%def name="all_passes(step, last)">\
+<% group, passes = step.group, step.group.passes %>\
+% for pass_ in passes:
+
+    /* Pass ${pass_.index}: radix ${pass_.radix}, stride ${pass_.stride}. */
     {
-${butterflies(step, each, real_t)}\
+${local.pass_sizes(group, pass_)}\
+#pragma unroll
+        for (uint round = 0; round < ROUNDS; ++round) {
+${local.own(group, pass_)} {
+                complex_t *x = x_${pass_.index}[round];
+% if pass_.index:
+                enum { FEW = ${step.twiddle_spacing(pass_.radix)} };
+                __global const complex_t *twiddles_of_j = twiddles + (${pass_.twiddle_offset} + j % S);
+                complex_t w[R];
+#pragma unroll
+                for (uint i = 1; i < R; ++i) {
+                    w[i] = i < FEW || i % FEW == 0 ? twiddles_of_j[(i - 1) * S] : times(w[i / FEW * FEW], w[i % FEW]);
+                    x[i] = times(x[i], w[i]);
+                }
+% endif
+                butterfly_${pass_.radix}(x);
+            }
+        }
     }
-% if each.index + 1 < len(passes):
-${local.exchange(step.group, number, each, passes[each.index + 1], last and each.index + 2 == len(passes))}\
+% if pass_.index + 1 < len(passes):
+${local.exchange(group, pass_, passes[pass_.index + 1], last and pass_.index + 2 == len(passes))}\
 % endif
 % endfor
 </%def>\
-<%def name="step_twiddle(step, name, power)">\
-<% bits = step.step_twiddle_bits %>\
-            const index_t power_${name} = ${power};
-            const complex_t high_${name} = step_twiddles_high[power_${name} >> ${bits}];
-            const complex_t low_${name} = step_twiddles_low[power_${name} & ${(1 << bits) - 1}];
-${product(name, f"high_{name}", f"low_{name}")}\
-</%def>\
-## Multiply position p of lane c by the root to the power p * (c / step_twiddle_lanes).
-<%def name="step_twiddles(step, each, round)">\
-<% R, S, spacing = each.radix, each.stride, step.twiddle_spacing(each.radix) %>\
-            const index_t k = (first_lane + lane_${each.index}) / step_twiddle_lanes;
-% for i in range(1, spacing):
-${step_twiddle(step, f"near_{i}", f"k * {i * S}")}\
-% endfor
-% for i in range(R):
-% if i % spacing == 0:
-${step_twiddle(step, f"w_{i}", f"k * (j + {i * S})")}\
-% else:
-${product(f"w_{i}", f"w_{i // spacing * spacing}", f"near_{i % spacing}")}\
-% endif
-${multiply(f"re_{each.index}_{round}_{i}", f"im_{each.index}_{round}_{i}", f"w_{i}")}\
-% endfor
+<%def name="step_twiddles(step, pass_)">\
+<% root = lambda power: f"step_twiddle(step_twiddles_high, step_twiddles_low, {step.step_twiddle_bits}, {power})" %>\
+                enum { FEW = ${step.twiddle_spacing(pass_.radix)} };
+                const index_t k = c / step_twiddle_lanes;
+                complex_t near[FEW], w[R];
+#pragma unroll
+                for (uint i = 1; i < FEW; ++i)
+                    near[i] = ${root("k * (i * S)")};
+#pragma unroll
+                for (uint i = 0; i < R; ++i) {
+                    w[i] = i % FEW == 0 ? ${root("k * (j + i * S)")} : times(w[i / FEW * FEW], near[i % FEW]);
+                    x_${pass_.index}[round][i] = times(x_${pass_.index}[round][i], w[i]);
+                }
 </%def>\

@@ -1,133 +1,158 @@
 ## One step of transforms by work-groups in local memory, as a function that does what one group
-## does: see fft_local.cl.mako. `step` is a LocalStep of local_schedule.py, `number` its place
-## in the launch, and `group` its GroupSchedule.
+## does: see fft_local.cl.mako.
+##
+##     load --> pass 0 --> exchange --> pass 1 --> .. --> store
+##
+##     a convolution:   load, times chirp --> passes --> times its spectrum --> passes --> times chirp, store
+##     a real signal:   .. --> last pass --> opposite frequencies meet --> store
+##
+##   declare(step_index, step, inverse, shared)     step_0 or step_1, the function
+##   kernel_parameters(step_index, step, shared)    what the kernel takes of it
+##   arguments(step_index, step)                    what the kernel hands to it
+##
+## step_index  place of the step in the launch
+## step        LocalStep of local_schedule.py
+## inverse     whether components are swapped as they are read and written
+## shared      "source" or "target" if the other step of the launch uses it, too
 <%namespace name="loads" file="local_loads.mako"/>\
 <%namespace name="local" file="local_exchange.mako"/>\
 <%namespace name="passes" file="local_passes.mako"/>\
 <%namespace name="stores" file="local_stores.mako"/>\
-<%def name="declare(step, number, real_t, inverse, parameters)">\
+<%!
+    def parameters(step, shared):
+        """Return the declarations of what a group needs to know."""
+        # A convolution reads these tables twice, and Intel's compiler for CPUs gives items the
+        # values of others where it may keep one from before a barrier.
+        aliased = {shared, *(("twiddles", "chirp") if step.convolved else ())}
+
+        def pointer(name, type):
+            return f"__global {type} *{'' if name in aliased else 'restrict '}{name}"
+
+        return [
+            pointer("source", "const complex_t"),
+            pointer("target", "complex_t"),
+            *[pointer(table, "const complex_t") for table in step.tables],
+            *[f"const index_t {name}" for name in step.numbers],
+            "const real_t scale",
+        ]
+
+    def kernel_parameters(step_index, step, shared):
+        return [f"{parameter}_{step_index}" for parameter in parameters(step, shared)]
+
+    def arguments(step_index, step):
+        names = (parameter.split()[-1].lstrip("*") for parameter in parameters(step, ""))
+        return ", ".join(f"{name}_{step_index}" for name in names)
+%>\
+<%def name="declare(step_index, step, inverse, shared)">\
 <%
     group = step.group
     first, last = group.passes[0], group.schedule.last
-    re_part, im_part = ("y", "x") if inverse else ("x", "y")
-    guard = "c < lanes" if step.partial_group else "1"
-
-    def only_to(end, offset):
-        """Return the condition that a position is before the end, if there is one."""
-        return f"if (j + {offset} < {end}) " if end else ""
+    swapped = ".yx" if inverse else ""
+    guard = "if (c < lanes)" if step.partial_group else ""
 %>\
-% if group.gap:
-#define PADDED_${number}(at) ((at) + (at) / ${group.gap})
-% endif
-
-/* Do what one group of this step does. */
-void step_${number}(const index_t group_number, __local real_t *space, ${", ".join(parameters)})
+/* Do what one group of step ${step_index} does. */
+void step_${step_index}(
+    const index_t group_number,
+    __local real_t *space,
+    ${",\n    ".join(parameters(step, shared))})
 {
+    enum { N = ${group.n}, TRANSFORMS = ${group.transforms}, ITEMS = ${group.items} }; /* of a group, of a transform */
 % for name, value in step.constants:
     const index_t ${name} = ${value};
 % endfor
-${local.declare(group, number)}\
+${local.arrays(group)}\
     const uint item = (uint)get_local_id(0);
 % if step.single_batch:
-    const index_t first_lane = group_number * ${group.transforms}, o = 0, b = 0;
+    const index_t group_lane = group_number * TRANSFORMS, o = 0, b = 0;
 % else:
-    const index_t lane_groups = (lanes + ${group.transforms - 1}) / ${group.transforms};
-    const index_t first_lane = group_number % lane_groups * ${group.transforms};
+    const index_t lane_groups = (lanes + (TRANSFORMS - 1)) / TRANSFORMS;
+    const index_t group_lane = group_number % lane_groups * TRANSFORMS;
     const index_t o = group_number / lane_groups % outer, b = group_number / lane_groups / outer;
 % endif
-% for each in group.passes:
-% if group.order(each) == "rows":
-    const uint lane_${each.index} = item / ${group.items};
-    const uint j_${each.index} = item % ${group.items};
+    /* Which transform an item has, and its number there: as it loads, and from then on. */
+% for numbering, order in group.numberings:
+% if order == "rows":
+    const uint ${numbering}_lane = item / ITEMS, ${numbering}_item = item % ITEMS;
 % else:
-    const uint lane_${each.index} = item % ${group.transforms};
-    const uint j_${each.index} = item / ${group.transforms};
+    const uint ${numbering}_lane = item % TRANSFORMS, ${numbering}_item = item / TRANSFORMS;
 % endif
-% for round in range(group.rounds(each)):
-    real_t ${", ".join(f"re_{each.index}_{round}_{i} = 0, im_{each.index}_{round}_{i} = 0" for i in range(each.radix))};
 % endfor
+% for pass_ in group.passes:
+    complex_t x_${pass_.index}[${group.rounds(pass_)}][${pass_.radix}];
 % endfor
 
     /* Load. */
     {
-        const index_t c = first_lane + lane_0;
+${local.pass_sizes(group, first)}\
+        const index_t c = group_lane + load_lane;
 ${loads.row_of(step)}\
-% for round in range(group.rounds(first)):
-        if (${guard}) {
-${local.own(group, first, round)}\
+#pragma unroll
+        for (uint round = 0; round < ROUNDS; ++round) {
+#pragma unroll
+            for (uint i = 0; i < R; ++i)
+                x_0[round][i] = 0;
+${local.own(group, first)} ${guard} {
 ${loads.position_of(step)}\
-% for i in range(first.radix):
-<% offset = i * first.butterflies %>\
-            ${only_to(step.loaded, offset)}{
-${loads.fragment(step, offset)}\
-% if step.convolved:
-                const complex_t w = chirp[j + ${offset}];
-                re_0_${round}_${i} = x.x * w.x - x.y * w.y;
-                im_0_${round}_${i} = x.x * w.y + x.y * w.x;
-% else:
-                re_0_${round}_${i} = x.${re_part};
-                im_0_${round}_${i} = x.${im_part};
-% endif
+#pragma unroll
+                for (uint i = 0; i < R; ++i)
+                    ${f"if (j + i * BUTTERFLIES < {step.loaded})" if step.loaded else ""} {
+                        const complex_t x = ${loads.point(step, "i * BUTTERFLIES")};
+                        x_0[round][i] = ${"times(x, chirp[j + i * BUTTERFLIES])" if step.convolved else f"x{swapped}"};
+                    }
             }
-% endfor
         }
-        }
-% endfor
     }
-${passes.all_passes(step, number, real_t, not step.convolved and not step.packs_spectrum)}\
+${passes.all_passes(step, not step.convolved and not step.packs_spectrum)}\
 % if step.convolved:
 
-    /* Multiply by the transform of the chirp; swapped parts make the next transform the inverse. */
+    /* Multiply by the transform of the chirp; swapped components make the next transform the inverse. */
     {
-% for round in range(group.rounds(last)):
-<% own_re, own_im = f"re_{last.index}_{round}", f"im_{last.index}_{round}" %>\
-${local.own(group, last, round)}\
-% for i in range(last.radix):
-            {
-                const complex_t w = chirp_spectrum[j + ${i * last.stride}];
-                const real_t x = ${own_re}_${i}, y = ${own_im}_${i};
-                ${own_im}_${i} = x * w.x - y * w.y;
-                ${own_re}_${i} = x * w.y + y * w.x;
+${local.pass_sizes(group, last)}\
+#pragma unroll
+        for (uint round = 0; round < ROUNDS; ++round) {
+${local.own(group, last)} {
+#pragma unroll
+                for (uint i = 0; i < R; ++i)
+                    x_${last.index}[round][i] = times(x_${last.index}[round][i], chirp_spectrum[j + i * S]).yx;
             }
-% endfor
         }
-% endfor
     }
-${local.exchange(group, number, last, first, False)}\
-${passes.all_passes(step, number, real_t, True)}\
+${local.exchange(group, last, first, False)}\
+${passes.all_passes(step, True)}\
 % endif
 % if step.packs_spectrum:
-${stores.packed_spectrum(step, number)}\
+${stores.packed_spectrum(step)}\
 % else:
 
     /* Store. */
     {
-        const index_t c = first_lane + lane_${last.index};
+${local.pass_sizes(group, last)}\
+        const index_t c = group_lane + ${group.numbering(last)}_lane;
 ${stores.row_of(step)}\
-% for round in range(group.rounds(last)):
-        if (${guard}) {
-${local.own(group, last, round)}\
+#pragma unroll
+        for (uint round = 0; round < ROUNDS; ++round) {
+${local.own(group, last)} ${guard} {
 ${stores.position_of(step)}\
 % if step.step_twiddle_bits:
-${passes.step_twiddles(step, last, round)}\
+${passes.step_twiddles(step, last)}\
 % endif
-% for i in range(last.radix):
-<% offset = i * last.stride %>\
-            ${only_to(step.stored, offset)}{
-                complex_t x = (complex_t)(re_${last.index}_${round}_${i}, im_${last.index}_${round}_${i});
+#pragma unroll
+                for (uint i = 0; i < R; ++i)
+                    ${f"if (j + i * S < {step.stored})" if step.stored else ""} {
+                        complex_t x = x_${last.index}[round][i];
 % if step.convolved:
-                const complex_t w = chirp[j + ${offset}];
-                x = (complex_t)(x.y * w.x - x.x * w.y, x.y * w.y + x.x * w.x);
+                        x = times(x.yx, chirp[j + i * S]);
 % endif
 % if step.scaled:
-                x *= scale;
+                        x *= scale;
 % endif
-${stores.fragment(step, offset, inverse)}\
+% if inverse:
+                        x = x.yx;
+% endif
+                        ${stores.point(step, "i * S")};
+                    }
             }
-% endfor
         }
-        }
-% endfor
     }
 % endif
 }

@@ -10,16 +10,16 @@
  * The host guarantees: both arrays are contiguous and do not overlap; work-groups
  * cover the positions of one row after the other.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="grid" file="grid.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
-typedef ${REAL_T}2 complex_t;
-typedef ${INDEX_T} index_t;
+<%namespace name="complex_numbers" file="complex.mako"/>\
+${extensions.enable(fp64=ELEMENT.double)}\
+${complex_numbers.declare(ELEMENT, INDEX_T)}\
 ${grid.declare(WG_SIZE=WG_SIZE)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))

@@ -1,40 +1,40 @@
 /*
  * Scales of rows: for each a power of two that brings its largest number near 1.
  *
- *     numbers  | part 0         | part 1         | part 2    |     a row: equal parts but the last
- *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       one group per part, whose
- *     results  | largest        | largest        | largest   |     neighbours read neighbours
+ *     numbers  | section 0      | section 1      | section 2 |     a row: equal sections
+ *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       one group each, whose items
+ *     results  | largest        | largest        | largest   |     read neighbours
  *
- * A row that is one part gets its scale. Of a row of several parts, a second launch makes
- * the scale from the largest numbers of the parts: so few long rows occupy many groups.
+ * A row that is one section gets its scale. Of a row of several, a second launch makes
+ * the scale from the largest numbers of the sections: so few long rows occupy many groups.
  *
  * Source: none. A scale is infinite for a row of zeros, so that dividing by it later makes zeros
  * again, and NaN for a row that is not finite.
  *
- * The host guarantees: rows are contiguous and not empty; there is a group for every part. A
+ * The host guarantees: rows are contiguous and not empty; there is a group for every section. A
  * group of one item has no barrier.
  *
- * REAL_T        float or double
+ * ELEMENT       complex numbers with the type of these: Element of core/kernels.py
  * INDEX_T       unsigned type that counts the numbers
  * WG_SIZE       work-items in a work-group
  * VECTOR_WIDTH  numbers that an item reads at once: more than 1 where it has no neighbours
  */
-<%page args="REAL_T, INDEX_T, WG_SIZE, VECTOR_WIDTH"/>\
+<%page args="ELEMENT, INDEX_T, WG_SIZE, VECTOR_WIDTH"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-${extensions.enable(fp64=REAL_T == 'double')}\
+<%namespace name="magnitudes" file="magnitudes.mako"/>\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    BITS, LIMIT = ("ulong", 1022) if REAL_T == "double" else ("uint", 126)
+    LIMIT = 1022 if ELEMENT.double else 126
     width = "" if VECTOR_WIDTH == 1 else VECTOR_WIDTH
+    bits = f"{'ulong' if ELEMENT.double else 'uint'}{width}"
 %>\
-typedef ${REAL_T} real_t;
+typedef ${ELEMENT.real} real_t;
 typedef ${INDEX_T} index_t;
-typedef ${BITS} bits_t;
-typedef ${BITS}${width} bits_vec_t;
-typedef struct __attribute__((packed)) { ${REAL_T}${width} numbers; } unaligned_t;
+${magnitudes.declare(ELEMENT.real)}\
+typedef ${bits} bits_vec_t;
+typedef struct __attribute__((packed)) { ${ELEMENT.real}${width} numbers; } unaligned_t;
 
-/* Magnitudes compare as their bits do; infinity and NaN are above all others. */
-#define MAGNITUDE(x) (as_${BITS}(x) << 1 >> 1)
-#define MAGNITUDES(x) (as_${BITS}${width}(x) << 1 >> 1)
+#define MAGNITUDES(x) (as_${bits}(x) & MAGNITUDE_MASK)
 
 static inline real_t scale_of(const real_t size)
 {
@@ -47,14 +47,14 @@ __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void weigh(__global const real_t *restrict numbers,
            __global real_t *restrict results,
            const index_t count,
-           const index_t parts,
+           const index_t sections,
            const index_t from)
 {
     const index_t group = get_group_id(0);
     const uint item = get_local_id(0);
-    __global const real_t *restrict row = numbers + group / parts * count;
-    const index_t step = (count - from + parts - 1) / parts;
-    const index_t begin = from + group % parts * step, end = min(begin + step, count);
+    __global const real_t *restrict row = numbers + group / sections * count;
+    const index_t length = (count - from + sections - 1) / sections;
+    const index_t begin = from + group % sections * length, end = min(begin + length, count);
     bits_t largest = MAGNITUDE(row[0]);
     index_t p = begin + item;
 % if VECTOR_WIDTH > 1:
@@ -82,5 +82,5 @@ void weigh(__global const real_t *restrict numbers,
     largest = found[item];
 % endif
     if (item == 0)
-        results[group] = parts == 1 ? scale_of(as_${REAL_T}(largest)) : as_${REAL_T}(largest);
+        results[group] = sections == 1 ? scale_of(NUMBER(largest)) : NUMBER(largest);
 }

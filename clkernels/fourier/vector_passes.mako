@@ -1,194 +1,185 @@
 ## One pass of the vector form: Stockham's, whose inputs and outputs are vectors in arrays of work or
-## in the user's memory.
+## in the user's memory. schedule.py says what a pass computes.
 ##
-##   one_pass(..)   the loops over all butterflies of a pass
-##   arrays(..)     the arrays 0 and 1 of vector `v` of a block, and its step twiddles
+##   butterflies(step, pass_)   the loops over all butterflies of a pass
+##   arrays(step)          the arrays 0 and 1 of vector v of a block, and its step twiddles
 ##
 ## With S, the stride of the pass, its butterflies are runs that share their twiddle factors:
 ##
-##     k, the place in a run     0   1   ..  run-1       factors are loaded once for each k
-##     g, the run                0 .. runs-1             and serve all of these
-##     j = g * run + k           the butterfly, which reads vectors j + i * spacing, i < R
-##     at = g * run * R + k      and writes vectors at + i * run
+##     k, the place in a run     0   1   ..  RUN-1       factors are loaded once for each k
+##     run                       0 .. RUNS-1             and serve all of these
+##     j = run * RUN + k         the butterfly, which reads vectors j + i * SPACING, i < R
+##     at = run * RUN * R + k    and writes vectors at + i * RUN
 ##
 ## A pass over whole blocks has the vectors of a block as its innermost loop, so that neighbours in
 ## memory are read and written together.
 ##
-## step        the VectorStep, which says what all numbers mean: opencl_lab/fourier/vector_step.py
-## one         the VectorPass
-## kernel      what all steps of a kernel share: `real`, `work` and `parts`, see fft_vector.cl.mako
-## plus_lanes  OpenCL C, such as " + v * 8": from the first lane of a block to that of vector `v`
-<%namespace name="codelets" file="butterflies.mako"/>\
-<%namespace name="loads" file="vector_loads.mako"/>\
-<%namespace name="stores" file="vector_stores.mako"/>\
-<%namespace name="vectors" file="vectors.mako"/>\
-<%def name="one_pass(step, one, kernel, plus_lanes)">\
-        /* Pass ${one.index}: radix ${one.radix}, runs of ${one.stride}. */
-% if step.vectors.over == "points" and one.index == 0:
-${first_over_points(step, one, kernel)}\
+## step  the VectorStep, which says what all numbers mean: vector_step.py
+## pass_ the VectorPass
+<%def name="butterflies(step, pass_)">\
+        /* Pass ${pass_.index}: radix ${pass_.radix}, stride ${pass_.stride}. */
+        {
+            enum { R = ${pass_.radix}, RUN = ${pass_.run}, RUNS = ${pass_.runs}, SPACING = ${pass_.spacing} };
+% if step.vectors.over == "points" and pass_.index == 0:
+${first_over_points(step, pass_)}\
 % else:
-${stockham(step, one, kernel, plus_lanes)}\
+${stockham(step, pass_)}\
 % endif
-</%def>\
-<%def name="stockham(step, one, kernel, plus_lanes)">\
-<%
-    R, block, over_points = one.radix, step.vectors.block, step.vectors.over == "points"
-    twiddled = one.stride > 1
-    # Step twiddles differ by vector, those of a pass do not.
-    inside = one.whole_block and step.step_twiddles
-    def place(i, spacing, side):
-        """Return what is added to an address in the user's memory for point i."""
-        if i == 0:
-            return ""
-        positions = i * spacing * step.vectors.positions
-        return f" + {positions}" + ("" if over_points else f" * {side}_position")
-%>\
-        for (uint k = 0; k < ${one.run}; ++k) {
-% if twiddled and not inside:
-${twiddles(step, one)}\
-% endif
-            for (uint g = 0; g < ${one.runs}; ++g)
-% if one.whole_block and block > 1:
-            for (uint v = 0; v < ${block}; ++v)
-% endif
-            {
-% if one.whole_block:
-${arrays(step, kernel)}\
-% endif
-% if twiddled and inside:
-${twiddles(step, one)}\
-% endif
-            const uint j = g * ${one.run} + k;
-            const uint at = g * ${one.run * R} + k;
-${fetch(step, one, "j", plus_lanes)}\
-% if one.reads is None:
-            __global const complex_t *from_at = from + j * source_position${plus_lanes};
-% else:
-            __${kernel.work} const vec_t *from_at = work_${one.reads} + 2 * j;
-% endif
-% if one.writes is None:
-            __global complex_t *to_at = to + at * ${step.vectors.width if over_points else f"target_position{plus_lanes}"};
-% else:
-            __${kernel.work} vec_t *to_at = work_${one.writes} + 2 * at;
-% endif
-            vec_t ${", ".join(f"re_{i}, im_{i}" for i in range(R))};
-% for i in range(R):
-% if one.reads is None:
-${getattr(loads, step.load_fragment)(step, i, f"from_at{place(i, one.spacing, 'source')}", kernel.parts)}\
-% else:
-            re_${i} = from_at[${2 * i * one.spacing}];
-            im_${i} = from_at[${2 * i * one.spacing + 1}];
-% endif
-% if step.halved and one.index == 0:
-${loads.halve(i)}\
-% endif
-% if i and (twiddled or step.step_twiddles):
-${multiply(i, *((f"w_re_{i}", f"w_im_{i}") if twiddled else step_twiddle(one, i)))}\
-% endif
-% endfor
-${codelets.butterfly(R, kernel.real)}\
-% for i in range(R):
-% if one.writes is None:
-% if step.scaled:
-            re_${i} *= scale;
-            im_${i} *= scale;
-% endif
-${getattr(stores, step.store_fragment)(step, i, f"to_at{place(i, one.run, 'target')}", plus_lanes, kernel.parts)}\
-% else:
-            to_at[${2 * i * one.run}] = re_${i};
-            to_at[${2 * i * one.run + 1}] = im_${i};
-% endif
-% endfor
-            }
         }
+</%def>\
+<%def name="stockham(step, pass_)">\
+<%
+    # Step twiddles differ by vector, those of a pass do not.
+    per_vector = pass_.whole_block and step.step_twiddles
+%>\
+            for (uint k = 0; k < RUN; ++k) {
+                points_t w[R]; /* twiddle factors */
+% if not per_vector:
+${factors(step, pass_)}\
+% endif
+                for (uint run = 0; run < RUNS; ++run)
+% if pass_.whole_block:
+                for (uint v = 0; v < BLOCK; ++v)
+% endif
+                {
+                    const uint j = run * RUN + k, at = run * RUN * R + k;
+                    points_t x[R];
+% if pass_.whole_block:
+${arrays(step)}\
+% endif
+% if per_vector:
+${factors(step, pass_)}\
+% endif
+${fetch(step, pass_, "j")}\
+% if pass_.reads is None:
+                    __global const complex_t *from_j = from + j * source_position + lane;
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        x[i] = ${load(step, "from_j + i * SPACING * source_position")};
+% else:
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        x[i] = work_${pass_.reads}[j + i * SPACING];
+% endif
+% if pass_.index == 0 and step.halved:
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        x[i] = scaled(x[i], (real_t)0.5);
+% endif
+% if step.has_twiddles(pass_):
+#pragma unroll
+                    for (uint i = 1; i < R; ++i)
+                        x[i] = multiplied(x[i], w[i]);
+% endif
+                    butterfly_${pass_.radix}(x);
+% if pass_.writes is None:
+<% distance = "V" if step.vectors.over == "points" else "target_position" %>\
+                    __global complex_t *to_at = to + at * ${distance} + lane;
+% if step.scaled:
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        x[i] = scaled(x[i], scale);
+% endif
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        ${store(step, "x[i]", f"to_at + i * RUN * {distance}")};
+% else:
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        work_${pass_.writes}[at + i * RUN] = x[i];
+% endif
+                }
+            }
 </%def>\
 ## The results of a butterfly are neighbours, so that those of V butterflies are transposed. There are
 ## no factors. The last vector of butterflies begins earlier where it would not be full.
-<%def name="first_over_points(step, one, kernel)">\
-<% R, V, count = one.radix, step.vectors.width, one.butterflies %>\
-${arrays(step, kernel)}\
-        for (uint j = 0; j < ${count}; j += ${V}) {
-            const uint at = ${"j" if count % V == 0 else f"min(j, (uint){count - V})"};
-            __global const complex_t *from_at = from + at;
-${fetch(step, one, f"(j / {V})", "")}\
-            vec_t ${", ".join(f"re_{i}, im_{i}" for i in range(R))};
-% for i in range(R):
-${loads.vector(step, i, f"from_at + {i * count}" if i else "from_at", kernel.parts)}\
+<%def name="first_over_points(step, pass_)">\
+            enum { BUTTERFLIES = ${pass_.butterflies} };
+            const uint v = 0;
+${arrays(step)}\
+            for (uint j = 0; j < BUTTERFLIES; j += V) {
+                const uint at = BUTTERFLIES % V == 0 ? j : min(j, (uint)(BUTTERFLIES - V));
+                points_t x[R];
+${fetch(step, pass_, "(j / V)")}\
+#pragma unroll
+                for (uint i = 0; i < R; ++i)
+                    x[i] = load_lanes(from + at + i * BUTTERFLIES);
 % if step.halved:
-${loads.halve(i)}\
+#pragma unroll
+                for (uint i = 0; i < R; ++i)
+                    x[i] = scaled(x[i], (real_t)0.5);
 % endif
-% endfor
-${codelets.butterfly(R, kernel.real)}\
-            __${kernel.work} vec_t *work_at = work_0 + at * ${2 * R // V};
-% for h in range(R // V):
-${vectors.transpose([f"re_{h * V + l}" for l in range(V)], V)}\
-${vectors.transpose([f"im_{h * V + l}" for l in range(V)], V)}\
-% for l in range(V):
-            work_at[${2 * (l * (R // V) + h)}] = re_${h * V + l};
-            work_at[${2 * (l * (R // V) + h) + 1}] = im_${h * V + l};
-% endfor
-% endfor
-        }
-</%def>\
-## Load w_re_<i>, w_im_<i>, the factors of a pass for one k: scalars over the batch, vectors over the
-## points; times the step twiddle of the lane, where there is one.
-<%def name="twiddles(step, one)">\
-<% each = 2 * (one.radix - 1) %>\
-% for i in range(1, one.radix):
-<% at = 2 * (i - 1) %>\
-% if step.vectors.over == "points":
-            const vec_t w_re_${i} = ((__global const vec_t *)(twiddles + ${2 * one.twiddle_offset}))[k * ${each} + ${at}];
-            const vec_t w_im_${i} = ((__global const vec_t *)(twiddles + ${2 * one.twiddle_offset}))[k * ${each} + ${at + 1}];
-% else:
-            const real_t pass_re_${i} = twiddles[k * ${each} + ${2 * one.twiddle_offset + at}];
-            const real_t pass_im_${i} = twiddles[k * ${each} + ${2 * one.twiddle_offset + at + 1}];
-% if step.step_twiddles:
-<% re, im = step_twiddle(one, i) %>\
-            const vec_t w_re_${i} = ${re} * pass_re_${i} - ${im} * pass_im_${i};
-            const vec_t w_im_${i} = ${re} * pass_im_${i} + ${im} * pass_re_${i};
-% else:
-            const real_t w_re_${i} = pass_re_${i}, w_im_${i} = pass_im_${i};
-% endif
-% endif
-% endfor
-</%def>\
-## Multiply point i by a factor.
-<%def name="multiply(i, re, im)">\
-            {
-                const vec_t product = re_${i} * ${re} - im_${i} * ${im};
-                im_${i} = re_${i} * ${im} + im_${i} * ${re};
-                re_${i} = product;
+                butterfly_${pass_.radix}(x);
+#pragma unroll
+                for (uint h = 0; h < R / V; ++h) {
+                    transpose(x + h * V);
+#pragma unroll
+                    for (uint l = 0; l < V; ++l)
+                        work_0[at * R / V + l * (R / V) + h] = x[h * V + l];
+                }
             }
 </%def>\
-<%!
-    def step_twiddle(one, i):
-        """Return the parts of the step twiddle of point i, in OpenCL C."""
-        at = one.step_twiddle_offset + 2 * (i - 1)
-        return f"step_twiddles_at[{at}]", f"step_twiddles_at[{at + 1}]"
+## The twiddle factors w[1] to w[R - 1] of a pass for one k, times the step twiddles of vector v.
+<%def name="factors(step, pass_)">\
+<%
+    own = f"{pass_.twiddle_offset} / {step.vectors.positions} + k * (R - 1) + i - 1"
+    own = f"twiddles[{own}]" if step.vectors.over == "points" else f"factor_at(twiddles, {own})"
+    between = f"step_twiddles_v[{pass_.step_twiddle_offset} + i - 1]"
 %>\
-<%def name="arrays(step, kernel)">\
-            __${kernel.work} vec_t *work_0 = work + (v + 1) * ${step.array};
-            __${kernel.work} vec_t *work_1 = work${f" + v * {step.array}" if step.chained else ""};
+% if step.has_twiddles(pass_):
+#pragma unroll
+                    for (uint i = 1; i < R; ++i)
+% if step.step_twiddles and pass_.stride > 1:
+                        w[i] = multiplied(${between}, ${own});
+% elif step.step_twiddles:
+                        w[i] = ${between};
+% else:
+                        w[i] = ${own};
+% endif
+% endif
+</%def>\
+<%def name="arrays(step)">\
+                    const uint lane = v * V;
+                    WORK points_t *work_0 = work + (v + 1) * ARRAY;
+                    WORK points_t *work_1 = work + CHAINED * v * ARRAY;
 % if step.step_twiddles:
-            __global const vec_t *step_twiddles_at = step_twiddles + (block * ${step.vectors.block} + v) * ${step.step_twiddle_count};
+                    __global const points_t *step_twiddles_v =
+                        step_twiddles + (block * BLOCK + v) * ${step.step_twiddle_count};
+% endif
+</%def>\
+## A vector of the user's memory.
+<%def name="load(step, address)">\
+% if step.vectors.tail == "partial":
+gather_lanes(${address}, 1, LANES)\
+% else:
+load_lanes(${address})\
+% endif
+</%def>\
+<%def name="store(step, x, address)">\
+% if step.vectors.tail == "partial":
+scatter_lanes(${x}, ${address}, 1, lane, fresh, LANES)\
+% elif step.vectors.tail == "overlapping":
+store_fresh_lanes(${x}, ${address}, lane, fresh)\
+% else:
+store_lanes(${x}, ${address})\
 % endif
 </%def>\
 ## Fetch what butterfly j's vectors will be read from, or written to, into the cache.
-<%def name="fetch(step, one, j, plus_lanes)">\
-% for side in one.fetches:
-% for i in range(one.radix):
+<%def name="fetch(step, pass_, j)">\
+% for side in pass_.fetches:
 <%
-    V, vector = step.vectors.width, f"({j} * {one.radix} + {i})"
+    vector = f"({j} * R + i)"
     if step.vectors.over == "points":
-        at = f"{vector} * {V}"
+        at = f"{vector} * V"
     elif (step.load if side == "source" else step.store) == "rows":
-        at = f"({vector} % {V}{plus_lanes}) * {side}_lane + {vector} / {V} * {V}"
+        at = f"({vector} % V + lane) * {side}_lane + {vector} / V * V"
     else:
-        at = f"{vector} * {side}_position{plus_lanes}"
+        at = f"{vector} * {side}_position + lane"
 %>\
-% for line in range(step.fetch_lines):
-            FETCH_LINE((size_t)(${"next" if side == "source" else "to"} + ${at}) + ${64 * line}, ${int(side == "target")});
-% endfor
-% endfor
+#pragma unroll
+                    for (uint i = 0; i < R; ++i)
+#pragma unroll
+                        for (uint line = 0; line < ${step.fetch_lines}; ++line)
+                            FETCH_LINE((size_t)(${"next" if side == "source" else "to"} + ${at}) + line * 64, ${int(side == "target")});
 % endfor
 </%def>\

@@ -5,115 +5,101 @@
 ##                                      +--> middle passes -----+
 ##     user's rows ----- load rows -----+    vector by vector   +-- store rows ----> user's rows
 ##
-## `first` is the first transform of the block, out of `lanes` that may be neighbours in memory;
-## `fresh` is the first lane of a block that it stores: more than 0 only in the last one, which begins
-## earlier where it would not be full, so that its first lanes belong to the block before.
+##   declare(step_index, step)            step_0 or step_1, the function
+##   call(step_index, step)               its call for one `task`
+##   tasks(step_index, step)              how many tasks there are, in OpenCL C
+##   kernel_parameters(step_index, step)  what the kernel takes of it
 ##
-##   function(..)           the function
-##   call(..)               its call
-##   tasks(..)              how many tasks there are, in OpenCL C
-##   kernel_parameters(..)  what the kernel takes of it
-##
-## number  of the step in its kernel
+## step_index  place of the step in its kernel
 ## step    the VectorStep
-## kernel  what all steps share, see fft_vector.cl.mako
-<%namespace name="loads" file="vector_loads.mako"/>\
 <%namespace name="passes" file="vector_passes.mako"/>\
-<%namespace name="stores" file="vector_stores.mako"/>\
+<%namespace name="rows" file="vector_rows.mako"/>\
 <%!
     STRIDES = [f"{side}_{axis}" for side in ("source", "target") for axis in ("outer", "position", "lane")]
 
-    def blocks(step, lanes):
-        """Return how many tasks so many lanes are, in OpenCL C."""
-        each = step.vectors.transforms
-        return lanes if each == 1 else f"({lanes} + {each - 1}) / {each}"
-
-    def tasks(number, step):
+    def tasks(step_index, step):
         """Return how many tasks a step has, by the kernel's parameters."""
-        count = blocks(step, f"lanes_{number}")
-        return f"outer_{number} * " + (f"({count})" if "/" in count else count)
+        each = step.vectors.transforms
+        blocks = f"lanes_{step_index}" if each == 1 else f"((lanes_{step_index} + {each - 1}) / {each})"
+        return f"outer_{step_index} * {blocks}"
 
     def parameters(step, table="*", counts=("lanes",)):
         """Return the declarations of what a task needs to know."""
+        factor_t = "points_t" if step.vectors.over == "points" else "real_t"
         return [
             "__global const complex_t *source",
             "__global complex_t *target",
-            f"__global const real_t {table}twiddles",
-            *[f"__global const vec_t {table}step_twiddles"] * step.step_twiddles,
+            f"__global const {factor_t} {table}twiddles",
+            *[f"__global const points_t {table}step_twiddles"] * step.step_twiddles,
             *[f"const index_t {name}" for name in (*counts, *STRIDES)],
             "const real_t scale",
         ]
 
-    def kernel_parameters(number, step):
+    def kernel_parameters(step_index, step):
         """Return the same for the kernel, which counts tasks; nothing else points to its tables."""
         declared = parameters(step, "*restrict ", ("outer", "lanes"))
-        return [f"{one}_{number}" for one in declared]
+        return [f"{parameter}_{step_index}" for parameter in declared]
+
+    def arguments(step_index, step):
+        return [f"{parameter.split()[-1].lstrip('*')}_{step_index}" for parameter in parameters(step)]
 %>\
-<%def name="call(number, step)">\
-step_${number}(task, space, ${", ".join(f"{one.split()[-1].lstrip('*')}_{number}" for one in parameters(step))});
+<%def name="call(step_index, step)">\
+step_${step_index}(task, space, ${", ".join(arguments(step_index, step))});
 </%def>\
-<%def name="function(number, step, kernel)">\
-<%
-    vectors, each = step.vectors, step.vectors.transforms
-    plus_lanes = f" + v * {vectors.width}" if vectors.block > 1 else ""
-    overlapping = vectors.tail == "overlapping"
-    rows_in, rows_out = step.load == "rows", step.store == "rows"
-%>\
-/* Do one task of step ${number}: transform a block of lanes. */
-static inline __attribute__((always_inline)) void step_${number}(
+<%def name="declare(step_index, step)">\
+<% vectors = step.vectors %>\
+/* Do one task of step ${step_index}: `first` is the first of its transforms. */
+INLINE void step_${step_index}(
     const index_t task,
-    __${kernel.work} vec_t *work,
+    WORK points_t *work,
     ${",\n    ".join(parameters(step))})
 {
-    const index_t blocks = ${blocks(step, "lanes")};
-    const index_t block = task % blocks;
-% if vectors.over == "points":
-    const index_t first = block;
-% elif overlapping:
-    const index_t first = min(block * ${each}, lanes - ${each});
-    const uint fresh = (uint)(block * ${each} - first); /* lanes before belong to the block before */
+    enum {
+        N = ${step.n}, /* points of a transform */
+        BLOCK = ${vectors.block}, /* vectors of a task */
+        TRANSFORMS = ${vectors.transforms}, /* of a task */
+        LANES = ${vectors.active_lanes}, /* of a vector that have a transform */
+        ARRAY = ${step.array}, /* vectors from one array to the next */
+        CHAINED = ${int(step.chained)}, /* whether a vector's array 1 is array 0 of the one before it */
+        SCALED = ${int(step.scaled)} /* whether results are multiplied by `scale` */
+    };
+    const index_t blocks = (lanes + (TRANSFORMS - 1)) / TRANSFORMS;
+    const index_t block = task % blocks, outer = task / blocks;
+% if vectors.tail == "overlapping":
+    const index_t first = min(block * TRANSFORMS, lanes - TRANSFORMS);
 % else:
-    const index_t first = block * ${each};
+    const index_t first = block * TRANSFORMS;
 % endif
-    __global const complex_t *from =
-        source + (task / blocks * source_outer + first * source_lane);
+    const uint fresh = (uint)(block * TRANSFORMS - first); /* lanes before belong to the block before */
+    __global const complex_t *from = source + (outer * source_outer + first * source_lane);
+    __global complex_t *to = target + (outer * target_outer + first * target_lane);
 % if step.fetch != "none":
     /* The next block; there is none after the last one, but fetching does not fault. */
-    const index_t ahead = (task + 1) % blocks * ${each};
+    const index_t ahead = (task + 1) % blocks * TRANSFORMS;
     __global const complex_t *next = source
         + ((task + 1) / blocks * source_outer
-           + ${f"min(ahead, lanes - {each})" if overlapping else "ahead"} * source_lane);
+           + ${"min(ahead, lanes - TRANSFORMS)" if vectors.tail == "overlapping" else "ahead"} * source_lane);
 % endif
-    __global const real_t *reals_from = (__global const real_t *)from;
-    __global complex_t *to = target + (task / blocks * target_outer + first * target_lane);
 
-% if vectors.block == 1:
-    const uint v = 0;
-% endif
-% for one in step.opening:
-${passes.one_pass(step, one, kernel, plus_lanes)}\
+% for pass_ in step.opening:
+${passes.butterflies(step, pass_)}\
 % endfor
-% if step.middle or rows_in or rows_out:
-% if vectors.block > 1:
-    for (uint v = 0; v < ${vectors.block}; ++v)
+% if step.middle or "rows" in (step.load, step.store):
+    for (uint v = 0; v < BLOCK; ++v) {
+${passes.arrays(step)}\
+% if step.load == "rows":
+${rows.load(step)}\
 % endif
-    {
-${passes.arrays(step, kernel)}\
-% if rows_in:
-        /* Load rows, V positions of each at a time. */
-${getattr(loads, step.load_fragment)(step, plus_lanes, kernel.work, kernel.parts)}\
-% endif
-% for one in step.middle:
-${passes.one_pass(step, one, kernel, plus_lanes)}\
+% for pass_ in step.middle:
+${passes.butterflies(step, pass_)}\
 % endfor
-% if rows_out:
-        /* Store rows. */
-${getattr(stores, step.store_fragment)(step, plus_lanes, f"work_{step.passes[-1].writes}", kernel.work, kernel.parts)}\
+% if step.store == "rows":
+${rows.store(step, f"work_{step.passes[-1].writes}")}\
 % endif
     }
 % endif
-% for one in step.closing:
-${passes.one_pass(step, one, kernel, plus_lanes)}\
+% for pass_ in step.closing:
+${passes.butterflies(step, pass_)}\
 % endfor
 }
 </%def>\

@@ -17,9 +17,9 @@ MULTIPLE = 16
 class Blocks:
     """How the results are cut into blocks along both axes."""
 
-    # Along y and x: number of blocks, results of a block, and its length with the overlap.
+    # Along y and x: blocks, valid results of a block, and its values with the overlap.
     count: tuple[int, int]
-    step: tuple[int, int]
+    valid: tuple[int, int]
     length: tuple[int, int]
 
     @classmethod
@@ -32,10 +32,10 @@ class Blocks:
         for out, taps in zip(problem.result_shape[1:3], problem.filter_shape, strict=True):
             most = max(block, next_smooth(2 * taps, MULTIPLE))
             count = max(1, ceil_divide(out, most - taps + 1))
-            step = ceil_divide(out, count)
-            axes.append((count, step, next_smooth(step + taps - 1, MULTIPLE)))
-        counts, steps, lengths = zip(*axes, strict=True)
-        return cls(counts, steps, lengths)
+            valid = ceil_divide(out, count)
+            axes.append((count, valid, next_smooth(valid + taps - 1, MULTIPLE)))
+        counts, valids, lengths = zip(*axes, strict=True)
+        return cls(counts, valids, lengths)
 
     def pairs(self, problem: Conv2dProblem) -> int:
         """Return how many pairs of blocks there are in all."""

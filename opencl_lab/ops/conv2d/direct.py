@@ -86,14 +86,14 @@ class Tiled(Convolution):
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
         """Need local memory for a tile and the halo of one weight."""
         reason = super().supports(problem, device)
-        if reason is None and self._parts(problem, _group(8, 8, device), 1, device) is None:
+        if reason is None and self._section(problem, _group(8, 8, device), 1, device) is None:
             return "the device has no room for a tile of 8 x 8 values"
         return reason
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return wide tiles, and fewer rows where local memory is short."""
         config = _group(32, 8, device).replace(WORK_PER_ITEM=4)
-        while self._parts(problem, config, config.integer("WORK_PER_ITEM"), device) is None:
+        while self._section(problem, config, config.integer("WORK_PER_ITEM"), device) is None:
             if config.integer("WORK_PER_ITEM") > 1:
                 config = config.replace(WORK_PER_ITEM=config.integer("WORK_PER_ITEM") // 2)
             else:
@@ -101,12 +101,12 @@ class Tiled(Convolution):
         return config
 
     @staticmethod
-    def _parts(
+    def _section(
         problem: Conv2dProblem, config: Config, work: int, device: Device
     ) -> tuple[int, int] | None:
-        """Return rows and columns of the largest piece of the filter whose tile fits, if any does.
+        """Return rows and columns of the largest section of the filter whose tile fits, if any.
 
-        As a halo is cheap along a row, the piece loses rows of the filter first.
+        As a halo is cheap along a row, the section loses rows of the filter first.
         """
         room = device.capabilities.local_memory // problem.sum_type.itemsize
         group = config.integer("WG_X") * config.integer("WG_Y")
@@ -130,8 +130,8 @@ class Tiled(Convolution):
             return Plan(tuple(buffers), ())
         work = config.integer("WORK_PER_ITEM")
         group = config.integer("WG_Y"), config.integer("WG_X")
-        # A tile that does not fit is planned all the same: the check of plans reports it.
-        rows, columns = self._parts(problem, config, work, device) or (1, 1)
+        # A tile that does not fit at all is planned all the same: the check of plans reports it.
+        rows, columns = self._section(problem, config, work, device) or (1, 1)
         line = group[1] + (columns - 1) * problem.channels
         trips = round_up(line * (group[0] * work + rows - 1), math.prod(group)) // math.prod(group)
         params = {name: config[name] for name in ("WG_X", "WG_Y", "WORK_PER_ITEM")}
@@ -146,8 +146,8 @@ class Tiled(Convolution):
                 "tile": LocalMemory(trips * math.prod(group) * problem.sum_type.itemsize),
                 "line": np.int32(line),
                 "trips": np.int32(trips),
-                "part_height": np.int32(rows),
-                "part_width": np.int32(columns),
+                "section_height": np.int32(rows),
+                "section_width": np.int32(columns),
             },
             constant_weights=bool(config["CONSTANT_WEIGHTS"]),
             device=device,

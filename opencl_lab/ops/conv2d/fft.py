@@ -202,7 +202,7 @@ class _Filtering:
             start = len(launches)
             self._multiply(count)
             known[count] = launches[start:]
-        self._launch("store_blocks", count * blocks.step[0], **pairs, **recheck)
+        self._launch("store_blocks", count * blocks.valid[0], **pairs, **recheck)
 
     def _multiply(self, count: int) -> None:
         """Add forward transforms, products with the filter's spectrum, and inverse transforms."""

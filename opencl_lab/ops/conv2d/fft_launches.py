@@ -19,7 +19,7 @@ TEMPLATE = "conv2d/fft.cl.mako"
 IMAGE = "height width"
 FILTER = "filter_height filter_width"
 BLOCK = "rows columns"
-GRID = "blocks_y blocks_x step_y step_x"
+GRID = "blocks_y blocks_x valid_y valid_x"
 ARGUMENTS = {
     "load_filter": f"weights block {FILTER} {BLOCK} scale",
     "find_peaks": "spectrum spectrum_peak columns size",
@@ -94,7 +94,7 @@ class BlockKernels:
             "last_column": problem.out_width + problem.filter_width - 2,
             **_along("offset", problem.offset),
             **_along("blocks", blocks.count),
-            **_along("step", blocks.step),
+            **_along("valid", blocks.valid),
             "rows": blocks.length[0],
             "columns": blocks.length[1],
         }

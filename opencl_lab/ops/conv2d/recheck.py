@@ -32,7 +32,7 @@ class Recheck:
     # Marks of all blocks; tiles of `rows` rows in all blocks.
     marks: int
     tiles: int
-    # The bound as a fraction of the largest pixel times the largest magnitude of the spectrum.
+    # The bound as a share of the largest pixel times the largest magnitude of the spectrum.
     share: float
     hidden: float  # a bound below which errors vanish in the last rounding
 
@@ -40,14 +40,14 @@ class Recheck:
     def of(cls, problem: Conv2dProblem, blocks: Blocks, wg_size: int) -> Recheck:
         """Return the recheck: single items check vectors; items of groups, single results."""
         lanes = 1 if wg_size > 1 else 64 // problem.sum_type.itemsize
-        total, (step_y, step_x) = blocks.total(problem), blocks.step
+        total, (valid_y, valid_x) = blocks.total(problem), blocks.valid
         taps = problem.filter_height * problem.filter_width
         eps = np.finfo(problem.sum_type).eps
         return cls(
             lanes=lanes,
             rows=ROWS,
-            marks=total * step_y * ceil_divide(step_x, lanes),
-            tiles=total * ceil_divide(step_y, ROWS),
+            marks=total * valid_y * ceil_divide(valid_x, lanes),
+            tiles=total * ceil_divide(valid_y, ROWS),
             share=2 * ERROR / taps,  # a direct sum has an error of taps * eps / 2 of its magnitudes
             # Integer results are rounded, so that an error of a quarter matters little.
             hidden=0.5 / (taps * eps) if problem.dtype.kind in "iu" else 0.0,

@@ -66,7 +66,7 @@ class _Direct(Algorithm[DftProblem]):
             kernel=self.kernel,
             params={
                 **params,
-                "REAL_T": builder.real_t,
+                "ELEMENT": builder.element,
                 "INDEX_T": c_type(index),
                 "KIND": problem.kind,
             },

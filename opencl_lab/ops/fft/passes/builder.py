@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from opencl_lab.core.kernels import index_type, real_type
+from opencl_lab.core.kernels import Element, index_type
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, Role, Table
 
 StepT = TypeVar("StepT")
@@ -34,9 +34,9 @@ class PlanBuilder:
         return real_dtype(self.dtype)
 
     @property
-    def real_t(self) -> str:
-        """OpenCL C type of a real number."""
-        return real_type(self.dtype)
+    def element(self) -> Element:
+        """What templates know of the complex numbers."""
+        return Element.of(self.dtype)
 
     def buffer(self, name: str) -> Buffer:
         """Return the buffer with a name."""

@@ -21,7 +21,7 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, argument
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
 from opencl_lab.ops.fft.passes.fusion import TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, LocalStep
+from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
 from opencl_lab.ops.fft.passes.splits import Limits, columns_of, lengths_of, middle_rows
 from opencl_lab.ops.fft.passes.steps import Convolved, Step, StepTwiddles, steps_of
@@ -149,7 +149,7 @@ class LocalMemoryPlanner(Planner):
         return transforms
 
     def _planned(
-        self, builder: PlanBuilder, step: Step, group: GroupSchedule, constant: bool, tiles: int = 0
+        self, builder: PlanBuilder, step: Step, group: GroupPasses, constant: bool, tiles: int = 0
     ) -> PlannedStep[LocalStep]:
         """Return the template's and the kernel's parameters for a step."""
         layout, real = step.layout, step.real
@@ -205,7 +205,7 @@ class LocalMemoryPlanner(Planner):
                 template=TEMPLATE,
                 kernel="fft_local",
                 params={
-                    "REAL_T": builder.real_t,
+                    "ELEMENT": builder.element,
                     "INDEX_T": c_type(planned[0].index),
                     "INVERSE": inverse,
                     "LOCAL_REALS": reals,
@@ -233,7 +233,7 @@ def _middles(
 
 
 def _tables(
-    builder: PlanBuilder, step: Step, group: GroupSchedule
+    builder: PlanBuilder, step: Step, group: GroupPasses
 ) -> tuple[dict[str, Argument], int]:
     """Add the tables of a step; return them by name, and `LocalStep.step_twiddle_bits`."""
     n, dtype, schedule = group.n, builder.dtype, group.schedule
@@ -264,8 +264,8 @@ def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[s
     bits = order.bit_length() // 2
     sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}
     tables: dict[str, Argument] = {}
-    for part, (count, step) in sizes.items():
-        name = f"step_twiddles_{part}"
+    for half, (count, step) in sizes.items():
+        name = f"step_twiddles_{half}"
         tables[name] = builder.table(
             name, count, dtype, strided_twiddles, count, step, order, dtype
         )

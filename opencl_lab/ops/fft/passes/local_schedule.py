@@ -9,7 +9,7 @@ elements one is left out, so that points a power of two apart are not all in one
     point      0 1 2 3 4 5 6 7     8 9 ..         gap = 8
     element    0 1 2 3 4 5 6 7 (8) 9 10 ..
 
-`GroupSchedule` holds all that, and `LocalStep` adds the rest of what the template
+`GroupPasses` holds all that, and `LocalStep` adds the rest of what the template
 ``local_step.mako`` needs to emit the kernel of a step.
 """
 
@@ -17,23 +17,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
 BANKS = 32
 """Banks of local memory: the real numbers that can be read at once."""
-
-
-class Place(NamedTuple):
-    """Where a point lies in local memory, relative to a first one.
-
-    It is ``padded(first + rest) + offset``, where ``padded`` adds the gaps before an element.
-    """
-
-    rest: int
-    offset: int
 
 
 def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
@@ -64,8 +53,8 @@ def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) ->
 
 
 @dataclass(frozen=True)
-class GroupSchedule:
-    """The passes of a group."""
+class GroupPasses:
+    """The passes of one length as a work-group does them."""
 
     schedule: Schedule  # of each transform
     # Transforms of a group, and items of a transform.
@@ -76,7 +65,7 @@ class GroupSchedule:
     load: str
     store: str
     # How points go through local memory: as complex numbers ("interleaved"); as real and imaginary
-    # components in two arrays ("split"); or first all real and then all imaginary components in one
+    # components in two arrays ("split"); or first all real ones and then all imaginary ones in one
     # array, which takes half the memory ("two-phase").
     exchange: str
     gap: int  # elements of local memory between two that are left out, 0 for none
@@ -104,14 +93,20 @@ class GroupSchedule:
         """Return whether every item has a butterfly in every round of a pass."""
         return each.butterflies % self.items == 0
 
-    def order(self, each: Pass) -> str:
-        """Return how items are numbered in a pass: along "rows", or across "columns".
+    @property
+    def numberings(self) -> tuple[tuple[str, str], ...]:
+        """How items are numbered: as they "load", and from then on, as they "store".
 
-        The first pass is numbered as its loads need it, all others as their stores do; so is a
-        single pass that stores columns.
+        That is along "rows", or across "columns". A single pass is numbered as it loads, unless it
+        stores columns.
         """
         alone = len(self.passes) == 1
-        return self.store if each.index or (alone and self.store == "columns") else self.load
+        loads = self.store if alone and self.store == "columns" else self.load
+        return (("load", loads),) if alone else (("load", loads), ("store", self.store))
+
+    def numbering(self, each: Pass) -> str:
+        """Return the numbering of items in a pass: that of loads in the first, else of stores."""
+        return "store" if each.index else "load"
 
     @property
     def opposite_rounds(self) -> int:
@@ -132,39 +127,27 @@ class GroupSchedule:
         return self.padded * (1 if self.exchange == "two-phase" else 2)
 
     @property
-    def phases(self) -> tuple[tuple[str, ...], ...]:
-        """The components that go through local memory together, in order."""
-        return (("re",), ("im",)) if self.exchange == "two-phase" else (("re", "im"),)
+    def phases(self) -> tuple[str, ...]:
+        """Components that go through local memory at a time: x is the real one, y the imaginary."""
+        return ("x", "y") if self.exchange == "two-phase" else ("xy",)
 
     @property
     def neighbours(self) -> int:
         """Elements of local memory between neighbouring positions of a transform, without gaps."""
         return self.transforms if self.store == "columns" else 1
 
-    def places(self, count: int, step: int) -> tuple[Place, ...]:
-        """Return where `count` points lie that are `step` positions apart.
-
-        A place follows from that of a point a multiple of the gap before it, or, if all points lie
-        between the same two gaps, from that of the first one.
-        """
-        offsets = [i * step * self.neighbours for i in range(count)]
-        if not self.gap:
-            return tuple(Place(0, offset) for offset in offsets)
-        together = self.gap % (count * step * self.neighbours) == 0
-        rests = [0 if together else offset % self.gap for offset in offsets]
-        return tuple(
-            Place(rest, offset - rest + (offset - rest) // self.gap)
-            for rest, offset in zip(rests, offsets, strict=True)
-        )
+    def together(self, count: int, distance: int) -> bool:
+        """Return whether `count` points, so many positions apart, always lie between two gaps."""
+        return bool(self.gap) and self.gap % (count * distance * self.neighbours) == 0
 
 
 @dataclass(frozen=True)
 class LocalStep:
     """One step of a transform as the template emits it within a launch."""
 
-    group: GroupSchedule
-    # The fragment of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number
-    # only), or the name of a real transform that has its own.
+    group: GroupPasses
+    # Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the form
+    # of a real transform that reads in its own way.
     load_fragment: str
     store_fragment: str  # the same of ``local_stores.mako``
     # Names of the tables and the integers that are arguments of the kernel.

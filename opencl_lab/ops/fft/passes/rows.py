@@ -22,8 +22,8 @@ WG_SIZES = (256, 128, 64)
 """Items of a group: the most with which at most a fifth of all items have no point."""
 VECTOR_BYTES = 32
 GROUPS_PER_UNIT = 8
-LEAST_PART = 4096
-"""Numbers of a row that are worth another group."""
+LEAST_SECTION = 4096
+"""Numbers of a row that are worth a group of their own."""
 
 Arguments: TypeAlias = Mapping[str, Argument | int]
 
@@ -41,9 +41,9 @@ def over_rows(
 ) -> None:
     """Add a launch with an item for each point of each row.
 
-    The kernel is given by its template and its name there, and covers rows as in ``grid.mako``.
-    Plain numbers among its arguments get the index type. The template takes `params` besides
-    REAL_T, INDEX_T and WG_SIZE.
+    The kernel is named by its template and its name there, and covers rows as ``grid.mako`` says.
+    Of its arguments, plain numbers become indices. The template has `params` besides ELEMENT,
+    INDEX_T and WG_SIZE.
     """
     index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
     wg_size = min(wg_size or _wg_size(points), group_limit(device))
@@ -53,7 +53,7 @@ def over_rows(
             template=template,
             kernel=name,
             params={
-                "REAL_T": builder.real_t,
+                "ELEMENT": builder.element,
                 "INDEX_T": c_type(index),
                 "WG_SIZE": wg_size,
                 **params,
@@ -108,19 +108,19 @@ def scales_of(
 ) -> str:
     """Add the scales of `batch` rows, as ``scales.cl.mako`` defines them; return their name.
 
-    The source has rows of `count` real numbers; number 0 is looked at, and those from `first` on.
-    A slice of a row is done by a group if the planner is cooperative, else by an item.
+    The source has rows of `count` real numbers, of which number 0 counts, and those from `first`
+    on. If the planner is cooperative, a group weighs a section of a row, else an item.
     """
     device = planner.device
     # Not more items than numbers, unless there are very few numbers.
     most = 1 << min(8, max(5, count.bit_length() - 1))
     wg_size = min(most, group_limit(device)) if planner.cooperative else 1
     groups = GROUPS_PER_UNIT * device.compute_units
-    parts = max(1, min(ceil_divide(groups, batch), count // LEAST_PART))
-    if parts > 1:
-        largest = builder.scratch("largest", batch * parts, builder.real)
-        _weigh(builder, device, wg_size, (source, largest), count, parts, first, batch)
-        source, count, first = largest, parts, 1
+    sections = max(1, min(ceil_divide(groups, batch), count // LEAST_SECTION))
+    if sections > 1:
+        largest = builder.scratch("largest", batch * sections, builder.real)
+        _weigh(builder, device, wg_size, (source, largest), count, sections, first, batch)
+        source, count, first = largest, sections, 1
     scales = builder.scratch("scales", batch, builder.real)
     _weigh(builder, device, wg_size, (source, scales), count, 1, first, batch)
     return scales
@@ -132,17 +132,17 @@ def _weigh(
     wg_size: int,
     ends: tuple[str, str],
     count: int,
-    parts: int,
+    sections: int,
     first: int,
     batch: int,
 ) -> None:
-    """Add a launch that finds the maximum of each of the `parts` slices of rows, or the scales."""
+    """Add a launch that finds the largest of each of the `sections` of rows, or their scales."""
     word, alone = builder.real.itemsize, wg_size == 1
     arguments: Arguments = {
-        "numbers": ends[0], "results": ends[1], "count": count, "parts": parts, "from": first,
+        "numbers": ends[0], "results": ends[1], "count": count, "sections": sections, "from": first,
     }  # fmt: skip
     over_rows(
-        builder, device, (SCALES, "weigh"), wg_size * parts, batch, arguments,
+        builder, device, (SCALES, "weigh"), wg_size * sections, batch, arguments,
         wg_size=wg_size, local_bytes=0 if alone else wg_size * word,
         VECTOR_WIDTH=VECTOR_BYTES // word if alone else 1,
     )  # fmt: skip

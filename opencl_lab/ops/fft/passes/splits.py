@@ -20,7 +20,7 @@ from opencl_lab.core.kernels import group_limit
 from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.factors import radices_of
-from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, gap_of, items_of
+from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, gap_of, items_of
 from opencl_lab.ops.fft.passes.schedule import Schedule
 
 SECTOR = 32
@@ -51,7 +51,7 @@ class Limits:
     max_radix: int
     points: int
     longest: int
-    exchange: str  # how points go through local memory: see `GroupSchedule`
+    exchange: str  # how points go through local memory: see `GroupPasses`
     gap: int  # elements between gaps in local memory, 0 for `gap_of` to choose
     # Neighbouring columns of a group, where it reads them and where it only writes them; 0 to
     # choose by cost.
@@ -90,16 +90,14 @@ class Limits:
         """Return the items of one transform."""
         return items_of(n, self.radices(n), self.points)
 
-    def group(self, n: int, transforms: int, load: str, store: str) -> GroupSchedule:
+    def group(self, n: int, transforms: int, load: str, store: str) -> GroupPasses:
         """Return the schedule of a group."""
         radices = self.radices(n)
         gap = gap_of(radices[0], transforms, load, store, self.exchange)
         if self.gap and not load == store == "columns":
             gap = self.gap
         items = items_of(n, radices, self.points)
-        return GroupSchedule(
-            Schedule.of(radices), transforms, items, load, store, self.exchange, gap
-        )
+        return GroupPasses(Schedule.of(radices), transforms, items, load, store, self.exchange, gap)
 
     def fits(self, n: int, transforms: int, load: str = "rows", store: str = "rows") -> bool:
         """Return whether a group can do so many transforms."""

@@ -12,11 +12,16 @@ them, y is in scratch memory:
     x [j1][j2]  --first step: columns to columns-->  y [k1][j2]
     y [k1][j2]  --second step: rows to columns---->  X [k2][k1]   the spectrum
 
-(Bailey counts four steps, as the multiplication and the transposition are steps of their own
-there.) With three lengths or more, the matrix becomes an array of as many dimensions: each step but
-the last transforms one digit j of the position to a digit k of the frequency in place, and the last
-one writes the digits of the frequency in reverse order. `passes.splits` chooses the lengths: on an
-H200, 2^20 points have two steps of 1,024, and 2^24 points three of 128, 256 and 512.
+(Bailey counts four: the multiplication and the transposition are steps of their own there.) With
+three lengths or more the matrix becomes a box: each step but the last transforms one digit j of the
+position to a digit k of the frequency in its place, and the last one writes the digits of the
+frequency in reverse order. `passes.splits` chooses the lengths: on an H200, 2^20 points
+have two steps of 1,024, and 2^24 points three of 128, 256 and 512. For 2^20 points, `steps_of`
+returns, as element (o, p, c) at ``o * outer + p * position + c * lane``:
+
+    step   n      lanes   reads: position, lane      writes: position, lane      times
+    0      1024   1024    x: 1024, 1 (columns)       y: 1024, 1 (columns)        w_n^(p c)
+    1      1024   1024    y: 1, 1024 (rows)          X: 1024, 1 (columns)
 
 Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of Supercomputing 4,
 1990.
@@ -83,7 +88,7 @@ class Step:
 
     @property
     def orders(self) -> tuple[str, str]:
-        """How items read and write: `load` and `store` of a `GroupSchedule`."""
+        """How items read and write, as `load` and `store` of a `GroupPasses` say."""
         layout = self.layout
         read, written = (
             "columns" if strides.lane == 1 and layout.lanes > 1 else "rows"

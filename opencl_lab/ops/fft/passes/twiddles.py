@@ -48,11 +48,11 @@ def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray
     These are w_(S R)^(i k), for each pass but the first, each i from 1 to R - 1, and each k below
     S, the product of the radices before. They begin at the `twiddle_offset` of the pass.
     """
-    parts = [np.empty(0, np.complex128)]
+    tables = [np.empty(0, np.complex128)]
     for each in Schedule.of(radices).passes[1:]:
         powers = np.outer(np.arange(1, each.radix), np.arange(each.stride))
-        parts.append(roots_of_unity(powers, each.stride * each.radix).reshape(-1))
-    return rounded(np.concatenate(parts), dtype)
+        tables.append(roots_of_unity(powers, each.stride * each.radix).reshape(-1))
+    return rounded(np.concatenate(tables), dtype)
 
 
 def strided_twiddles(

@@ -21,10 +21,10 @@ where x, an intermediate y and X are matrices whose rows lie one after the other
     v  v  v  v               v  -------               v  v  v  v
        columns                  stored as rows           columns of y, and of X in their place
 
-Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors, a
-transposition, and the transforms on the left. Here a *step* is a launch, or one of two in a fused
-launch, and there are two of them. The transposition is done in registers when rows of y are stored.
-The *step twiddles* w_n^(j2 k1) need no step of their own either:
+Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors
+between, a transposition, and the transforms on the left. Here *step* means one length of these
+two, n1 or n2, whether it has a launch of its own or not. The transposition is done in registers as
+rows of y are stored. The *step twiddles* w_n^(j2 k1) take no step of their own either:
 
     w_n2^(j2 k2) w_n^(j2 k1)  =  w_n2^(j2 (k2 + k1 / n1)),
 
@@ -32,8 +32,16 @@ so the second step evaluates transform k1 at frequencies k2 + k1 / n1. Each of i
 by a factor that depends on the position and by one that depends on k1
 (`opencl_lab.ops.fft.passes.vector_twiddles`).
 
-Where units see what others have written, both steps share a launch: they are *fused*.
-``clkernels/common/work_stealing.mako`` describes how items go from the first to the second.
+For 2^20 points on two units with vectors of 8 floats, the costs choose n1 = 2048 and n2 = 512:
+
+    step   transforms          radices    reads          writes                        tasks
+    0      512 of 2048 points  8 8 8 4    columns of x   rows of y, where X will be    16
+    1      2048 of 512 points  8 8 8      columns of y   columns of X, in place        64
+
+A task is 4 vectors of 8 columns, if 1 MiB of local memory holds its arrays.
+
+Where units see what others have written, both steps share a launch: they are *fused*, and
+``clkernels/common/work_stealing.mako`` says how items go from one to the next.
 """
 
 from __future__ import annotations
@@ -56,10 +64,10 @@ from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vect
 
 TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
-"""Most points of a transform over the batch: the L2 cache holds two arrays of them."""
-PATIENCE = 1
-"""How often an item polls whether others have finished before it exits, per point of its work
-arrays. A poll takes longer than a point, so that the item waits longer than a task takes."""
+"""Points of a transform over the batch, of which the level-2 cache holds two arrays."""
+POLLS_PER_POINT = 1
+"""How often an item looks whether others have finished before it leaves them, per point of its
+work arrays. A look takes longer than a point, so that it stays longer than a task takes."""
 
 
 class VectorPlanner(Planner):
@@ -169,8 +177,8 @@ class VectorPlanner(Planner):
         one = Vectors.over_batch(layout.lanes, self._width)
         if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
             return one
-        nbytes = one.array(layout.n) * self._width * word
-        fitting = self.device.capabilities.local_memory // nbytes - 1  # one more array is free
+        nbytes = one.array(layout.n) * self._width * 2 * word
+        fitting = self.device.capabilities.local_memory // nbytes - 1  # and one is free
         block = _block(layout.lanes, self._width, self.config.integer("BLOCK"), fitting)
         return Vectors.over_batch(layout.lanes, self._width, block)
 
@@ -239,13 +247,13 @@ class VectorPlanner(Planner):
                 template=TEMPLATE,
                 kernel="fft_vector",
                 params={
-                    "REAL_T": builder.real_t,
+                    "ELEMENT": builder.element,
                     "INDEX_T": c_type(planned[0].index),
                     "VECTOR_WIDTH": self._width,
                     "WORK": "local" if local else "global",
                     "INVERSE": inverse,
                     "STEPS": tuple(each.step for each in planned),
-                    "PATIENCE": PATIENCE * (nbytes // (2 * word)) if fused else 0,
+                    "POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),
                 local_size=(1,),
@@ -288,7 +296,7 @@ def _tables(builder: PlanBuilder, step: VectorStep, lanes: int) -> dict[str, Arg
         )
     }  # fmt: skip
     if step.step_twiddles:
-        count = step.step_twiddle_count * vectors.transforms * vectors.blocks(lanes)
+        count = 2 * step.step_twiddle_count * vectors.transforms * vectors.blocks(lanes)
         found["step_twiddles"] = builder.table(
             "step_twiddles", count, real,
             vector_step_twiddles, schedule, vectors, lanes, real,

@@ -1,7 +1,8 @@
 """The geometry of transforms by explicit vectors, which templates emit.
 
-An item does one *task* at a time: a *block* of neighbouring transforms, or a single one, in arrays
-that stay in the caches of its processor. Vectors have `width` lanes, used in one of two ways.
+An item does one *task* of a step at a time: a *block* of neighbouring transforms, or a single one,
+in arrays that stay in the caches of its processor. Vectors have `width` lanes, used in one of two
+ways.
 
 Vectors over the *batch* hold the same position of `width` transforms. Lanes are independent, so
 that a pass is the scalar code with vectors for numbers::
@@ -9,8 +10,8 @@ that a pass is the scalar code with vectors for numbers::
                     position 0     1      2          n-1
     transform 0             +---+  +---+  +---+      +---+
     transform 1             | v |  | v |  | v |  ..  | v |      vectors of 4 lanes,
-    transform 2             | 0 |  | 1 |  | 2 |      |n-1|      real and imaginary
-    transform 3             +---+  +---+  +---+      +---+      components apart
+    transform 2             | 0 |  | 1 |  | 2 |      |n-1|      each with real and
+    transform 3             +---+  +---+  +---+      +---+      imaginary components apart
 
 Vectors over the *points* hold `width` neighbouring positions of one transform. They are used for
 rows whose radices allow it, as even a single row fills them. In the first pass the results of a
@@ -120,8 +121,8 @@ class Vectors:
         return 0 if self.over == "points" else PADDING
 
     def array(self, n: int) -> int:
-        """Return the vectors of an array for length `n`: of real and of imaginary components."""
-        return 2 * (n // self.positions + self.padding)
+        """Return how many vectors of complex numbers an array for length `n` has."""
+        return n // self.positions + self.padding
 
     def blocks(self, lanes: int) -> int:
         """Return how many tasks there are for `lanes` neighbouring transforms."""
@@ -196,7 +197,7 @@ class VectorStep:
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays of an item."""
-        return self.room * self.vectors.width * self.word
+        return self.room * self.vectors.width * 2 * self.word
 
     @property
     def fetch_lines(self) -> int:
@@ -206,25 +207,16 @@ class VectorStep:
     @property
     def step_twiddle_count(self) -> int:
         """Vectors of step twiddles that belong to each vector of transforms."""
-        return 2 * sum(each.radix - 1 for each in self.schedule.passes)
+        return sum(each.radix - 1 for each in self.schedule.passes)
 
     @property
-    def load_fragment(self) -> str:
-        """Name of the fragment that loads one vector, or rows: see ``vector_loads.mako``."""
-        return self._fragment(self.load, store=False)
+    def whole_rows(self) -> bool:
+        """Whether rows are transposed in squares of vectors: they are as long, and as many."""
+        return self.n >= self.vectors.width and self.vectors.tail != "partial"
 
-    @property
-    def store_fragment(self) -> str:
-        """Name of the fragment that stores one vector, or rows: see ``vector_stores.mako``."""
-        return self._fragment(self.store, store=True)
-
-    def _fragment(self, side: Side, store: bool) -> str:
-        if side == "rows":
-            whole = self.n >= self.vectors.width and self.vectors.tail != "partial"
-            return "rows" if whole else "short_rows"
-        overlapping = self.vectors.tail == "overlapping" and store
-        partial = self.vectors.tail == "partial"
-        return f"{'partial_' if partial else 'overlapping_' if overlapping else ''}vector"
+    def has_twiddles(self, one: VectorPass) -> bool:
+        """Return whether a pass multiplies by factors."""
+        return one.stride > 1 or self.step_twiddles
 
     @cached_property
     def passes(self) -> tuple[VectorPass, ...]:
@@ -240,7 +232,7 @@ class VectorStep:
                     spacing=each.butterflies // self.vectors.positions,
                     run=max(each.stride // self.vectors.positions, 1),
                     runs=each.butterflies // each.stride,
-                    step_twiddle_offset=2 * sum(before.radix - 1 for before in found),
+                    step_twiddle_offset=sum(before.radix - 1 for before in found),
                     fetches=self._fetches(each.index),
                 )
             )

@@ -1,8 +1,8 @@
 """The twiddle factors of the vector form, in the order in which its passes read them.
 
-In a pass with stride S and radix R, the butterfly at place k of its run multiplies input i, from 1
-to R - 1, by w_(S R)^(i k), with w_m = exp(-2 pi sqrt(-1) / m). Real and imaginary components are in
-separate vectors, as those of the points are::
+Of a pass with stride S and radix R, and of each of its inputs i from 1 to R - 1, a butterfly at
+place k of its run needs w_(S R)^(i k), with w_m = exp(-2 pi sqrt(-1) / m). Real and imaginary
+components lie apart, as those of the points do::
 
     over the batch    k = 0: re im (i = 1), re im (i = 2), ..  k = 1: ..        numbers
     over the points   k = 0 .. V-1: re im (i = 1), ..          k = V .. 2V-1    vectors of V lanes
@@ -37,12 +37,12 @@ def vector_twiddles(
     There are two real numbers for each of the schedule's `twiddle_count` factors. A vector has
     `positions` neighbouring positions of a transform: 1 over the batch.
     """
-    parts = [np.empty(0)]
+    tables = [np.empty(0)]
     for each in schedule.passes[1:]:
         k = np.arange(each.stride).reshape(-1, 1, positions)
         i = np.arange(1, each.radix).reshape(1, -1, 1)
-        parts.append(_apart(roots_of_unity(i * k, each.stride * each.radix)).reshape(-1))
-    return np.concatenate(parts).astype(dtype)
+        tables.append(_apart(roots_of_unity(i * k, each.stride * each.radix)).reshape(-1))
+    return np.concatenate(tables).astype(dtype)
 
 
 def vector_step_twiddles(
@@ -54,13 +54,13 @@ def vector_step_twiddles(
     """
     first = np.array(vectors.first_lanes(lanes))
     p = np.add.outer(first, np.arange(vectors.transforms)).reshape(-1, 1, vectors.width)
-    parts = []
+    tables = []
     for each in schedule.passes:
         i = np.arange(1, each.radix).reshape(1, -1, 1)
-        parts.append(_apart(roots_of_unity(i * p, each.stride * each.radix * lanes)))
-    return np.concatenate(parts, axis=1).reshape(-1).astype(dtype)
+        tables.append(_apart(roots_of_unity(i * p, each.stride * each.radix * lanes)))
+    return np.concatenate(tables, axis=1).reshape(-1).astype(dtype)
 
 
 def _apart(factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the real and imaginary components of each vector, one after the other."""
+    """Return the real and imaginary components of vectors, one after the other."""
     return np.stack([factors.real, factors.imag], axis=2)
