@@ -35,7 +35,7 @@
  * and `few_places` have `capacity` elements a row, `table` 2 * (RADIX + 1) * parts words,
  * `state` STATE words for each digit.
  *
- * KEY_T, DESCENDING   see sort/keys.mako
+ * ELEMENT      what a key is: see sort/keys.mako
  * ROWS         whole, parted or cut
  * WIDE         whether rows may have 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
@@ -43,7 +43,7 @@
  * DIGIT_BITS   bits of a digit
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, ROWS, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%page args="ELEMENT, ROWS, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
@@ -54,13 +54,13 @@
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="types" file="/common/types.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None)}\
+${keys.declare(ELEMENT)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 ${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 <%
     alone = WG_SIZE == 1
-    key_size = types.module.size(KEY_T)
+    key_size = types.module.size(ELEMENT.key)
     digits = -(-8 * key_size // DIGIT_BITS)
 %>\
 #define WG_SIZE ${WG_SIZE}

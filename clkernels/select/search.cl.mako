@@ -17,16 +17,16 @@
  *
  * The host guarantees: an item for every VALUES values, the last of which may be missing.
  *
- * KEY_T     see sort/keys.mako
+ * ELEMENT   what a key is: see sort/keys.mako
  * RIGHT     whether values go behind equal keys
  * SORTER    whether there is a sorter
  * WIDE      whether there may be 2^31 keys or more
  * WG_SIZE   work-items of a group
  * VALUES    values of an item
  */
-<%page args="KEY_T, RIGHT, SORTER, WIDE, WG_SIZE, VALUES"/>\
+<%page args="ELEMENT, RIGHT, SORTER, WIDE, WG_SIZE, VALUES"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=False, VALUE_T=None)}\
+${keys.declare(ELEMENT)}\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 #define WG_SIZE ${WG_SIZE}
 #define VALUES ${VALUES}

@@ -20,7 +20,7 @@
  * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
  * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
  *
- * KEY_T        see sort/keys.mako
+ * ELEMENT      what a key is: see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -29,13 +29,13 @@
  * INVERSE      whether it is wanted which value each key became
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
 <%namespace name="parts" file="/common/parts.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=False, VALUE_T=None)}\
+${keys.declare(ELEMENT)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 ${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\

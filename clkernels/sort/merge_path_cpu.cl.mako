@@ -26,7 +26,7 @@
  * have one for each key where as many as one and two phases come before the last. Runs are in them by
  * turns, and at last in `second`, which is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T   see keys.mako
+ * ELEMENT    what is sorted: see keys.mako; its value is what MOVED says
  * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
  *            values; codes with indices, positions in the row; or pairs of keys and the user's values
  * INDEX_T    unsigned type that counts the elements of all rows
@@ -36,15 +36,14 @@
  * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
  * PATIENCE   how often an item looks for others to finish
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY,
-             PATIENCE"/>\
+<%page args="ELEMENT, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY, PATIENCE"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="merge_path_cpu_serial" file="merge_path_cpu_serial.mako"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T)}\
+${keys.declare(ELEMENT)}\
 typedef ${INDEX_T} index_t;
-typedef ${"long" if MOVED == "indices" else VALUE_T or "uchar"} out_value_t;
-${merge_path_cpu_serial.declare(KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY)}\
+typedef ${"long" if ELEMENT.indices else ELEMENT.value or "uchar"} out_value_t;
+${merge_path_cpu_serial.declare(ELEMENT, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY)}\
 <%
     def source(place, position):
         """The values of a tile, or the position where it begins."""
@@ -57,7 +56,7 @@ ${merge_path_cpu_serial.declare(KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE
 
     alone = SPACE == "__local"  # no runs but those of a tile
 %>\
-% if VALUE_T is not None or alone:
+% if ELEMENT.value or alone:
 /* Write sorted elements where the caller wants them. */
 static void store_sorted(${SPACE} const elem_t *from,
 % if MOVED != "indices":
@@ -93,7 +92,7 @@ void merge_cpu(__global const ukey_t *keys,
 % if not alone:
                  __global elem_t *spares,
                  __global elem_t *first,
-% if VALUE_T is not None:
+% if ELEMENT.value:
                  __global elem_t *second,
 % endif
 % endif
@@ -115,7 +114,7 @@ void merge_cpu(__global const ukey_t *keys,
         }
     </%phases:run>
 % else:
-% if VALUE_T is None:
+% if not ELEMENT.value:
     __global elem_t *second = (__global elem_t *)sorted;
 % endif
     __global elem_t *mine = spares + get_global_id(0) * (size_t)${2 * CAPACITY};
@@ -127,7 +126,7 @@ void merge_cpu(__global const ukey_t *keys,
         const ulong parts = phase ? stretches : tiles, at = task / parts * n;
         const index_t begin = (index_t)(task % parts) * (phase ? ${STRETCH} : ${TILE});
         const uint count = (uint)min((ulong)(phase ? ${STRETCH} : ${TILE}), n - begin);
-% if VALUE_T is None:
+% if not ELEMENT.value:
         __global elem_t *result = target + at + begin;
 % else:
         __global elem_t *result = ends ? (phase ? mine : 0) : target + at + begin;
@@ -142,7 +141,7 @@ void merge_cpu(__global const ukey_t *keys,
             merge_stretch(source + at + pair, a_count, b_count, begin - pair, begin - pair + count,
                           result);
         }
-% if VALUE_T is not None:
+% if ELEMENT.value:
         if (ends)
             store_sorted(result, ${target("at + begin")}, count);
 % endif

@@ -1,16 +1,16 @@
 ## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_cpu.cl.mako
 ## does in its phases, whose header says how.
 ##
-## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there
+## ELEMENT, MOVED, SPACE, CAPACITY   see there
 <%namespace name="types" file="/common/types.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
-<%def name="declare(KEY_T, VALUE_T, MOVED, SPACE, CAPACITY)">\
+<%def name="declare(ELEMENT, MOVED, SPACE, CAPACITY)">\
 <%
     BLOCK = 8
     LEAST = 4  # steps of a round that are worth it
-    rank_t, unsigned = types.module.signed(KEY_T), types.module.unsigned(KEY_T)
+    rank_t, unsigned = types.module.signed(ELEMENT.key), types.module.unsigned(ELEMENT.key)
 %>\
-% if VALUE_T is None:
+% if not ELEMENT.value:
 #define PICK(yes, one, other) ((yes) ? (one) : (other))
 % else:
 #define PICK(yes, one, other) ((elem_t){(yes) ? (one).key : (other).key, (yes) ? (one).value : (other).value})
@@ -41,7 +41,7 @@ static inline void sort_block(__global const ukey_t *keys,
 % endfor
     vstore${BLOCK}(rank, 0, ranks);
     for (uint i = 0; i < count; ++i) {
-% if VALUE_T is None:
+% if not ELEMENT.value:
         target[ranks[i]] = keys[i];
 % else:
         target[ranks[i]].key = ${"keys[i]" if MOVED == "pairs" else "codes[i]"};

@@ -32,8 +32,7 @@
  * 2^bits + 1 + 8 * items words. Without CUT they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
- * ELEMENT       key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *               the row, and keys are not wanted
+ * ELEMENT       what is sorted: see keys.mako
  * INDEX_T       unsigned type that counts the elements of all rows
  * CAPACITY      elements of a run that fits in a cache
  * CUT           None where rows are not cut; else
@@ -57,8 +56,7 @@
 <%namespace name="radix_cpu_buckets" file="radix_cpu_buckets.mako"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
 ${extensions.enable(fp64=CUT and CUT.float_type == 'double')}\
-${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits)}\
+${keys.declare(ELEMENT)}\
 <%
     words = max(3 << RUN.bits, (2 << CUT.bits) if CUT else 0)
 %>\
@@ -86,11 +84,11 @@ static inline uint length_of_index(const index_t number)
 }
 
 % if RUN.network:
-${radix_cpu_network.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, NETWORK=RUN.network, LANES=RUN.lanes)}\
+${radix_cpu_network.declare(ELEMENT, NETWORK=RUN.network, LANES=RUN.lanes)}\
 % endif
-${radix_cpu_run.declare(ELEMENT=ELEMENT, RUN=RUN, WHOLE=CUT is None, STREAM=STREAM)}\
+${radix_cpu_run.declare(ELEMENT, RUN, WHOLE=CUT is None, STREAM=STREAM)}\
 % if CUT:
-${radix_cpu_buckets.declare(CUT=CUT, DESCENDING=ELEMENT.descending, BLOCK=RUN.block, STREAM=STREAM)}\
+${radix_cpu_buckets.declare(ELEMENT, CUT, BLOCK=RUN.block, STREAM=STREAM)}\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_cpu(__global const ukey_t *keys,

@@ -1,9 +1,10 @@
 ## How all units together cut a long row, see radix_cpu.cl.mako.
 ##
-## CUT, STREAM   see there; BLOCK: see radix_cpu_run.mako
+## ELEMENT, CUT, STREAM   see there
+## BLOCK                  see radix_cpu_blocks.mako
 <%namespace name="radix_cpu_range" file="radix_cpu_range.mako"/>\
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
-<%def name="declare(CUT, DESCENDING, BLOCK, STREAM)">\
+<%def name="declare(ELEMENT, CUT, BLOCK, STREAM)">\
 #define BUCKETS ${1 << CUT.bits}
 #define LAST_BUCKET ((ukey_t)(KEY_BITS < ${CUT.bits} ? ~0u : BUCKETS - 1u))
 
@@ -25,7 +26,7 @@ static inline uint tasks_of(const uint phase, const uint last, const uint rows, 
     return rows * chunks;
 }
 
-${radix_cpu_range.declare(CUT=CUT, DESCENDING=DESCENDING, BLOCK=BLOCK)}\
+${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\
 ## Two counts of each, as equal keys in a row would wait for each other.
 <%def name="count_found()">\
         uint j = 0;

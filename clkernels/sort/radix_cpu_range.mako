@@ -1,8 +1,8 @@
 ## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cpu_buckets.mako.
 ##
-## CUT, BLOCK   see there
+## ELEMENT, CUT, BLOCK   see there
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
-<%def name="declare(CUT, DESCENDING, BLOCK)">\
+<%def name="declare(ELEMENT, CUT, BLOCK)">\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
    What the sample has not extremes is in the first or the last one. */
 typedef struct {
@@ -43,7 +43,7 @@ static inline uint bucket_of(const ukey_t key, const range_t range)
 {
     const ${CUT.float_type} place = (as_${CUT.float_type}(key) - range.least) * range.scale;
     const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
-    return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
+    return ${"BUCKETS - 1 - bucket" if ELEMENT.descending else "bucket"};
 }
 % else:
 /* Where most keys of the sample are in a small part of their range, at either end, buckets are narrow

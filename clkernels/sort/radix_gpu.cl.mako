@@ -25,8 +25,7 @@
  * dimension 0; with LOOK_BACK, groups see words that others have written with volatile stores (PTX)
  * or atomic operations.
  *
- * ELEMENT      key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *              the row
+ * ELEMENT      what is sorted: see keys.mako
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item, at least 2: with one, and so without loops, PoCL 3.0 lets values
@@ -52,8 +51,7 @@
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits)}\
+${keys.declare(ELEMENT)}\
 ${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 % if LOOK_BACK:
 ${fence.declare(PTX=PTX)}\
@@ -225,4 +223,4 @@ void scan_histograms(volatile __global uint *histogram,
 ${radix_gpu_scan.declare(WG_SIZE=WG_SIZE)}\
 
 % endif
-${radix_gpu_scatter.declare(ELEMENT=ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX)}\
+${radix_gpu_scatter.declare(ELEMENT, LOOK_BACK=LOOK_BACK, WG_SIZE=WG_SIZE, ROOM=ROOM, PTX=PTX)}\

@@ -14,6 +14,7 @@ from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_group, parts_of
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.solver import Algorithm
+from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/radix_select.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
@@ -90,8 +91,7 @@ class _Launches:
         self.wg_size = config.integer("WG_SIZE")
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.params: dict[str, Any] = {
-            "KEY_T": c_type(problem.dtype),
-            "DESCENDING": problem.largest,
+            "ELEMENT": Element(c_type(problem.dtype), descending=problem.largest),
             "ROWS": "whole" if self.whole else "parted" if self.alike else "cut",
             "WIDE": self.index is np.uint64,
             **config,

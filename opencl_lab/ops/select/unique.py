@@ -13,6 +13,7 @@ from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_group, parts_of
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.solver import Algorithm
+from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/unique.cl.mako"
 LONG = np.dtype(np.int64)
@@ -55,7 +56,7 @@ class Heads(Algorithm[UniqueProblem]):
         wg_size = config.integer("WG_SIZE")
         parts = parts_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
         params: dict[str, Any] = {
-            "KEY_T": c_type(problem.dtype),
+            "ELEMENT": Element(c_type(problem.dtype)),
             "WIDE": index is np.uint64,
             **config,
             "COUNTS": problem.counts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         arguments.update(named(*runs))
         buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
     params: dict[str, Any] = {
-        **elements.params,
-        "VALUE_T": value_type,
+        "ELEMENT": replace(elements.element, value=value_type),
         "MOVED": moved,
         "INDEX_T": c_type(index_type(n * rows)),
         "SPACE": "__local" if alone else "__global",

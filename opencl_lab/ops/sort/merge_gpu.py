@@ -124,10 +124,8 @@ class _Merges:
             template=TEMPLATE,
             kernel="merge_tiles" if number else "sort_tiles",
             params={
-                **self.elements.params,
-                "POSITIONS": problem.indices,
-                "VALUE_OUT_T": "long" if last else self.elements.value_type,
-                "KEYS_OUT": not last,
+                "ELEMENT": self.elements.element,
+                "INDICES_OUT": last,
                 "INDEX_T": c_type(self.index),
                 "WG_SIZE": self.wg_size,
                 "ITEM_KEYS": self.item_keys,

@@ -174,7 +174,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
         phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
     params: dict[str, Any] = {
-        "ELEMENT": elements.types,
+        "ELEMENT": elements.element,
         "INDEX_T": c_type(index),
         "CAPACITY": capacity,
         "CUT": cut,

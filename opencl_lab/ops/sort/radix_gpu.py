@@ -125,7 +125,7 @@ def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, i
 
 def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
     return {
-        "ELEMENT": elements.types,
+        "ELEMENT": elements.element,
         "WG_SIZE": config.integer("WG_SIZE"),
         "ITEM_KEYS": config.integer("ITEM_KEYS"),
         "DIGIT_BITS": config.integer("DIGIT_BITS"),
