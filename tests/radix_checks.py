@@ -17,7 +17,7 @@ FORMS = {
     "streamed": ("radix", {"FORM": "cpu", "DIGIT_BITS": 8, "STREAM": True}),
     "scan": ("radix", {"FORM": "scan", **TILES}),
     "onesweep": ("radix", {"FORM": "onesweep", **TILES}),
-    "impatient": ("radix", {"FORM": "onesweep", **TILES, "PATIENCE": 0}),
+    "impatient": ("radix", {"FORM": "onesweep", **TILES, "MAX_POLLS": 0}),
     "merge cpu": ("merge-path", {"FORM": "cpu", "TILE": 256, "STRETCH": 128}),
     "merge long": ("merge-path", {"FORM": "cpu", "TILE": 64, "STRETCH": 128}),
     "merge gpu": (

@@ -1,4 +1,4 @@
-"""The parts that kernels share, each in a small kernel against NumPy; a program per group size."""
+"""The building blocks that kernels share, each in a small kernel against NumPy; a program per group size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opencl_lab.core.template import render
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-TEMPLATE = str(Path(__file__).parent / "kernels/common_parts.cl.mako")
+TEMPLATE = str(Path(__file__).parent / "kernels/common_blocks.cl.mako")
 GROUPS = 5
 ITEM_KEYS = 3
 SHAPES = {"one warp": (32, False, 1), "wide": (96, True, 4), "large": (256, False, 4)}
@@ -68,7 +68,7 @@ def order(kernel, arguments):
 
 ORDER = {
     "scan_items": ("values", "before", "totals"),
-    "sum_parts": ("words", "sums", "begins", "values", "scanned", "count"),
+    "sum_slices": ("words", "sums", "begins", "values", "scanned", "count"),
     "rank_digits": ("digits", "ranks"),
     "exchange_values": ("places", "values", "permuted"),
     "add_counts": ("values", "added", "arrived", "sums"),
@@ -92,14 +92,14 @@ def test_scans_and_broadcasts(run, rng):
 
 
 @pytest.mark.parametrize("tiles", [0.5, GROUPS, 4 * GROUPS - 0.3])
-def test_parts_of_rows(tiles, run, rng):
+def test_slices_of_rows(tiles, run, rng):
     tile = run.wg_size * ITEM_KEYS
     count = int(tiles * tile)
     words = rng.integers(0, 2**32 if run.wide else 2**20, GROUPS, np.uint32)
     values = rng.integers(0, 2**32 if run.wide else 2**20, (GROUPS, run.wg_size), np.uint32)
     shape = (GROUPS, run.wg_size)
     found = run(
-        "sum_parts",
+        "sum_slices",
         {"words": words, "values": values},
         {
             "sums": ("out", shape, "u8"),

@@ -199,7 +199,7 @@ def test_topk_plans_fit(dtype, n):
                 assert item.global_size[0] == rows * cut * item.local_size[0]
                 assert n / cut < 2**32  # what a part counts
             else:
-                assert [launch.kernel for launch in plan.launches] == ["select_parts"]
+                assert [launch.kernel for launch in plan.launches] == ["select_slices"]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
     problem = TopkProblem(n, k, keys.dtype, rows, largest)
     config = SELECT.configure(problem, device, {**GROUPS, "DIGIT_BITS": 8})
     plan = SELECT.plan(problem, config, device)
-    assert [launch.kernel for launch in plan.launches] == ["select_parts", "select_few"]
+    assert [launch.kernel for launch in plan.launches] == ["select_slices", "select_few"]
     places = run_select(problem, keys, queue, problem, device, **config)[2]
     expected = np.sort(stable_order(keys, largest)[:, :k], -1)
     np.testing.assert_array_equal(places, expected)
@@ -242,8 +242,8 @@ def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
 
 def test_topk_of_parts_plans():
     """Each part has k keys or more, and one group reads what they find."""
-    for n in (topk.WHOLE + 1, 50_000, topk.PARTED):
-        for k in (1, 100, topk.MOST_OF_PARTS // -(-n // topk.PART)):
+    for n in (topk.WHOLE + 1, 50_000, topk.SLICED):
+        for k in (1, 100, topk.MOST_OF_SLICES // -(-n // topk.SLICE)):
             for rows in (1, 5):
                 problem = TopkProblem(n, k, np.dtype(np.int32), rows)
                 plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)

@@ -189,7 +189,7 @@ TILED = {**FORMS["merge cpu"][1], "WG_SIZE": 1, "ITEM_KEYS": 1}
         ("radix", {"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
         ("radix", {"DIGIT_BITS": 9}, "at most 8 unless FORM is cpu"),
         ("radix", {"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
-        ("radix", {"PATIENCE": 5}, "unless FORM is onesweep"),
+        ("radix", {"MAX_POLLS": 5}, "unless FORM is onesweep"),
         ("radix", {"STREAM": True}, "STREAM False unless FORM is cpu"),
         ("radix", {"ITEM_KEYS": 40}, "of local memory"),
         ("merge-path", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),

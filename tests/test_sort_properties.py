@@ -25,7 +25,7 @@ TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM"
 FORMS = {
     "radix cpu": ("radix", {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}),
     "scan": ("radix", {"FORM": "scan", **TILES}),
-    "onesweep": ("radix", {"FORM": "onesweep", **TILES, "PATIENCE": 0, "LOOKS": 2}),
+    "onesweep": ("radix", {"FORM": "onesweep", **TILES, "MAX_POLLS": 0, "LOOKS": 2}),
     "merge cpu": ("merge-path", {"FORM": "cpu", "TILE": 64, "STRETCH": 64}),
     "merge gpu": (
         "merge-path",

@@ -201,10 +201,10 @@ CASES: dict[str, Case] = {
     "radix-onesweep": Case(_sort("radix", ONESWEEP, 301), short=True),
     "radix-onesweep-rows": Case(_sort("radix", ONESWEEP, 131, "int32", 3, indices=True)),
     "radix-onesweep-impatient": Case(
-        _sort("radix", {**ONESWEEP, "PATIENCE": 0, "LOOKS": 1}, 301, descending=True)
+        _sort("radix", {**ONESWEEP, "MAX_POLLS": 0, "LOOKS": 1}, 301, descending=True)
     ),
     "radix-onesweep-counts-for-others": Case(
-        _sort("radix", {**ONESWEEP, "PATIENCE": 0}, 301),
+        _sort("radix", {**ONESWEEP, "MAX_POLLS": 0}, 301),
         edit=("#define PUT(p, word) atomic_xchg((p), (word))", "#define PUT(p, word)"),
     ),
     "radix-one-launch": Case(_sort("radix", SCAN, 61, rows=4, value_bytes=2), short=True),

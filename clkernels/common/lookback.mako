@@ -8,7 +8,7 @@
 ##     announced     sum of all   own        own        own      <- looks back, adds 4 words
 ##
 ## Number and meaning share a word, which is written and read in whole, so that no fence is needed.
-## Nothing is taken for granted about the progress of other groups: who has looked PATIENCE times at a
+## Nothing is taken for granted about the progress of other groups: who has looked MAX_POLLS times at a
 ## tile that has not announced anything counts what that tile would (`missing`), and goes on.
 ##
 ## Source: D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016;
@@ -29,8 +29,8 @@
 ## PTX        whether the device takes inline PTX: volatile words are not kept in registers or near
 ##            memory there; other devices need atomic operations to say so
 ## LOOKS      tiles that one looks at together, which takes no longer than one
-## PATIENCE   how often one looks at a tile
-<%def name="declare(WIDE, PTX, LOOKS, PATIENCE)">\
+## MAX_POLLS  how often one looks at a tile
+<%def name="declare(WIDE, PTX, LOOKS, MAX_POLLS)">\
 typedef ${"ulong" if WIDE else "uint"} status_t;
 #define OWN ((status_t)1 << ${62 if WIDE else 30})
 #define ALL ((status_t)2 << ${62 if WIDE else 30})
@@ -72,7 +72,7 @@ typedef ${"ulong" if WIDE else "uint"} status_t;
             }                                                                                      \
 % endfor
             polls = t < top ? 0 : polls + 1;                                                       \
-            if (polls > ${PATIENCE}) {                                                                 \
+            if (polls > ${MAX_POLLS}) {                                                                 \
                 --t;                                                                               \
                 sum += (status_t)(MISSING);                                                        \
             }                                                                                      \

@@ -19,9 +19,9 @@
 ##   from, to   uint: which phases this launch does
 ##   last       uint: how many phases there are in all
 ##
-## tasks      OpenCL C: how many tasks a `phase` has, a uint
-## patience   how often an item looks for others to finish
-<%def name="run(tasks, patience)">\
+## tasks       OpenCL C: how many tasks a `phase` has, a uint
+## max_polls   how often an item looks for others to finish
+<%def name="run(tasks, max_polls)">\
     bool here = true;
     for (uint phase = from; here && phase < to; ++phase) {
         const uint tasks = ${tasks};
@@ -36,7 +36,7 @@
             atomic_inc(finished);
         }
         for (uint polls = 0; here && phase + 1 < to && atomic_or(finished, 0) != tasks; ++polls)
-            here = polls < ${patience};
+            here = polls < ${max_polls};
         mem_fence(CLK_GLOBAL_MEM_FENCE);
     }
     /* The last item to leave, when all is done, makes the counters ready for the next launch. */

@@ -13,7 +13,7 @@
 ##
 ## Source: the first is how A. Adinets, D. Merrill, "Onesweep", 2022, rank ("warp-level multi-split",
 ## S. Ashkiani et al., "GPU multisplit", PPoPP 2016); the second is own. The caller guarantees: all
-## items of a group (with inline PTX: of a warp) call it, with digits below RADIX. Cost of a step with
+## items of a group (with inline PTX: of a warp) call it, with digits below RADIX. Cost of a key with
 ## inline PTX: DIGIT_BITS ballots, a read of local memory and a write per value; else four accesses
 ## and three barriers.
 ##

@@ -13,9 +13,9 @@
  *     run b  |  front 0 -> <- rear 0 | front 1 ->            <- rear 1      |
  *     result |  front 0 ->        <- rear 0 | front 1 ->            <- rear 1
  *
- * No branch depends on a key: at the begin of a round it is known how many steps cannot leave a run.
+ * No branch depends on a key: at the begin of a round it is known how many elements cannot leave a run.
  * In a tile, blocks of BLOCK keys are sorted by counting how many go before each, in vectors; the
- * first merges then take two pairs of runs at once, whose lengths say the steps.
+ * first merges then take two pairs of runs at once, whose lengths say how many.
  *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path", ICS 2012, for the stretches; merging from
  * both ends after I. van den Hoven, "quadsort" (parity merge), and O. Peters, "glidesort", 2021 to 2023;
@@ -34,9 +34,9 @@
  * TILE       elements that one item sorts in its cache
  * STRETCH    elements of a task of merging, not more than two tiles, which it divides
  * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
- * PATIENCE   how often an item looks for others to finish
+ * MAX_POLLS  how often an item looks for others to finish
  */
-<%page args="ELEMENT, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY, PATIENCE"/>\
+<%page args="ELEMENT, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY, MAX_POLLS"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="merge_path_cpu_serial" file="merge_path_cpu_serial.mako"/>\
 <%namespace name="phases" file="/common/phases.mako"/>\
@@ -106,7 +106,7 @@ void merge_cpu(__global const ukey_t *keys,
 % if alone:
     __local elem_t mine[2 * ${CAPACITY}];
     /* A task is a share of the rows. */
-    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" patience="${PATIENCE}">
+    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             __local elem_t *result = sort_tile(keys + at, ${source("at", "0")}(uint)n, mine, 0);
@@ -119,12 +119,12 @@ void merge_cpu(__global const ukey_t *keys,
 % endif
     __global elem_t *mine = spares + get_global_id(0) * (size_t)${2 * CAPACITY};
     const ulong tiles = (n - 1) / ${TILE} + 1, stretches = (n - 1) / ${STRETCH} + 1;
-    <%phases:run tasks="(uint)(rows * (phase ? stretches : tiles))" patience="${PATIENCE}">
+    <%phases:run tasks="(uint)(rows * (phase ? stretches : tiles))" max_polls="${MAX_POLLS}">
         __global elem_t *target = (last - 1 - phase) & 1 ? first : second;
         __global const elem_t *source = (last - 1 - phase) & 1 ? second : first;
         const bool ends = phase + 1 == last;
-        const ulong parts = phase ? stretches : tiles, at = task / parts * n;
-        const index_t begin = (index_t)(task % parts) * (phase ? ${STRETCH} : ${TILE});
+        const ulong row_tasks = phase ? stretches : tiles, at = task / row_tasks * n;
+        const index_t begin = (index_t)(task % row_tasks) * (phase ? ${STRETCH} : ${TILE});
         const uint count = (uint)min((ulong)(phase ? ${STRETCH} : ${TILE}), n - begin);
 % if not ELEMENT.value:
         __global elem_t *result = target + at + begin;

@@ -7,7 +7,7 @@
  * An item has ITEM_KEYS neighbours of a tile in registers. It sorts them by an odd-even transposition
  * network first; then items merge runs of 1, 2, 4, .. items in local memory, where each finds on its
  * diagonal what it has to take (common/merge_path.mako). Between runs of many tiles, groups find
- * their parts in the same way, and items divide them in local memory:
+ * their stretches in the same way, and items divide them in local memory:
  *
  *     run a    | . . a a a . . . |     run b    | . b b . . . |     of one group: TILE in all
  *                    \   \                         /  /
@@ -15,7 +15,7 @@
  *
  * What is compared are codes (keys.mako). Where a key is more than its code, or values travel,
  * an element's slot goes with the code: its place in the tile, or in local memory. Keys and values
- * are fetched by it at the end of the launch, from a part of memory that the cache has just seen.
+ * are fetched by it at the end of the launch, from memory that the cache has just seen.
  *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path: a GPU merging algorithm", ICS 2012; tiles
  * in registers after N. Satish et al., IPDPS 2009, and S. Baxter, "moderngpu", 2013.
@@ -29,7 +29,7 @@
  * INDEX_T     unsigned type that counts the elements of a row
  * WG_SIZE     work-items in a work-group
  * ITEM_KEYS   keys of an item
- * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows or parts of one
+ * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows, or a tile of one
  * PTX         whether the device takes inline PTX: its compiler unrolls what it is told to
  */
 <%page args="ELEMENT, INDICES_OUT, INDEX_T, WG_SIZE, ITEM_KEYS, ROW_ITEMS, PTX"/>\
@@ -115,7 +115,7 @@ void sort_tiles(__global const ukey_t *restrict source,
     const index_t begin = (index_t)(get_group_id(0) % tiles) * ROW_KEYS;
 % endif
     const ulong first = first_row * n + begin;
-    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this part of a row */
+    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this tile of a row */
     const uint own_rows = (uint)min(${WG_SIZE // ROW_ITEMS}ul, rows - first_row);
 
     /* Load, coalesced; what a row does not have goes last. */
@@ -188,7 +188,7 @@ void merge_tiles(__global const ukey_t *restrict source,
     ukey_t codes[ITEM_KEYS];
     ushort slots[${"ITEM_KEYS" if slots else 1}];
 
-    /* Find the part of each run; `width` counts tiles. */
+    /* Find the stretch of each run; `width` counts tiles. */
     const ulong pair = tile & ~(2ul * width - 1);
     const index_t begin = (index_t)(pair * TILE), diagonal = (index_t)((tile - pair) * TILE);
     const index_t a_count = (index_t)min((ulong)width * TILE, (ulong)(n - begin));

@@ -10,7 +10,7 @@
  *     phase 2   scatter   a chunk: elements to their buckets
  *     phase 3   finish    a share of the runs: radix_cpu_run.mako
  *
- * Where one run would have a large part of the keys, the row goes through its digits from the
+ * Where one run would have a large share of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
  *
  *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
@@ -40,15 +40,15 @@
  *   share           elements of a run, about
  *   float_type      type in which keys are numbers, or None for integers and where it is not to be used
  *   sample          keys that are looked at to find the range of a row
- *   skew            most keys of a sample in such a part of its range make buckets narrower there
+ *   skew            most keys of a sample in such a section of its range make buckets narrower there
  *   largest         elements of the largest run that one unit may have
  *   finish_shares   tasks of a unit in phase 3
  * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see
  *               radix_cpu_network.mako; network is 0 where no run goes there
  * STREAM        whether lines go past the caches
- * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
+ * MAX_POLLS     how often an item looks for others to finish, at least; else as often as tasks have keys
  */
-<%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, PATIENCE"/>\
+<%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_cpu_network" file="radix_cpu_network.mako"/>\
@@ -136,7 +136,7 @@ void radix_cpu(__global const ukey_t *keys,
     source.keys = keys;
 % if not CUT:
     /* A task is a share of the rows. */
-    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" patience="${PATIENCE}">
+    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             source.keys = keys + at;
@@ -151,14 +151,14 @@ void radix_cpu(__global const ukey_t *keys,
 % else:
     /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
     const ulong keys_of_task = n / chunks;
-    const uint patience = (uint)LESSER(GREATER(keys_of_task, (ulong)${PATIENCE}), (ulong)${2 ** 31});
-    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" patience="patience">
-        const uint parts = tasks / (uint)rows;
-        const uint part = task % parts;
-        const ulong row = task / parts, at = row * n;
-        const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
+    const uint max_polls = (uint)LESSER(GREATER(keys_of_task, (ulong)${MAX_POLLS}), (ulong)${2 ** 31});
+    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
+        const uint row_tasks = tasks / (uint)rows;
+        const uint row_task = task % row_tasks;
+        const ulong row = task / row_tasks, at = row * n;
+        const index_t begin = (index_t)(n * row_task / row_tasks), end = (index_t)(n * (row_task + 1) / row_tasks);
         volatile __global ulong *row_state = state + row * STATE;
-        __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
+        __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)row_task * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
         __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
         source.keys = keys + at;
@@ -171,7 +171,7 @@ void radix_cpu(__global const ukey_t *keys,
         const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
         const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
         if (phase == 0)
-            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
+            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
         else if (phase == 1)
             choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
                            row_starts);

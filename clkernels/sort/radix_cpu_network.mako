@@ -167,10 +167,10 @@ static inline void bitonic_split(keys_t *run, const uint blocks)
 static inline void order_block(keys_t *rows)
 {
     keys_t ordered[BLOCK_ROWS];
-% for part in range(ROWS // LANES):
+% for square in range(ROWS // LANES):
     {
 % for row in range(LANES):
-        keys_t v${row} = rows[${part * LANES + row}];
+        keys_t v${row} = rows[${square * LANES + row}];
 % endfor
 <% distance = LANES // 2 %>\
 % while distance:
@@ -186,7 +186,7 @@ static inline void order_block(keys_t *rows)
 <% distance //= 2 %>\
 % endwhile
 % for lane in range(LANES):
-        ordered[${lane * (ROWS // LANES) + part}] = v${lane};
+        ordered[${lane * (ROWS // LANES) + square}] = v${lane};
 % endfor
     }
 % endfor
@@ -242,9 +242,9 @@ static bool sort_by_network(__global const ukey_t *keys, const uint count, __glo
     for (uint width = 2; width <= blocks; width *= 2)
         for (uint first = 0; first + width / 2 < filled; first += width) {
             bitonic_split(run + first * BLOCK_ROWS, width);
-            for (uint part = width / 2; part > 1; part /= 2)
-                for (uint at = first; at < LESSER(first + width, filled); at += part)
-                    compare_blocks(run + at * BLOCK_ROWS, part);
+            for (uint extent = width / 2; extent > 1; extent /= 2)
+                for (uint at = first; at < LESSER(first + width, filled); at += extent)
+                    compare_blocks(run + at * BLOCK_ROWS, extent);
             for (uint b = first; b < LESSER(first + width, filled); ++b)
                 merge_block(run + b * BLOCK_ROWS);
         }

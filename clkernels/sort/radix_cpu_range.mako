@@ -21,8 +21,8 @@ static range_t sample_range(const source_t source, const index_t n)
 {
     ${CUT.float_type} least = 0, largest = 0;
     bool any = false;
-    const index_t step = GREATER(n / ${CUT.sample}, (index_t)1);
-    for (index_t i = 0; i < n; i += step) {
+    const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
+    for (index_t i = 0; i < n; i += stride) {
         const ${CUT.float_type} one = as_${CUT.float_type}(source.keys[i]);
         if (one - one != 0)
             continue; /* neither infinite nor NaN */
@@ -46,15 +46,15 @@ static inline uint bucket_of(const ukey_t key, const range_t range)
     return ${"BUCKETS - 1 - bucket" if ELEMENT.descending else "bucket"};
 }
 % else:
-/* Where most keys of the sample are in a small part of their range, at either end, buckets are narrow
+/* Where most keys of the sample are in a small section of their range, at either end, buckets are narrow
    there: as wide as floats of a few bits are apart, counted from that end. */
 static range_t sample_range(const source_t source, const index_t n)
 {
     ukey_t codes[${2 * CUT.sample}];
     ukey_t least = code(source.keys[0]), largest = least;
-    const index_t step = GREATER(n / ${CUT.sample}, (index_t)1);
+    const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
     uint count = 0, low = 0, high = 0;
-    for (index_t i = 0; i < n && count < ${2 * CUT.sample}; i += step)
+    for (index_t i = 0; i < n && count < ${2 * CUT.sample}; i += stride)
         codes[count++] = code(source.keys[i]);
     for (uint j = 0; j < count; ++j) {
         least = LESSER(least, codes[j]);

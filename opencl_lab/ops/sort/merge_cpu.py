@@ -24,7 +24,7 @@ LOCAL = 64 << 10
 TASKS_OF_UNIT = 4
 LEAST, MOST = 1024, 32768
 """Fewest and most elements of a tile, which one item sorts alone."""
-PATIENCE = 1 << 20
+MAX_POLLS = 1 << 20
 
 
 def _moved(elements: Elements) -> tuple[str, str | None]:
@@ -84,7 +84,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "TILE": tile,
         "STRETCH": stretch,
         "CAPACITY": capacity,
-        "PATIENCE": PATIENCE,
+        "MAX_POLLS": MAX_POLLS,
     }
     return phased_plan(
         problem, device, buffers, arguments, phases=1 + merges, items=items, template=TEMPLATE,

@@ -17,7 +17,7 @@ STREAMED = 8 << 20
 
 WG_SIZES = (32, 64, 128, 256, 384, 512)
 
-IDLE = (radix_gpu.PATIENCE, radix_gpu.LOOKS)
+IDLE = (radix_gpu.MAX_POLLS, radix_gpu.LOOKS)
 
 
 def _for_cpu(config: Config) -> bool:
@@ -40,7 +40,7 @@ class Radix(Algorithm[SortProblem]):
             Parameter("WG_SIZE", (1, *WG_SIZES), "items in a group; cpu: 1"),
             Parameter("ITEM_KEYS", (1, *radix_gpu.ITEM_KEYS), "keys of an item in a tile"),
             Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
-            Parameter("PATIENCE", (0, 4096), "how often onesweep polls a tile before it counts"),
+            Parameter("MAX_POLLS", (0, 4096), "how often onesweep polls a tile before it counts"),
             Parameter("CAPACITY", (1, 8192, 16384, 32768, 65536), "cpu: elements in a cache"),
             Parameter("STREAM", (False, True), "cpu: write whole cache lines past the caches"),
         ),
@@ -66,15 +66,15 @@ class Radix(Algorithm[SortProblem]):
                 "ITEM_KEYS must be at least 2 unless FORM is cpu",
             ),
             positive("CAPACITY"),
-            not_negative("PATIENCE"),
+            not_negative("MAX_POLLS"),
             positive("LOOKS"),
             Constraint(
                 lambda c: not _for_cpu(c) or c["ITEM_KEYS"] == 1,
                 "ITEM_KEYS must be 1 if FORM is cpu",
             ),
             Constraint(
-                lambda c: c["FORM"] == "onesweep" or (c["PATIENCE"], c["LOOKS"]) == IDLE,
-                f"PATIENCE must be {IDLE[0]} and LOOKS {IDLE[1]} unless FORM is onesweep",
+                lambda c: c["FORM"] == "onesweep" or (c["MAX_POLLS"], c["LOOKS"]) == IDLE,
+                f"MAX_POLLS must be {IDLE[0]} and LOOKS {IDLE[1]} unless FORM is onesweep",
             ),
             Constraint(
                 lambda c: _for_cpu(c) or (c["CAPACITY"] == 1 and not c["STREAM"]),
@@ -97,13 +97,13 @@ class Radix(Algorithm[SortProblem]):
                 WG_SIZE=1,
                 ITEM_KEYS=1,
                 LOOKS=radix_gpu.LOOKS,
-                PATIENCE=radix_gpu.PATIENCE,
+                MAX_POLLS=radix_gpu.MAX_POLLS,
                 CAPACITY=32768,
                 STREAM=total >= STREAMED,
             )
         chosen = radix_gpu.gpu_config(problem, device)
         return Config(
-            **chosen, LOOKS=radix_gpu.LOOKS, PATIENCE=radix_gpu.PATIENCE, CAPACITY=1, STREAM=False
+            **chosen, LOOKS=radix_gpu.LOOKS, MAX_POLLS=radix_gpu.MAX_POLLS, CAPACITY=1, STREAM=False
         )
 
     def search_space(self, problem: SortProblem, device: Device) -> SearchSpace:
@@ -111,7 +111,7 @@ class Radix(Algorithm[SortProblem]):
         fixed: dict[str, tuple[Value, ...]] = {}
         if device.kind == "cpu":
             fixed |= {"FORM": ("cpu",), "WG_SIZE": (1,), "ITEM_KEYS": (1,)}
-            fixed |= {"LOOKS": (radix_gpu.LOOKS,), "PATIENCE": (radix_gpu.PATIENCE,)}
+            fixed |= {"LOOKS": (radix_gpu.LOOKS,), "MAX_POLLS": (radix_gpu.MAX_POLLS,)}
         else:
             forms = ("scan", "onesweep") if device.capabilities.forward_progress else ("scan",)
             fixed |= {"FORM": forms, "CAPACITY": (1,), "STREAM": (False,)}

@@ -51,7 +51,7 @@ WHOLE = 1 << 20
 """Most keys of a row that one unit sorts alone, where there are rows for all units."""
 CUT = 1 << 14
 """Keys of a row above which cutting it into buckets pays."""
-PATIENCE = 1 << 12
+MAX_POLLS = 1 << 12
 
 
 def _bits(number: float) -> int:
@@ -180,7 +180,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
         "CUT": cut,
         "RUN": run,
         "STREAM": config["STREAM"],
-        "PATIENCE": PATIENCE,
+        "MAX_POLLS": MAX_POLLS,
     }
     return phased_plan(
         problem, device, [*elements.buffers, *buffers], arguments, phases=phases, items=items,

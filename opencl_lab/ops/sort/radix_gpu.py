@@ -17,7 +17,7 @@ ROWS = "sort/radix_gpu_rows.cl.mako"
 WARP = 32
 WIDE = 1 << 30
 """Keys of a row from which counts need 64 bits."""
-PATIENCE = 1 << 12
+MAX_POLLS = 1 << 12
 HISTOGRAM_GROUPS = 8  # per compute unit
 MOST_COPIES = 8
 COPIED = 1 << 20
@@ -174,7 +174,7 @@ class _Passes:
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
             "LOOKS": config.integer("LOOKS"),
-            "PATIENCE": config.integer("PATIENCE"),
+            "MAX_POLLS": config.integer("MAX_POLLS"),
             "COPIES": self._copies(device),
         }
         counts = 4 * self.digits * self.radix * self.params["COPIES"]

@@ -1,5 +1,5 @@
 /*
- * A small kernel for each part of clkernels/common, see tests/test_common_kernels.py.
+ * A small kernel for each building block of clkernels/common, see tests/test_common_kernels.py.
  *
  * WG_SIZE     work-items of a group, a multiple of 32
  * ITEM_KEYS   values of an item
@@ -13,7 +13,7 @@
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
 <%namespace name="rank" file="/common/rank.mako"/>\
-<%namespace name="parts" file="/common/parts.mako"/>\
+<%namespace name="slices" file="/common/slices.mako"/>\
 <%namespace name="tickets" file="/common/tickets.mako"/>\
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="arrival" file="/common/arrival.mako"/>\
@@ -26,9 +26,9 @@ ${fence.declare(PTX=PTX)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 ${rank.declare(DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
-${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
+${slices.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 ${tickets.declare()}\
-${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=4096)}\
+${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, MAX_POLLS=4096)}\
 #define TILE ${WG_SIZE * ITEM_KEYS}
 #define GROUP __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 #define SAME(number) (number)
@@ -55,16 +55,16 @@ GROUP void scan_items(__global const uint *values, __global uint *before, __glob
     }
 }
 
-/* parts.mako: a part per group. */
-GROUP void sum_parts(__global const uint *words, __global ulong *sums, __global ulong *begins,
+/* slices.mako: a slice per group. */
+GROUP void sum_slices(__global const uint *words, __global ulong *sums, __global ulong *begins,
                      __global const uint *values, __global ulong *scanned, const ulong count)
 {
     __local index_t space[SPACE];
-    const uint part = (uint)get_group_id(0), parts = (uint)get_num_groups(0);
-    sums[get_global_id(0)] = sum_before(words, part, space);
+    const uint slice = (uint)get_group_id(0), slices = (uint)get_num_groups(0);
+    sums[get_global_id(0)] = sum_before(words, slice, space);
     scanned[get_global_id(0)] = scan_index((index_t)values[get_global_id(0)]${" << 8" if WIDE else ""}, space);
     if (get_local_id(0) == 0)
-        begins[part] = part_begin((index_t)count, part, parts, TILE);
+        begins[slice] = slice_begin((index_t)count, slice, slices, TILE);
 }
 
 /* rank.mako, warps.mako: among equal digits of a warp. */
@@ -170,7 +170,7 @@ void sum_squares(__global const uint *values, __global uint *squares, __global u
                  const uint n, const uint from, const uint to, const uint last,
                  volatile __global uint *counters)
 {
-    <%phases:run tasks="phase ? n / 7 + 1 : n / 5 + 1" patience="1u << 20">
+    <%phases:run tasks="phase ? n / 7 + 1 : n / 5 + 1" max_polls="1u << 20">
         const uint begin = (uint)((ulong)n * task / tasks), end = (uint)((ulong)n * (task + 1) / tasks);
         for (uint i = begin; i < end; ++i)
             if (phase == 0)
