@@ -33,6 +33,7 @@ def run(request, queue):
     params = {
         "WG_SIZE": wg_size, "ITEM_KEYS": ITEM_KEYS, "DIGIT_BITS": 3, "WIDE": wide,
         "PTX": limits.inline_ptx, "LOOKS": looks,
+        "SHARES": "1u" if looks == 1 else "(uint)get_global_size(0)",
     }  # fmt: skip
 
     def launch(kernel, arrays, results, groups=GROUPS, items=wg_size, spans=((),), **more):
@@ -58,6 +59,7 @@ def run(request, queue):
         return execute(executable, arrays, queue).outputs
 
     launch.wg_size, launch.wide, launch.device = wg_size, wide, device
+    launch.params = params
     return launch
 
 
@@ -205,7 +207,8 @@ def test_merge_paths(case, run, rng):
 
 def test_phases_of_tasks(run, rng):
     """Twice: the last item clears the counters. Where writes are not seen, a launch per phase."""
-    n, phases = 1003, 2
+    n, phases, items = 1003, 2, 7
+    shares = 1 if run.params["SHARES"] == "1u" else items
     joined = run.device.capabilities.visible_writes
     spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
     for _ in range(2):
@@ -216,9 +219,9 @@ def test_phases_of_tasks(run, rng):
             {
                 "squares": ("scratch", (n,), "u4"),
                 "sums": ("out", (n,), "u4"),
-                "counters": ("zeros", (2 * phases + 1,), "u4"),
+                "counters": ("zeros", (phases * (shares + 1) + 1,), "u4"),
             },
-            groups=7,
+            groups=items,
             items=1,
             spans=[
                 {"from": np.uint32(begin), "to": np.uint32(end)}.items() for begin, end in spans

@@ -41,6 +41,7 @@
  */
 <%page args="REAL_T, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, PATIENCE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="steps" file="vector_step.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
@@ -65,16 +66,7 @@ typedef ${INDEX_T} index_t;
 ${vectors.lane_moves(VECTOR_WIDTH, kernel.parts)}\
 
 % if any(step.fetch != "none" for step in STEPS):
-/* Fetch a line of memory to read it, or to write it. `prefetch` of OpenCL C does nothing on PoCL. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define FETCH_LINE(address, writing) __builtin_prefetch((const void *)(address), writing, 3)
-#endif
-#endif
-#if !defined(FETCH_LINE)
-#define FETCH_LINE(address, writing)
-#endif
-
+${fetch.declare()}\
 % endif
 % for s, step in enumerate(STEPS):
 ${steps.function(s, step, kernel)}\
@@ -96,7 +88,7 @@ ${steps.call(0, STEPS[0])}\
 % else:
 ${stealing.begin()}\
 % for s, step in enumerate(STEPS):
-<%stealing:phase number="${s}" tasks="${steps.module.tasks(s, step)}" patience="${PATIENCE if s + 1 < len(STEPS) else None}">\
+<%stealing:phase number="${s}" tasks="${steps.module.tasks(s, step)}" max_polls="${PATIENCE if s + 1 < len(STEPS) else None}">\
 ${steps.call(s, step)}\
 </%stealing:phase>\
 % endfor

@@ -21,7 +21,7 @@
  * both ends after I. van den Hoven, "quadsort" (parity merge), and O. Peters, "glidesort", 2021 to 2023;
  * the rest is own.
  *
- * The host guarantees: n > 0; what common/phases.mako asks for. With SPACE = __local, n <= CAPACITY
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for. With SPACE = __local, n <= CAPACITY
  * and there is one phase. Else `spares` has 2 * CAPACITY elements for each item; `first` and `second`
  * have one for each key where as many as one and two phases come before the last. Runs are in them by
  * turns, and at last in `second`, which is `sorted` where elements are keys.
@@ -39,7 +39,7 @@
 <%page args="ELEMENT, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY, MAX_POLLS"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="merge_path_cpu_serial" file="merge_path_cpu_serial.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 ${keys.declare(ELEMENT)}\
 typedef ${INDEX_T} index_t;
 typedef ${"long" if ELEMENT.indices else ELEMENT.value or "uchar"} out_value_t;
@@ -106,20 +106,20 @@ void merge_cpu(__global const ukey_t *keys,
 % if alone:
     __local elem_t mine[2 * ${CAPACITY}];
     /* A task is a share of the rows. */
-    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
+    <%stealing:phases shares="1u" tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             __local elem_t *result = sort_tile(keys + at, ${source("at", "0")}(uint)n, mine, 0);
             store_sorted(result, ${target("at")}, (uint)n);
         }
-    </%phases:run>
+    </%stealing:phases>
 % else:
 % if not ELEMENT.value:
     __global elem_t *second = (__global elem_t *)sorted;
 % endif
     __global elem_t *mine = spares + get_global_id(0) * (size_t)${2 * CAPACITY};
     const ulong tiles = (n - 1) / ${TILE} + 1, stretches = (n - 1) / ${STRETCH} + 1;
-    <%phases:run tasks="(uint)(rows * (phase ? stretches : tiles))" max_polls="${MAX_POLLS}">
+    <%stealing:phases shares="1u" tasks="(uint)(rows * (phase ? stretches : tiles))" max_polls="${MAX_POLLS}">
         __global elem_t *target = (last - 1 - phase) & 1 ? first : second;
         __global const elem_t *source = (last - 1 - phase) & 1 ? second : first;
         const bool ends = phase + 1 == last;
@@ -145,6 +145,6 @@ void merge_cpu(__global const ukey_t *keys,
         if (ends)
             store_sorted(result, ${target("at + begin")}, count);
 % endif
-    </%phases:run>
+    </%stealing:phases>
 % endif
 }

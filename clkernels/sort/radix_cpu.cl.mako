@@ -26,7 +26,7 @@
  * bandwidth oblivious SIMD sort", SIGMOD 2010, and J. Wassenberg, P. Sanders, "Engineering a
  * multi-core radix sort", Euro-Par 2011.
  *
- * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With CUT: `first` and `second` have an element for each key, `table`
  * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
  * 2^bits + 1 + 8 * items words. Without CUT they have room for all elements if n > CAPACITY.
@@ -54,7 +54,7 @@
 <%namespace name="radix_cpu_network" file="radix_cpu_network.mako"/>\
 <%namespace name="radix_cpu_run" file="radix_cpu_run.mako"/>\
 <%namespace name="radix_cpu_buckets" file="radix_cpu_buckets.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 ${extensions.enable(fp64=CUT and CUT.float_type == 'double')}\
 ${keys.declare(ELEMENT)}\
 <%
@@ -136,7 +136,7 @@ void radix_cpu(__global const ukey_t *keys,
     source.keys = keys;
 % if not CUT:
     /* A task is a share of the rows. */
-    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
+    <%stealing:phases shares="1u" tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             source.keys = keys + at;
@@ -147,12 +147,12 @@ void radix_cpu(__global const ukey_t *keys,
                      n > ${CAPACITY} ? second + at : mine + ${CAPACITY}, sorted + at,
                      sorted_values + at, counts);
         }
-    </%phases:run>
+    </%stealing:phases>
 % else:
     /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
     const ulong keys_of_task = n / chunks;
     const uint max_polls = (uint)LESSER(GREATER(keys_of_task, (ulong)${MAX_POLLS}), (ulong)${2 ** 31});
-    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
+    <%stealing:phases shares="1u" tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
         const uint row_tasks = tasks / (uint)rows;
         const uint row_task = task % row_tasks;
         const ulong row = task / row_tasks, at = row * n;
@@ -210,6 +210,6 @@ void radix_cpu(__global const ukey_t *keys,
             else
                 scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
         }
-    </%phases:run>
+    </%stealing:phases>
 % endif
 }

@@ -7,8 +7,9 @@
  * WIDE        whether counts have 64 bits
  * PTX         whether the device takes inline PTX
  * LOOKS       tiles that one looks back at together
+ * SHARES      OpenCL C: how many shares tasks are divided into
  */
-<%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, WIDE, PTX, LOOKS"/>\
+<%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, WIDE, PTX, LOOKS, SHARES"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
@@ -20,7 +21,7 @@
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 ${fence.declare(PTX=PTX)}\
 ${warps.declare(PTX=PTX)}\
@@ -164,18 +165,18 @@ GROUP void merge_runs(__global const uint *a, __global const uint *b, __global u
         }
 }
 
-/* phases.mako: squares, and then sums of neighbours, which other items may have squared. */
+/* work_stealing.mako: squares, and then sums of neighbours, which other items may have squared. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void sum_squares(__global const uint *values, __global uint *squares, __global uint *sums,
                  const uint n, const uint from, const uint to, const uint last,
                  volatile __global uint *counters)
 {
-    <%phases:run tasks="phase ? n / 7 + 1 : n / 5 + 1" max_polls="1u << 20">
+    <%stealing:phases shares="${SHARES}" tasks="phase ? n / 7 + 1 : n / 5 + 1" max_polls="1u << 20">
         const uint begin = (uint)((ulong)n * task / tasks), end = (uint)((ulong)n * (task + 1) / tasks);
         for (uint i = begin; i < end; ++i)
             if (phase == 0)
                 squares[i] = values[i] * values[i];
             else
                 sums[i] = squares[i] + squares[n - 1 - i];
-    </%phases:run>
+    </%stealing:phases>
 }
