@@ -152,8 +152,8 @@ void radix_cpu(__global const ukey_t *keys,
     /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
     const ulong keys_of_task = n / chunks;
     const uint max_polls = (uint)LESSER(GREATER(keys_of_task, (ulong)${MAX_POLLS}), (ulong)${2 ** 31});
-    <%stealing:phases shares="1u" tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
-        const uint row_tasks = tasks / (uint)rows;
+    <%stealing:phases shares="1u" tasks="tasks_of(work_of(phase, last), (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
+        const uint work = work_of(phase, last), row_tasks = tasks / (uint)rows;
         const uint row_task = task % row_tasks;
         const ulong row = task / row_tasks, at = row * n;
         const index_t begin = (index_t)(n * row_task / row_tasks), end = (index_t)(n * (row_task + 1) / row_tasks);
@@ -167,15 +167,13 @@ void radix_cpu(__global const ukey_t *keys,
 % endif
         const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
         const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
-        /* Of the phases of a digit: which digit, and which phase. */
-        const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
-        const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
-        if (phase == 0)
+        const uint pass = phase < COUNT_DIGITS ? 0 : (phase - COUNT_DIGITS) / 3; /* which digit */
+        if (work == COUNT_BUCKETS)
             count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
-        else if (phase == 1)
+        else if (work == CHOOSE_RUNS)
             choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
                            row_starts);
-        else if (phase == 3 && runs) {
+        else if (work == FINISH_RUNS) {
             /* The runs that begin in an equal share of the row. */
             for (uint run = first_run(begin, row_starts, runs); run < runs && row_starts[run] < end; ++run) {
                 const index_t start = row_starts[run], count = row_starts[run + 1] - start;
@@ -184,28 +182,28 @@ void radix_cpu(__global const ukey_t *keys,
                 sort_run(there, count, fits ? mine : second + at + start, fits ? mine + ${CAPACITY} : there,
                          sorted + at + start, sorted_values + at + start, counts);
             }
-        } else if (phase + 1 == last && !runs) {
+        } else if (work == COPY && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)
                     second[at + i] = element_arrays(source, i);
 % if ELEMENT.value:
             store_sorted(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
 % endif
-        } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
+        } else if (work == SCATTER_BUCKETS ? runs > 0 : work != COPY && !runs && pass < passes) {
             /* The last pass ends in `second`. */
-            const bool to_second = phase > 2 && ((passes - pass) & 1);
+            const bool to_second = work != SCATTER_BUCKETS && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;
             __global const elem_t *elements = (to_second ? first : second) + at;
             const ukey_t base = (ukey_t)row_state[LEAST];
             const uint shift = (uint)(row_state[LOW] + pass * row_state[DIGIT]);
-            if (step == 0 && pass == 0)
+            if (work == COUNT_DIGITS && pass == 0)
                 count_digits_arrays(source, begin, end, share, base, shift, counts);
-            else if (step == 0)
+            else if (work == COUNT_DIGITS)
                 count_digits_elements(elements, begin, end, share, base, shift, counts);
-            else if (step == 1)
+            else if (work == SCAN_DIGITS)
                 scan_counts(chunks, row_table);
             else if (pass == 0)
-                scatter_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
+                scatter_arrays(source, begin, end, target, share, work == SCATTER_BUCKETS, (index_t)n, base, shift,
                               lines, places);
             else
                 scatter_elements(elements, begin, end, target, share, base, shift, lines, places);

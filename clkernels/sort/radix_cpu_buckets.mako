@@ -15,15 +15,26 @@ enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
-/* How many tasks a phase has: as many for each row. */
-static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks,
-                            const uint units)
+/* What the tasks of a phase do: the first four phases, three for each digit, and the last phase. */
+enum {
+    COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
+    COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
+    COPY
+};
+
+static inline uint work_of(const uint phase, const uint last)
 {
-    if (phase == 3)
+    if (phase + 1 == last)
+        return COPY;
+    return phase < COUNT_DIGITS ? phase : COUNT_DIGITS + (phase - COUNT_DIGITS) % 3;
+}
+
+/* How many tasks a phase has: as many for each row. */
+static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units)
+{
+    if (work == FINISH_RUNS)
         return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
-    if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
-        return rows;
-    return rows * chunks;
+    return work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
 }
 
 ${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\

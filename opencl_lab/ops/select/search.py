@@ -10,8 +10,8 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, item_launch, positive
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.ops.select.slices import largest_group
 from opencl_lab.ops.select.problem import SearchProblem
+from opencl_lab.ops.select.slices import largest_group
 from opencl_lab.ops.solver import Algorithm, Homes, Solver
 from opencl_lab.ops.sort.elements import Element
 
