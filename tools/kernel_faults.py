@@ -29,12 +29,12 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "radix, groups: a tile that nobody counted is left out",
-        "clkernels/common", "sum += (status_t)(MISSING);", "sum += 0;",
+        "clkernels/common", "${sum} += (status_t)${missing};", "${sum} += 0;",
         "test_sort_forms.py",
     ),
     Fault(
         "radix, groups: what other tiles counted is added up wrong",
-        "clkernels/common", "sum += word_${k} & NUMBER;", "sum += word_${k} & (NUMBER - 1);",
+        "clkernels/common", "${sum} += word_${k} & NUMBER;", "${sum} += word_${k} & (NUMBER - 1);",
         "test_sort_forms.py",
     ),
     Fault(

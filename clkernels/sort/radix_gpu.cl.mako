@@ -32,15 +32,14 @@
  *              past the end through their guard
  * DIGIT_BITS   bits of a digit
  * DIGITS       digits of a key
- * LOOK_BACK    whether a pass is one launch
- * LOOKS        tiles that one looks back at together
- * MAX_POLLS    how often one looks at a tile before counting it oneself
+ * LOOK_BACK    None where a pass is three launches; else
+ *   looks        tiles that one looks back at together
+ *   max_polls    how often one looks at a tile before counting it oneself
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
  */
-<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, LOOKS, MAX_POLLS, COPIES,
-             ROOM, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, DIGITS, LOOK_BACK, COPIES, ROOM, PTX"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
@@ -56,7 +55,7 @@ ${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_
 % if LOOK_BACK:
 ${fence.declare(PTX=PTX)}\
 ${tickets.declare()}\
-${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, MAX_POLLS=MAX_POLLS)}\
+${lookback.declare(WIDE=WIDE, PTX=PTX)}\
 % endif
 #define DIGITS ${DIGITS}
 #define COPIES ${COPIES}

@@ -1,6 +1,7 @@
 ## One pass over one digit, see radix_gpu.cl.mako.
 ##
 ## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
+<%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX)">\
 % if LOOK_BACK:
@@ -103,7 +104,8 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
         if (item < RADIX) {
 % if LOOK_BACK:
             status_t sum = 0;
-            look_back(sum, mine + item, RADIX, tile, count_tile(source, n, t, item, shift));
+            ${lookback.look_back("sum", "mine + item", "RADIX", "tile", "count_tile(source, n, t, item, shift)",
+                                 LOOK_BACK.looks, LOOK_BACK.max_polls)}\
             if (tile > 0)
                 announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
             offsets[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;

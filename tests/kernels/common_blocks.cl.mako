@@ -29,7 +29,7 @@ ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 ${rank.declare(DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 ${slices.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 ${tickets.declare()}\
-${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, MAX_POLLS=4096)}\
+${lookback.declare(WIDE=WIDE, PTX=PTX)}\
 #define TILE ${WG_SIZE * ITEM_KEYS}
 #define GROUP __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 #define SAME(number) (number)
@@ -129,7 +129,7 @@ GROUP void look_back_at_tiles(__global const uint *values, volatile __global sta
     else
         announce(&mine[tile * ${WG_SIZE}], value);
     status_t sum = 0;
-    look_back(sum, mine, ${WG_SIZE}, tile, values[t * ${WG_SIZE} + item]);
+    ${lookback.look_back("sum", "mine", WG_SIZE, "tile", f"values[t * {WG_SIZE} + item]", LOOKS, MAX_POLLS=4096)}\
     if (tile > 0)
         announce_all(&mine[tile * ${WG_SIZE}], sum + value);
     before[tile * ${WG_SIZE} + item] = sum;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -217,6 +218,21 @@ def _one_launch(elements: Elements, config: Config, device: Device, local: int) 
     return Plan(tuple(elements.buffers), (launch,))
 
 
+@dataclass(frozen=True)
+class LookBack:
+    """How groups look back at earlier tiles, see ``clkernels/common/lookback.mako``."""
+
+    looks: int  # tiles that one looks at together
+    max_polls: int  # looks in vain, after which one counts a tile oneself
+
+    @classmethod
+    def of(cls, config: Config) -> LookBack | None:
+        """Return that of a configuration, or None if groups do not look back."""
+        if config["FORM"] != "onesweep":
+            return None
+        return cls(config.integer("LOOKS"), config.integer("MAX_POLLS"))
+
+
 class _Passes:
     """The launches for long rows."""
 
@@ -226,7 +242,7 @@ class _Passes:
         self.tiles = ceil_divide(self.problem.n, self.wg_size * config.integer("ITEM_KEYS"))
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.digits = ceil_divide(self.problem.code_bits, config.integer("DIGIT_BITS"))
-        self.look_back = config["FORM"] == "onesweep"
+        self.look_back = LookBack.of(config)
         self.wide = self.problem.n >= WIDE
         self.index: Any = np.uint64 if self.wide else np.uint32
         self.units = device.compute_units
@@ -235,8 +251,6 @@ class _Passes:
             "DIGITS": self.digits,
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
-            "LOOKS": config.integer("LOOKS"),
-            "MAX_POLLS": config.integer("MAX_POLLS"),
             "COPIES": self._copies(device),
         }
         counts = 4 * self.digits * self.radix * self.params["COPIES"]
