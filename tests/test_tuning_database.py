@@ -316,7 +316,9 @@ def test_algorithms_name_their_operation_and_every_template_they_launch(device):
             assert algorithm.operation == operation.name
             plan = algorithm.plan(problem, algorithm.default_config(problem, GPU), GPU)
             assert plan.launches
-            assert {launch.template for launch in plan.launches} <= set(algorithm.on(GPU.kind).templates)
+            assert {launch.template for launch in plan.launches} <= set(
+                algorithm.on(GPU.kind).templates
+            )
         names = set(problem.as_dict())
         assert set(problem.sizes) | set(problem.layout) <= names
         assert not set(problem.sizes) & set(problem.layout)

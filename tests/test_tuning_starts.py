@@ -61,7 +61,7 @@ def test_a_start_that_is_not_allowed_here_is_left_out():
 )
 def test_what_is_searched_has_thousands_of_points_at_most(operation, algorithm, options, made_up):
     chosen = get_operation(operation)
-    problem, found = chosen.problem(**options), chosen.algorithm(algorithm)
+    problem, found = chosen.problem(**options), chosen.algorithm(algorithm).on(made_up.kind)
     built_in = found.default_config(problem, made_up)
     points = points_of(found, problem, made_up, (built_in,))
     assert points.pruning.exact and 40 < points.pruning.left < 6000
