@@ -195,9 +195,9 @@ def test_topk_plans_fit(dtype, n):
             if n > topk.WHOLE:
                 bits = item.params["DIGIT_BITS"]
                 assert len(plan.launches) == -(-8 * np.dtype(dtype).itemsize // bits) + 1
-                cut = int(item.arguments["parts"])
+                cut = int(item.arguments["slices"])
                 assert item.global_size[0] == rows * cut * item.local_size[0]
-                assert n / cut < 2**32  # what a part counts
+                assert n / cut < 2**32  # what a slice counts
             else:
                 assert [launch.kernel for launch in plan.launches] == ["select_slices"]
 
@@ -226,7 +226,7 @@ def test_topk_configurations_that_cannot_run(config, message):
         ("uint8", 1, 30_011, 1, False),
     ],
 )
-def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
+def test_topk_of_slices(dtype, rows, n, k, largest, rng, queue):
     """What GPUs do for rows a little too long for one group, with groups of several items."""
     keys = hard_floats(rng, (rows, n)) if dtype == "float32" else rng.integers(0, 200, (rows, n))
     keys = keys.astype(dtype)
@@ -240,7 +240,7 @@ def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
     np.testing.assert_array_equal(places, expected)
 
 
-def test_topk_of_parts_plans():
+def test_topk_of_slices_plans():
     """Each part has k keys or more, and one group reads what they find."""
     for n in (topk.WHOLE + 1, 50_000, topk.SLICED):
         for k in (1, 100, topk.MOST_OF_SLICES // -(-n // topk.SLICE)):
@@ -249,9 +249,9 @@ def test_topk_of_parts_plans():
                 plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)
                 check_plan(plan, GPU)
                 first, last = plan.launches
-                parts = int(first.arguments["parts"])
-                assert n // parts >= k and int(last.arguments["n"]) == parts * k <= topk.WHOLE
-                assert first.global_size[0] == rows * parts * first.local_size[0]
+                slices = int(first.arguments["slices"])
+                assert n // slices >= k and int(last.arguments["n"]) == slices * k <= topk.WHOLE
+                assert first.global_size[0] == rows * slices * first.local_size[0]
                 assert last.global_size[0] == rows * last.local_size[0]
 
 
@@ -277,7 +277,7 @@ def test_topk_sorts_where_that_takes_less_time():
     assert chosen("cpu", 20, 2, 1000) == "sort"
     assert chosen("cpu", 10_000, 1000, 100) == "radix-select"
     assert chosen("cpu", 10_000, 5000, 100) == "sort"
-    assert chosen("gpu", 50_000, 100) == "radix-select"  # in parts
+    assert chosen("gpu", 50_000, 100) == "radix-select"  # in slices
     assert chosen("gpu", 50_000, 2000) == "sort"
     assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
     assert chosen("gpu", 10**7, 2000) == "radix-select"

@@ -1,4 +1,17 @@
-## A launch for each pass, with a slice of a row a group: see radix_select.cl.mako.
+## A launch for each digit and one more, with a group per slice of a row: form passes of
+## radix_select.cl.mako, of which all names in OpenCL C are.
+##
+##     histogram   of each row and digit, the counts of all slices
+##     table       of each row and slice, for two digits in turns: keys below each value of the digit
+##     state       of each row and digit, what is known when it has been counted
+##
+##     narrow_first, narrow   count a digit, see there
+##     gather                 takes the keys; its last group makes the histogram zero again
+##
+## Source, guarantees: see there.
+##
+## WIDE, WG_SIZE   see there
+## KEY_DIGITS      digits of a key
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%def name="declare(WIDE, WG_SIZE, KEY_DIGITS)">\

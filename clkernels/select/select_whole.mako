@@ -1,4 +1,13 @@
-## A slice of a row a group, and what is found in the slices, each in one launch: see radix_select.cl.mako.
+## Rows or slices of them that a group reads alone: forms whole and twice of radix_select.cl.mako, of which
+## all names in OpenCL C are.
+##
+##     select_slices   a group per slice: its first k keys and their places; a whole row is one slice
+##     select_few      a group per row: the first k of what its slices have found, with their places
+##
+## Source, guarantees: see there.
+##
+## WG_SIZE   work-items of a group
+## TWICE     whether there is a second launch
 <%def name="declare(WG_SIZE, TWICE)">\
 <%def name="select(kernel, few)">\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))

@@ -1,4 +1,19 @@
-## How all units together cut a long row, see radix_cpu.cl.mako.
+## How all units together cut a long row, chunk by chunk: the phases of radix_cpu.cl.mako but for
+## FINISH_RUNS.
+##
+##     row      | chunk 0 | chunk 1 | chunk 2 | ..      a task each
+##     table      counts of buckets 0 .. BUCKETS - 1 by chunk 0; by chunk 1; ..
+##                scan_counts makes of these where each chunk's elements of a bucket go:
+##     buckets  | chunk 0's, chunk 1's, ..| chunk 0's, ..|
+##     runs     |    buckets of a run     |  of the next |
+##
+##   count_buckets     COUNT_BUCKETS
+##   choose_runs       CHOOSE_RUNS, which also decides whether the row is cut
+##   scatter_*         SCATTER_BUCKETS and SCATTER_DIGITS: of `arrays`, the user's, or of `elements`
+##   count_digits_*    COUNT_DIGITS
+##   scan_counts       SCAN_DIGITS
+##
+## Source: see there. The caller guarantees: names of OpenCL C are those of radix_cpu.cl.mako.
 ##
 ## ELEMENT, CUT, STREAM   see there
 ## BLOCK                  see radix_cpu_blocks.mako
@@ -48,8 +63,9 @@ ${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\
         if (j < here)
             ++counts[found[j]];
 </%def>\
+/* Count a chunk's keys of each bucket in `share`; its least and largest codes go to `limits`. */
 static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
-                        __global index_t *share, __global ukey_t *limits, __local index_t *counts)
+                          __global index_t *share, __global ukey_t *limits, __local index_t *counts)
 {
     ukey_t codes[${BLOCK}];
     uint found[${BLOCK}];
@@ -151,6 +167,7 @@ static inline uint first_run(const index_t place, __global const index_t *starts
 }
 
 % for KIND, SOURCE in blocks.module.SOURCES.items():
+/* Count a chunk's keys of each digit in `share`. */
 static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t end,
                                  __global index_t *share, const ukey_t base, const uint shift,
                                  __local index_t *counts)

@@ -1,5 +1,14 @@
 ## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cpu_buckets.mako.
 ##
+##     EVEN        | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |     buckets of equal width: of floats in values, of
+##     NEAR_BASE   |0|1| 2 |   3   |      4      | .     integers in codes; or narrow where most keys are
+##
+##   sample_range(source, n)     the same in whatever task
+##   stage_buckets(..)           buckets of a block of keys
+##   is_of_one_key(..)           whether all keys of a bucket are equal, for integers
+##
+## Source: own. The caller guarantees: names of OpenCL C are those of radix_cpu.cl.mako.
+##
 ## ELEMENT, CUT, BLOCK   see there
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
 <%def name="declare(ELEMENT, CUT, BLOCK)">\
