@@ -1,4 +1,4 @@
-"""The building blocks of kernels, each in a small kernel against NumPy; a program per group size."""
+"""The building blocks of kernels, each in a small kernel against NumPy; a program a group size."""
 
 from __future__ import annotations
 

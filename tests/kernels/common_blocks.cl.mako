@@ -77,7 +77,7 @@ GROUP void rank_digits(__global const uint *digits, __global uint *ranks)
     barrier(CLK_LOCAL_MEM_FENCE);
     const size_t first = get_group_id(0) * TILE + warp() * (WARP * ${ITEM_KEYS}) + lane();
     for (uint j = 0; j < ${ITEM_KEYS}; ++j)
-        ranks[first + j * WARP] = rank_step(digits[first + j * WARP], numbers + warp() * RADIX, masks + warp() * RADIX);
+        ranks[first + j * WARP] = rank_in_warp(digits[first + j * WARP], numbers + warp() * RADIX, masks + warp() * RADIX);
 }
 
 /* registers.mako: a permutation of a tile. */
