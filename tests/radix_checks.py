@@ -6,24 +6,32 @@ import numpy as np
 import pytest
 
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.lab.ops.sort.operation import SORT
+from opencl_lab.ops.sort.merge_cpu import MergePathCpu
+from opencl_lab.ops.sort.merge_gpu import MergePathGpu
+from opencl_lab.ops.sort.radix_cpu import RadixCpu
+from opencl_lab.ops.sort.radix_gpu import RadixGpu
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
+SORTS = {
+    "radix-cpu": RadixCpu(),
+    "radix-gpu": RadixGpu(),
+    "merge-cpu": MergePathCpu(),
+    "merge-gpu": MergePathGpu(),
+}
+"""Both sorts of a name: CPUs run those for GPUs, too."""
+TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6}
 # Small tiles: many of them, of which the last is not full, and passes of both parities.
 FORMS = {
-    "cpu": ("radix", {"FORM": "cpu"}),
-    "streamed": ("radix", {"FORM": "cpu", "DIGIT_BITS": 8, "STREAM": True}),
-    "scan": ("radix", {"FORM": "scan", **TILES}),
-    "onesweep": ("radix", {"FORM": "onesweep", **TILES}),
-    "impatient": ("radix", {"FORM": "onesweep", **TILES, "PATIENCE": 0}),
-    "merge cpu": ("merge-path", {"FORM": "cpu", "TILE": 256, "STRETCH": 128}),
-    "merge long": ("merge-path", {"FORM": "cpu", "TILE": 64, "STRETCH": 128}),
-    "merge gpu": (
-        "merge-path", {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 5, "TILE": 1, "STRETCH": 1},
-    ),
-}  # fmt: skip
+    "cpu": ("radix-cpu", {}),
+    "streamed": ("radix-cpu", {"DIGIT_BITS": 8, "STREAM": True}),
+    "scan": ("radix-gpu", {"FORM": "scan", **TILES}),
+    "onesweep": ("radix-gpu", {"FORM": "onesweep", **TILES}),
+    "impatient": ("radix-gpu", {"FORM": "onesweep", **TILES, "MAX_POLLS": 0}),
+    "merge cpu": ("merge-cpu", {"TILE": 256, "STRETCH": 128}),
+    "merge long": ("merge-cpu", {"TILE": 64, "STRETCH": 128}),
+    "merge gpu": ("merge-gpu", {"WG_SIZE": 32, "ITEM_KEYS": 5}),
+}
 N = 20_011  # cut by units, many tiles of groups; no multiple of anything
 GPU = Device(
     "made", "gpu", compute_units=8, global_memory=1 << 40, max_allocation=1 << 40,
@@ -40,9 +48,12 @@ def stable_order(keys, descending=False):
 
 
 def need(form, queue):
-    """Return how a form is asked for, and skip if it is for other devices."""
+    """Return how a form is asked for, and skip if it is for other devices.
+
+    Public functions know it where `sorts_by_name` is used.
+    """
     algorithm, config = FORMS[form]
-    if config["FORM"] == "cpu" and session_of(queue).device.kind != "cpu":
+    if algorithm.endswith("cpu") and session_of(queue).device.kind != "cpu":
         pytest.skip("a form for CPUs")
     return {"algorithm": algorithm, "config": config}
 
@@ -50,7 +61,7 @@ def need(form, queue):
 def planned(form, problem, queue, device=None):
     """Return the plan of a form."""
     name, config = FORMS[form]
-    algorithm, device = SORT.algorithm(name), device or session_of(queue).device
+    algorithm, device = SORTS[name], device or session_of(queue).device
     return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
 
 

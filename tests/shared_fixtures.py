@@ -12,6 +12,7 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 from intel_setting import NAMES
+from radix_checks import SORTS
 from runtime_kernels import ADD, ARGUMENTS, INT32
 from tuning_runs import GPU
 
@@ -20,6 +21,7 @@ from opencl_lab.drivers import intel
 from opencl_lab.drivers import wheel as pip
 from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.tuning.tuner import make_task
+from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.tuned import database, storage
@@ -105,6 +107,16 @@ def built(monkeypatch):
     monkeypatch.setattr(Session, "_build", counting_build)
     monkeypatch.setattr(Session, "kernel", counting_kernel)
     return counts
+
+
+# ----------------------------------------------------------------------- sorts
+
+
+@pytest.fixture
+def sorts_by_name(monkeypatch):
+    """Public functions take `radix_checks.SORTS`, so that CPUs run the sorts for GPUs, too."""
+    for name, algorithm in SORTS.items():
+        monkeypatch.setitem(SORT_SOLVER._loaded, name, algorithm)
 
 
 # --------------------------------------------------------------------- replay

@@ -1,4 +1,4 @@
-"""The parts that kernels share, each in a small kernel against NumPy; a program per group size."""
+"""The building blocks of kernels, each in a small kernel against NumPy; a program a group size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opencl_lab.core.template import render
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-TEMPLATE = str(Path(__file__).parent / "kernels/common_parts.cl.mako")
+TEMPLATE = str(Path(__file__).parent / "kernels/common_blocks.cl.mako")
 GROUPS = 5
 ITEM_KEYS = 3
 SHAPES = {"one warp": (32, False, 1), "wide": (96, True, 4), "large": (256, False, 4)}
@@ -33,6 +33,7 @@ def run(request, queue):
     params = {
         "WG_SIZE": wg_size, "ITEM_KEYS": ITEM_KEYS, "DIGIT_BITS": 3, "WIDE": wide,
         "PTX": limits.inline_ptx, "LOOKS": looks,
+        "SHARES": "1u" if looks == 1 else "(uint)get_global_size(0)",
     }  # fmt: skip
 
     def launch(kernel, arrays, results, groups=GROUPS, items=wg_size, spans=((),), **more):
@@ -58,6 +59,7 @@ def run(request, queue):
         return execute(executable, arrays, queue).outputs
 
     launch.wg_size, launch.wide, launch.device = wg_size, wide, device
+    launch.params = params
     return launch
 
 
@@ -68,7 +70,7 @@ def order(kernel, arguments):
 
 ORDER = {
     "scan_items": ("values", "before", "totals"),
-    "sum_parts": ("words", "sums", "begins", "values", "scanned", "count"),
+    "sum_slices": ("words", "sums", "begins", "values", "scanned", "count"),
     "rank_digits": ("digits", "ranks"),
     "exchange_values": ("places", "values", "permuted"),
     "add_counts": ("values", "added", "arrived", "sums"),
@@ -92,14 +94,14 @@ def test_scans_and_broadcasts(run, rng):
 
 
 @pytest.mark.parametrize("tiles", [0.5, GROUPS, 4 * GROUPS - 0.3])
-def test_parts_of_rows(tiles, run, rng):
+def test_slices_of_rows(tiles, run, rng):
     tile = run.wg_size * ITEM_KEYS
     count = int(tiles * tile)
     words = rng.integers(0, 2**32 if run.wide else 2**20, GROUPS, np.uint32)
     values = rng.integers(0, 2**32 if run.wide else 2**20, (GROUPS, run.wg_size), np.uint32)
     shape = (GROUPS, run.wg_size)
     found = run(
-        "sum_parts",
+        "sum_slices",
         {"words": words, "values": values},
         {
             "sums": ("out", shape, "u8"),
@@ -206,7 +208,8 @@ def test_merge_paths(case, run, rng):
 
 def test_phases_of_tasks(run, rng):
     """Twice: the last item clears the counters. Where writes are not seen, a launch per phase."""
-    n, phases = 1003, 2
+    n, phases, items = 1003, 2, 7
+    shares = 1 if run.params["SHARES"] == "1u" else items
     joined = run.device.capabilities.visible_writes
     spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]
     for _ in range(2):
@@ -217,9 +220,9 @@ def test_phases_of_tasks(run, rng):
             {
                 "squares": ("scratch", (n,), "u4"),
                 "sums": ("out", (n,), "u4"),
-                "counters": ("zeros", (2 * phases + 1,), "u4"),
+                "counters": ("zeros", (phases * (shares + 1) + 1,), "u4"),
             },
-            groups=7,
+            groups=items,
             items=1,
             spans=[
                 {"from": np.uint32(begin), "to": np.uint32(end)}.items() for begin, end in spans

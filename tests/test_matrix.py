@@ -39,11 +39,18 @@ def swept(operation, algorithm, device):
     return [(cases[name], config) for name, config in dealt(algorithm, able, device, strength)]
 
 
+def algorithms_on(operation, device):
+    """Return the algorithms of an operation; CPUs run those for other devices, too."""
+    kinds = (device.kind, "gpu")
+    found = (named.on(kind) for named in operation.algorithms for kind in kinds)
+    return list(dict.fromkeys(found))
+
+
 def matrix_rows():
     """Yield operation, algorithm, device, case and configuration (None: the default)."""
     for name, operation in operations().items():
         for device in devices_under_test():
-            for algorithm in operation.algorithms:
+            for algorithm in algorithms_on(operation, device):
                 edges = around_parameters(operation, algorithm, device)
                 edges = [] if name in SWEPT_ELSEWHERE else edges
                 plain = [case for case in ROWS.get(name, []) if not case.sweep]
@@ -66,11 +73,17 @@ def marked(rows):
         yield pytest.param(row, marks=pytest.mark.full if left_out else ())
 
 
+def meant(operation, algorithm, device):
+    """Return what the name of an algorithm means on a device."""
+    return operation.algorithm(algorithm.name).on(device.kind)
+
+
 def pytest_generate_tests(metafunc):
     if "row" in metafunc.fixturenames:
         rows = list(matrix_rows())
         names = [
             f"{operation.name}-{algorithm.name}-{device.spec}-{case.name}"
+            + ("" if algorithm is meant(operation, algorithm, device) else "-on-gpus")
             + ("" if config is None else "-".join(["-config", *map(str, config.values())]))
             for operation, algorithm, device, case, config in rows
         ]
@@ -145,9 +158,10 @@ def made(operation, case):
     return KEPT[key]
 
 
-def test_matrix(row):
+def test_matrix(row, monkeypatch):
     """On arrays of the host and of the device, with the same programs."""
     operation, algorithm, device, case, config = row
+    monkeypatch.setitem(operation.solver._loaded, algorithm.name, algorithm)
     problem, inputs, expected = made(operation, case)
     reason = algorithm.supports(problem, device)
     if reason is not None:
@@ -189,13 +203,13 @@ def test_every_operation_has_a_row():
 
 def test_borrowed_kernels_are_those_of_an_algorithm_that_is_swept():
     templates = {
-        algorithm.name: algorithm.templates[0]
+        algorithm.name: algorithm.on("cpu").templates[0]
         for operation in operations().values()
         for algorithm in operation.algorithms
         if (operation.name, algorithm.name) not in BORROWED
     }
     for (name, algorithm), owner in BORROWED.items():
-        assert operations()[name].algorithm(algorithm).templates[0] == templates[owner]
+        assert operations()[name].algorithm(algorithm).on("cpu").templates[0] == templates[owner]
 
 
 def test_names_of_cases_are_unique():
@@ -209,8 +223,8 @@ def test_every_row_sweeps_configurations_and_sizes():
     for name in set(operations()) - SWEPT_ELSEWHERE:
         operation = operations()[name]
         assert any(case.sweep for case in ROWS[name]), f"{name} sweeps no configuration"
-        for algorithm in operation.algorithms:
-            for device in devices_under_test():
+        for device in devices_under_test():
+            for algorithm in algorithms_on(operation, device):
                 edges = around_parameters(operation, algorithm, device)
                 assert edges or not algorithm.space.parameters
 

@@ -149,7 +149,7 @@ def test_unique_plans(n):
         check_plan(plan, device)
         assert plan.launches[0].params["WIDE"] == (n >= 2**31)
         assert plan.by_name["starts"].dtype == (np.uint64 if n >= 2**31 else np.uint32)
-        assert n / int(plan.launches[0].arguments["parts"]) < 2**32  # what a part counts
+        assert n / int(plan.launches[0].arguments["slices"]) < 2**32  # what a slice counts
 
 
 @pytest.mark.full

@@ -199,11 +199,11 @@ def test_topk_plans_fit(dtype, n):
             if n > topk.WHOLE:
                 bits = item.params["DIGIT_BITS"]
                 assert len(plan.launches) == -(-8 * np.dtype(dtype).itemsize // bits) + 1
-                cut = int(item.arguments["parts"])
+                cut = int(item.arguments["slices"])
                 assert item.global_size[0] == rows * cut * item.local_size[0]
-                assert n / cut < 2**32  # what a part counts
+                assert n / cut < 2**32  # what a slice counts
             else:
-                assert [launch.kernel for launch in plan.launches] == ["select_parts"]
+                assert [launch.kernel for launch in plan.launches] == ["select_slices"]
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_topk_configurations_that_cannot_run(config, message):
         ("uint8", 1, 30_011, 1, False),
     ],
 )
-def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
+def test_topk_of_slices(dtype, rows, n, k, largest, rng, queue):
     """What GPUs do for rows a little too long for one group, with groups of several items."""
     keys = hard_floats(rng, (rows, n)) if dtype == "float32" else rng.integers(0, 200, (rows, n))
     keys = keys.astype(dtype)
@@ -239,24 +239,24 @@ def test_topk_of_parts(dtype, rows, n, k, largest, rng, queue):
     problem = TopkProblem(n, k, keys.dtype, rows, largest)
     config = SELECT.configure(problem, device, {**GROUPS, "DIGIT_BITS": 8})
     plan = SELECT.plan(problem, config, device)
-    assert [launch.kernel for launch in plan.launches] == ["select_parts", "select_few"]
+    assert [launch.kernel for launch in plan.launches] == ["select_slices", "select_few"]
     places = run_select(problem, keys, queue, problem, device, **config)[2]
     expected = np.sort(stable_order(keys, largest)[:, :k], -1)
     np.testing.assert_array_equal(places, expected)
 
 
-def test_topk_of_parts_plans():
+def test_topk_of_slices_plans():
     """Each part has k keys or more, and one group reads what they find."""
-    for n in (topk.WHOLE + 1, 50_000, topk.PARTED):
-        for k in (1, 100, topk.MOST_OF_PARTS // -(-n // topk.PART)):
+    for n in (topk.WHOLE + 1, 50_000, topk.SLICED):
+        for k in (1, 100, topk.MOST_OF_SLICES // -(-n // topk.SLICE)):
             for rows in (1, 5):
                 problem = TopkProblem(n, k, np.dtype(np.int32), rows)
                 plan = SELECT.plan(problem, SELECT.default_config(problem, GPU), GPU)
                 check_plan(plan, GPU)
                 first, last = plan.launches
-                parts = int(first.arguments["parts"])
-                assert n // parts >= k and int(last.arguments["n"]) == parts * k <= topk.WHOLE
-                assert first.global_size[0] == rows * parts * first.local_size[0]
+                slices = int(first.arguments["slices"])
+                assert n // slices >= k and int(last.arguments["n"]) == slices * k <= topk.WHOLE
+                assert first.global_size[0] == rows * slices * first.local_size[0]
                 assert last.global_size[0] == rows * last.local_size[0]
 
 
@@ -283,7 +283,7 @@ def test_topk_sorts_where_that_takes_less_time():
     assert chosen("cpu", 20, 2, 1000) == "sort"
     assert chosen("cpu", 10_000, 1000, 100) == "radix-select"
     assert chosen("cpu", 10_000, 5000, 100) == "sort"
-    assert chosen("gpu", 50_000, 100) == "radix-select"  # in parts
+    assert chosen("gpu", 50_000, 100) == "radix-select"  # in slices
     assert chosen("gpu", 50_000, 2000) == "sort"
     assert chosen("gpu", 50_000, 2000, 1000) == "radix-select"
     assert chosen("gpu", 10**7, 2000) == "radix-select"

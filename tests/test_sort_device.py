@@ -207,7 +207,7 @@ def test_algorithm_by_name(queue):
         ({"WORK_PER_ITEM": 0}, "WORK_PER_ITEM must be positive"),
         ({"TILE": 100}, "0 or a power of two"),
         ({"WG_SIZE": 64, "TILE": 32}, "multiple of WG_SIZE"),
-        ({"WG_SIZE": 64, "TILE": 64, "BLOCKED": True, "NARROW": True}, "NARROW is of no use"),
+        ({"WG_SIZE": 64, "TILE": 64, "BLOCKED": True, "NARROW": True}, "NARROW has no effect"),
         ({"WG_SIZE": 1, "BLOCKED": False, "NARROW": True}, "NARROW needs two items"),
         ({"WG_SIZE": 1 << 20, "TILE": 0}, "work-group of 1048576 items"),
         ({"TILE": 1 << 26}, "of local memory"),

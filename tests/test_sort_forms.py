@@ -12,6 +12,7 @@ from radix_checks import (
     FORMS,
     GPU,
     SKEWS,
+    SORTS,
     N,
     need,
     planned,
@@ -23,13 +24,13 @@ from radix_checks import (
 
 import opencl_lab as ol
 from opencl_lab.core import template
-from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort import merge_cpu, merge_gpu, radix_gpu
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-RADIX = SORT.algorithm("radix")
+pytestmark = pytest.mark.usefixtures("sorts_by_name")
+
 MERGED = 5_003  # keys, for merging
 INT32 = np.dtype(np.int32)
 
@@ -172,7 +173,8 @@ def test_networks_sort_what_they_can():
 
     def params(n, dtype="int32", device=cpu, **what):
         problem = SortProblem(n, np.dtype(dtype), **what)
-        plan = RADIX.plan(problem, RADIX.default_config(problem, device), device)
+        radix = SORTS["radix-cpu"]
+        plan = radix.plan(problem, radix.default_config(problem, device), device)
         return plan.launches[0].params
 
     sizes = (17_000, 50_000, 10**5, 10**6, 10**6 + 1, 3 * 10**6, 10**7)
@@ -230,7 +232,8 @@ def test_tiles_that_announce_nothing_are_counted(rng, queue, monkeypatch):
     keys = rng.integers(0, 256, (1, 3001), np.uint8)
     config = {**FORMS["impatient"][1], "WG_SIZE": 256, "ITEM_KEYS": 2, "DIGIT_BITS": 8}
     problem, device = SortProblem(3001, keys.dtype), session_of(queue).device
-    plan = RADIX.plan(problem, RADIX.configure(problem, device, config), device)
+    radix = SORTS["radix-gpu"]
+    plan = radix.plan(problem, radix.configure(problem, device, config), device)
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, "mute"), np.sort(keys))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from radix_checks import FORMS, GPU, N, need, stable_order
+from radix_checks import GPU, N, need, stable_order
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
@@ -178,36 +178,52 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
         assert {spec.name for spec in plan.with_role("scratch")} == names
 
 
-TILED = {**FORMS["merge cpu"][1], "WG_SIZE": 1, "ITEM_KEYS": 1}
-
-
 @pytest.mark.parametrize(
-    ("algorithm", "config", "message"),
+    ("algorithm", "where", "config", "message"),
     [
-        ("radix", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
-        ("radix", {"WG_SIZE": 48}, "multiple of 32"),
-        ("radix", {"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
-        ("radix", {"DIGIT_BITS": 9}, "at most 8 unless FORM is cpu"),
-        ("radix", {"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
-        ("radix", {"PATIENCE": 5}, "unless FORM is onesweep"),
-        ("radix", {"STREAM": True}, "STREAM False unless FORM is cpu"),
-        ("radix", {"ITEM_KEYS": 40}, "of local memory"),
-        ("merge-path", {"FORM": "cpu"}, "WG_SIZE must be 1 if FORM is cpu"),
-        ("merge-path", {"WG_SIZE": 48}, "power of two"),
-        ("merge-path", {"WG_SIZE": 2}, "power of two, and 4 or more"),
-        ("merge-path", {"ITEM_KEYS": 1}, "ITEM_KEYS must be 1 if FORM is cpu"),
-        ("merge-path", {"ITEM_KEYS": 0}, "ITEM_KEYS must be positive"),
-        ("merge-path", {"TILE": 64}, "TILE and STRETCH must be 1 unless FORM is cpu"),
-        ("merge-path", {**TILED, "TILE": 96}, "powers of two"),
-        ("merge-path", {**TILED, "TILE": 4}, "at least 8"),
-        ("merge-path", {**TILED, "STRETCH": 1024}, "two tiles"),
-        ("merge-path", {"WG_SIZE": 256, "ITEM_KEYS": 300}, "ITEM_KEYS must not be above"),
-        ("merge-path", {"WG_SIZE": 256, "ITEM_KEYS": 41}, "of local memory"),
+        ("radix", CPU, {"DIGIT_BITS": 12}, "DIGIT_BITS must be 1 to 11"),
+        ("radix", CPU, {"CAPACITY": 0}, "CAPACITY must be positive"),
+        ("radix", CPU, {"WG_SIZE": 64}, "WG_SIZE"),
+        ("radix", GPU, {"FORM": "cpu"}, "FORM must be scan or onesweep"),
+        ("radix", GPU, {"STREAM": True}, "STREAM"),
+        ("radix", GPU, {"WG_SIZE": 48}, "multiple of 32"),
+        ("radix", GPU, {"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),
+        ("radix", GPU, {"DIGIT_BITS": 9}, "DIGIT_BITS must be 1 to 8"),
+        ("radix", GPU, {"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ("radix", GPU, {"MAX_POLLS": 5}, "unless FORM is onesweep"),
+        ("radix", GPU, {"ITEM_KEYS": 40}, "of local memory"),
+        ("merge-path", CPU, {"TILE": 96}, "TILE must be a power of two"),
+        ("merge-path", CPU, {"TILE": 4, "STRETCH": 4}, "at least 8"),
+        ("merge-path", CPU, {"TILE": 64, "STRETCH": 1024}, "two tiles"),
+        ("merge-path", CPU, {"ITEM_KEYS": 3}, "ITEM_KEYS"),
+        ("merge-path", GPU, {"TILE": 64}, "TILE"),
+        ("merge-path", GPU, {"WG_SIZE": 48}, "power of two"),
+        ("merge-path", GPU, {"WG_SIZE": 2}, "WG_SIZE must be at least 4"),
+        ("merge-path", GPU, {"ITEM_KEYS": 1}, "ITEM_KEYS must be at least 2"),
+        ("merge-path", GPU, {"WG_SIZE": 256, "ITEM_KEYS": 300}, "ITEM_KEYS must not be above"),
+        ("merge-path", GPU, {"WG_SIZE": 256, "ITEM_KEYS": 41}, "of local memory"),
     ],
 )
-def test_configurations_that_cannot_run(algorithm, config, message):
+def test_configurations_that_cannot_run(algorithm, where, config, message):
     with pytest.raises(InvalidConfig, match=message):
-        plan_of(algorithm, SortProblem(10**6, INT32), GPU, **config)
+        plan_of(algorithm, SortProblem(10**6, INT32), where, **config)
+
+
+@pytest.mark.parametrize("algorithm", ["radix", "merge-path"])
+def test_a_name_is_another_sort_on_cpus(algorithm):
+    """Each with templates and parameters of its own; what is tuned of one is not of the other."""
+    problem = SortProblem(10**6, INT32)
+    on_cpu, on_gpu = (SORT.choose(problem, device, algorithm) for device in (CPU, GPU))
+    assert on_cpu is not on_gpu and {on_cpu.name, on_gpu.name} == {algorithm}
+    assert on_cpu is SORT.choose(problem, CPU, algorithm)
+    assert not set(on_cpu.templates) & set(on_gpu.templates)
+    for device, chosen in ((CPU, on_cpu), (GPU, on_gpu)):
+        named = SORT.algorithm(algorithm)
+        config = named.configure(problem, device)
+        assert set(config) == set(chosen.space.names)
+        assert config == chosen.default_config(problem, device)
+        assert named.search_space(problem, device).names == chosen.space.names
+        assert named.plan(problem, config, device) == chosen.plan(problem, config, device)
 
 
 def numbers(keys):
@@ -231,6 +247,7 @@ def numbers(keys):
         ("onesweep", "uint64", (31, 33), False),
     ],
 )
+@pytest.mark.usefixtures("sorts_by_name")
 def test_some_bits_of_the_keys(form, dtype, bits, descending, rng, queue):
     low, high = bits
     if dtype == "float32":

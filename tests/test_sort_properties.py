@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from radix_checks import specials
+from radix_checks import SORTS, specials
 
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
@@ -21,18 +21,15 @@ from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
-TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6, "CAPACITY": 1, "STREAM": False}
+TILES = {"WG_SIZE": 64, "ITEM_KEYS": 4, "DIGIT_BITS": 6}
 FORMS = {
-    "radix cpu": ("radix", {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}),
-    "scan": ("radix", {"FORM": "scan", **TILES}),
-    "onesweep": ("radix", {"FORM": "onesweep", **TILES, "PATIENCE": 0, "LOOKS": 2}),
-    "merge cpu": ("merge-path", {"FORM": "cpu", "TILE": 64, "STRETCH": 64}),
-    "merge gpu": (
-        "merge-path",
-        {"FORM": "gpu", "WG_SIZE": 4, "ITEM_KEYS": 9, "TILE": 1, "STRETCH": 1},
-    ),
+    "radix cpu": (SORTS["radix-cpu"], {"DIGIT_BITS": 5, "CAPACITY": 64}),
+    "scan": (SORTS["radix-gpu"], {"FORM": "scan", **TILES}),
+    "onesweep": (SORTS["radix-gpu"], {"FORM": "onesweep", **TILES, "MAX_POLLS": 0, "LOOKS": 2}),
+    "merge cpu": (SORTS["merge-cpu"], {"TILE": 64, "STRETCH": 64}),
+    "merge gpu": (SORTS["merge-gpu"], {"WG_SIZE": 4, "ITEM_KEYS": 9}),
     "odd-even-merge": (
-        "odd-even-merge",
+        SORT.algorithm("odd-even-merge"),
         {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": True},
     ),
 }
@@ -109,7 +106,7 @@ LONG = st.one_of(st.sampled_from([n for n in EDGES if n > 256]), st.integers(257
 def forms_of(queue):
     """Return the forms that the device has; those of single items are for CPUs."""
     cpu = session_of(queue).device.kind == "cpu"
-    return [name for name, (_, config) in FORMS.items() if cpu or config.get("FORM") != "cpu"]
+    return [name for name in FORMS if cpu or not name.endswith("cpu")]
 
 
 def run(algorithm, problem, config, arrays, queue):
@@ -128,7 +125,7 @@ def run(algorithm, problem, config, arrays, queue):
 def sorted_by_all(problem, arrays, queue, but=()):
     """Return what each form makes of the same arrays."""
     return {
-        name: run(SORT.algorithm(FORMS[name][0]), problem, FORMS[name][1], arrays, queue)
+        name: run(FORMS[name][0], problem, FORMS[name][1], arrays, queue)
         for name in forms_of(queue)
         if name not in but
     }

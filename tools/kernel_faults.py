@@ -29,12 +29,12 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "radix, groups: a tile that nobody counted is left out",
-        "clkernels/common", "sum += (status_t)(MISSING);", "sum += 0;",
+        "clkernels/common", "${sum} += (status_t)${missing};", "${sum} += 0;",
         "test_sort_forms.py",
     ),
     Fault(
         "radix, groups: what other tiles counted is added up wrong",
-        "clkernels/common", "sum += word_${k} & NUMBER;", "sum += word_${k} & (NUMBER - 1);",
+        "clkernels/common", "${sum} += word_${k} & NUMBER;", "${sum} += word_${k} & (NUMBER - 1);",
         "test_sort_forms.py",
     ),
     Fault(
@@ -85,6 +85,17 @@ KERNEL_FAULTS = (
         "odd-even, bounds: the last element of a span is not searched for",
         SORT, "? first : last - 1;", "? first : last - 2;",
         f"{MATRIX} odd",
+    ),
+    Fault(
+        "phases: the last item to leave clears no counters",
+        "clkernels/common", "atomic_xchg(&counters[t], 0);", ";",
+        "test_common_kernels.py",
+    ),
+    Fault(
+        "phases: of each share but the last one the last task is left out",
+        "clkernels/common", "(index_t)((ulong)tasks * (share + 1) / shares);",
+        "(index_t)((ulong)tasks * (share + 1) / shares) - (share + 1 < shares);",
+        "test_common_kernels.py",
     ),
     # ----------------------------------------------------------------- conv2d
     Fault(
@@ -190,8 +201,8 @@ KERNEL_FAULTS = (
         "test_select_topk*.py test_select.py",
     ),
     Fault(
-        "topk: equal keys before a part are not counted",
-        "clkernels/select", "digit + t), part, space", "digit), part, space",
+        "topk: equal keys before a slice are not counted",
+        "clkernels/select", "digit + t), slice, space", "digit), slice, space",
         "test_select_topk*.py test_select.py",
     ),
     Fault(

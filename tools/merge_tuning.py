@@ -19,28 +19,33 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from opencl_lab.core.paths import write_json
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.registry import operations
+from opencl_lab.ops.solver import Algorithm
 from opencl_lab.tuned.entry import Entry, document, parse
 from opencl_lab.tuned.storage import shipped_file
 
 
+def digest_of(algorithm: Algorithm[Any], entry: Entry) -> str:
+    """Return the digest of the templates as they are now, for the entry's kind of device."""
+    return kernel_digest(algorithm.on(entry.device.kind).templates)
+
+
 def merged(operation: str, entries: list[Entry]) -> tuple[list[Entry], list[str]]:
     """Return the entries of an operation to ship, and a sentence on each that is left out."""
-    digests = {
-        item.name: kernel_digest(item.templates) for item in operations()[operation].algorithms
-    }
+    algorithms = {item.name: item for item in operations()[operation].algorithms}
     kept: dict[object, Entry] = {}
     left_out = []
     for entry in entries:
         if entry.operation != operation:
             continue
         what = f"{operation} by {entry.algorithm}, {dict(entry.sizes)}, {entry.device.name}"
-        if entry.algorithm not in digests:
+        if entry.algorithm not in algorithms:
             left_out.append(f"{what}: there is no such algorithm")
-        elif entry.digest != digests[entry.algorithm]:
+        elif entry.digest != digest_of(algorithms[entry.algorithm], entry):
             left_out.append(f"{what}: the kernel has changed since")
         else:
             kept[entry.identity] = entry

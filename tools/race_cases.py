@@ -48,7 +48,7 @@ def _sort(
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
 
-        from opencl_lab.lab.ops.sort.operation import SORT
+        from opencl_lab.ops.solver import made
         from opencl_lab.ops.sort.problem import SortProblem
 
         problem = SortProblem(n, np.dtype(dtype), rows, **options)
@@ -67,7 +67,7 @@ def _sort(
                 f"V{problem.value_bytes}"
             )
             expected["sorted_values"] = np.take_along_axis(arrays["values"], order, -1)
-        return _planned(SORT.algorithm(algorithm), problem, config, device), arrays, expected
+        return _planned(made(SORTS[algorithm]), problem, config, device), arrays, expected
 
     return make
 
@@ -167,11 +167,19 @@ def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) 
     return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
 
 
-TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4, "CAPACITY": 1, "STREAM": False}
+SORTS = {
+    "radix-cpu": "opencl_lab.ops.sort.radix_cpu:RadixCpu",
+    "radix-gpu": "opencl_lab.ops.sort.radix_gpu:RadixGpu",
+    "merge-cpu": "opencl_lab.ops.sort.merge_cpu:MergePathCpu",
+    "merge-gpu": "opencl_lab.ops.sort.merge_gpu:MergePathGpu",
+    "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
+}
+"""Both sorts of a name: CPUs run those for GPUs, too."""
+TILES = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
 SCAN, ONESWEEP = {"FORM": "scan", **TILES}, {"FORM": "onesweep", **TILES}
-RADIX_CPU = {"FORM": "cpu", "DIGIT_BITS": 5, "CAPACITY": 64}
-MERGE_GPU = {"FORM": "gpu", "WG_SIZE": 32, "ITEM_KEYS": 3, "TILE": 1, "STRETCH": 1}
-MERGE_CPU = {"FORM": "cpu", "TILE": 32, "STRETCH": 32}
+RADIX_CPU = {"DIGIT_BITS": 5, "CAPACITY": 64}
+MERGE_GPU = {"WG_SIZE": 32, "ITEM_KEYS": 3}
+MERGE_CPU = {"TILE": 32, "STRETCH": 32}
 ODD_EVEN = {"WG_SIZE": 16, "TILE": 64, "WORK_PER_ITEM": 8, "BLOCKED": False, "NARROW": False}
 SELECT = {"WG_SIZE": 32, "ITEM_KEYS": 2, "DIGIT_BITS": 4}
 BLOCKED = {
@@ -196,32 +204,32 @@ LOWERED = {
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
 
 CASES: dict[str, Case] = {
-    "radix-scan": Case(_sort("radix", SCAN, 301), short=True),
-    "radix-scan-rows": Case(_sort("radix", SCAN, 131, rows=3, value_bytes=8)),
-    "radix-onesweep": Case(_sort("radix", ONESWEEP, 301), short=True),
-    "radix-onesweep-rows": Case(_sort("radix", ONESWEEP, 131, "int32", 3, indices=True)),
+    "radix-scan": Case(_sort("radix-gpu", SCAN, 301), short=True),
+    "radix-scan-rows": Case(_sort("radix-gpu", SCAN, 131, rows=3, value_bytes=8)),
+    "radix-onesweep": Case(_sort("radix-gpu", ONESWEEP, 301), short=True),
+    "radix-onesweep-rows": Case(_sort("radix-gpu", ONESWEEP, 131, "int32", 3, indices=True)),
     "radix-onesweep-impatient": Case(
-        _sort("radix", {**ONESWEEP, "PATIENCE": 0, "LOOKS": 1}, 301, descending=True)
+        _sort("radix-gpu", {**ONESWEEP, "MAX_POLLS": 0, "LOOKS": 1}, 301, descending=True)
     ),
     "radix-onesweep-counts-for-others": Case(
-        _sort("radix", {**ONESWEEP, "PATIENCE": 0}, 301),
+        _sort("radix-gpu", {**ONESWEEP, "MAX_POLLS": 0}, 301),
         edit=("#define PUT(p, word) atomic_xchg((p), (word))", "#define PUT(p, word)"),
     ),
-    "radix-one-launch": Case(_sort("radix", SCAN, 61, rows=4, value_bytes=2), short=True),
-    "radix-cpu-rows": Case(_sort("radix", RADIX_CPU, 77, "int32", 9)),
+    "radix-one-launch": Case(_sort("radix-gpu", SCAN, 61, rows=4, value_bytes=2), short=True),
+    "radix-cpu-rows": Case(_sort("radix-cpu", RADIX_CPU, 77, "int32", 9)),
     "radix-cpu-cut": Case(
-        _sort("radix", RADIX_CPU, 1501, "int32", even=True, value_bytes=4), short=True
+        _sort("radix-cpu", RADIX_CPU, 1501, "int32", even=True, value_bytes=4), short=True
     ),
     "radix-cpu-cut-streamed": Case(
-        _sort("radix", {**RADIX_CPU, "STREAM": True}, 1501, "float32", even=True)
+        _sort("radix-cpu", {**RADIX_CPU, "STREAM": True}, 1501, "float32", even=True)
     ),
-    "radix-cpu-uneven": Case(_sort("radix", RADIX_CPU, 1501, "int32", indices=True)),
-    "merge-gpu": Case(_sort("merge-path", MERGE_GPU, 500), short=True),
-    "merge-gpu-indices": Case(_sort("merge-path", MERGE_GPU, 301, "float32", 2, indices=True)),
-    "merge-gpu-values": Case(_sort("merge-path", MERGE_GPU, 193, value_bytes=16)),
-    "merge-gpu-short-rows": Case(_sort("merge-path", MERGE_GPU, 11, "float32", 21)),
-    "merge-cpu": Case(_sort("merge-path", MERGE_CPU, 500, "float32"), short=True),
-    "merge-cpu-rows": Case(_sort("merge-path", MERGE_CPU, 150, rows=3, indices=True)),
+    "radix-cpu-uneven": Case(_sort("radix-cpu", RADIX_CPU, 1501, "int32", indices=True)),
+    "merge-gpu": Case(_sort("merge-gpu", MERGE_GPU, 500), short=True),
+    "merge-gpu-indices": Case(_sort("merge-gpu", MERGE_GPU, 301, "float32", 2, indices=True)),
+    "merge-gpu-values": Case(_sort("merge-gpu", MERGE_GPU, 193, value_bytes=16)),
+    "merge-gpu-short-rows": Case(_sort("merge-gpu", MERGE_GPU, 11, "float32", 21)),
+    "merge-cpu": Case(_sort("merge-cpu", MERGE_CPU, 500, "float32"), short=True),
+    "merge-cpu-rows": Case(_sort("merge-cpu", MERGE_CPU, 150, rows=3, indices=True)),
     "odd-even": Case(_sort("odd-even-merge", ODD_EVEN, 500), short=True),
     "odd-even-narrow": Case(
         _sort("odd-even-merge", {**ODD_EVEN, "NARROW": True}, 500, value_bytes=4)
@@ -271,12 +279,12 @@ CASES: dict[str, Case] = {
         planted=True,
     ),
     "planted-rank": Case(
-        _sort("radix", SCAN, 301),
+        _sort("radix-gpu", SCAN, 301),
         edit=(f"{BARRIER}\n    if (!before) {{", "if (!before) {"),
         planted=True,
     ),
     "planted-merge": Case(
-        _sort("merge-path", MERGE_GPU, 300),
+        _sort("merge-gpu", MERGE_GPU, 300),
         short=True,
         edit=(f"{BARRIER} /* others may still read */", ""),
         planted=True,
@@ -292,17 +300,17 @@ CASES: dict[str, Case] = {
         planted=True,
     ),
     "planted-cpu": Case(
-        _sort("radix", RADIX_CPU, 1501, "int32", even=True),
+        _sort("radix-cpu", RADIX_CPU, 1501, "int32", even=True),
         edit=("sum += here;", "sum += k ? here : 0;"),
         planted=True,
     ),
     "planted-cpu-uneven": Case(
-        _sort("radix", RADIX_CPU, 1501, "int32"),
+        _sort("radix-cpu", RADIX_CPU, 1501, "int32"),
         edit=("sum += here;", "sum += k ? here : 0;"),
         planted=True,
     ),
     "planted-between-groups": Case(
-        _sort("radix", SCAN, 301),
+        _sort("radix-gpu", SCAN, 301),
         edit=("table[(row * RADIX + item) * tiles + tile] = ", "table[row * RADIX + item] = "),
         planted=True,
     ),

@@ -212,7 +212,8 @@ def problems() -> Iterator[tuple[Solver[Any], str, Problem]]:
 def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
     """Yield the plans of all problems, on all devices, by names that hold `wanted`."""
     for solver, said, problem in problems():
-        for algorithm, (where, device) in product(solver.algorithms, DEVICES.items()):
+        for named, (where, device) in product(solver.algorithms, DEVICES.items()):
+            algorithm = named.on(device.kind)
             name = f"{solver.name} {algorithm.name} {said} on {where}"
             if on not in where or algorithm.supports(problem, device) is not None:
                 continue

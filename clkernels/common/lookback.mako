@@ -1,15 +1,27 @@
 ## Decoupled look-back: sums over all tiles before one, in a single launch.
 ##
-## A tile announces its own sum first, and the sum of all up to it as soon as it knows that. Who needs
-## the sum of those before looks back from tile to tile, adds up what tiles have announced, and is
-## done where one knows the sum of all:
+## Each tile has a word that all groups see, and knows its own sum. It wants the sum of all tiles
+## before it, but does not wait until each of these has got its own:
 ##
-##     tile            t-4        t-3        t-2        t-1        t
-##     announced     sum of all   own        own        own      <- looks back, adds 4 words
+##   1. A tile announces its own sum, as OWN. A word of zero says that nothing is announced yet.
+##   2. It looks back from the tile before it to earlier ones, and adds up what these have announced.
+##   3. It is done at the first word that says ALL: that is the sum of all tiles up to that one.
+##   4. It announces what it has found and its own sum together, as ALL. Tile 0 does so at once.
 ##
-## Number and meaning share a word, which is written and read in whole, so that no fence is needed.
-## Nothing is taken for granted about the progress of other groups: who has looked PATIENCE times at a
-## tile that has not announced anything counts what that tile would (`missing`), and goes on.
+##     tile          t-5     t-4     t-3     t-2     t-1     t
+##     own sum       3       1       4       1       5       9
+##     its word      OWN 3   ALL 8   OWN 4   OWN 1   OWN 5   ALL 27, when this is done:
+##                           8    +  4    +  1    +  5   = 18 before it, and 9
+##
+## So a tile adds as many words as tiles are under way at a time, however many there are. Number and
+## meaning share a word, which is written and read in whole, so that no fence is needed:
+##
+##     ALL | OWN | number: 30 bits, or 62 with WIDE
+##
+## LOOKS words are read together, which takes no longer than one; those behind the first word of zero
+## are of no use this time. Where nothing is announced this looks again. Nothing is taken for granted
+## about the progress of other groups: after MAX_POLLS looks in vain it works out by itself what that
+## tile would have announced (`missing`), and goes on.
 ##
 ## Source: D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016;
 ## counting for others: T. Smith et al., "Decoupled fallback", SPAA 2025.
@@ -20,17 +32,15 @@
 ## that have not started are counted in vain. Cost: two writes per tile and sum, and about as many
 ## looks as tiles are under way at a time.
 ##
-##   status_t            a word; zero where nothing has been announced
-##   announce(p, n)      n is the tile's own sum
+##   status_t            a word
+##   announce(p, n)      n is the tile's own sum; p is where its word is
 ##   announce_all(p, n)  n is the sum of all tiles up to this one
-##   look_back(..)       see the macro
+##   look_back(..)       a fragment: the second and third of these
 ##
 ## WIDE       whether sums may be 2^30 or more: words of 64 bits
 ## PTX        whether the device takes inline PTX: volatile words are not kept in registers or near
 ##            memory there; other devices need atomic operations to say so
-## LOOKS      tiles that one looks at together, which takes no longer than one
-## PATIENCE   how often one looks at a tile
-<%def name="declare(WIDE, PTX, LOOKS, PATIENCE)">\
+<%def name="declare(WIDE, PTX)">\
 typedef ${"ulong" if WIDE else "uint"} status_t;
 #define OWN ((status_t)1 << ${62 if WIDE else 30})
 #define ALL ((status_t)2 << ${62 if WIDE else 30})
@@ -49,34 +59,42 @@ typedef ${"ulong" if WIDE else "uint"} status_t;
 % endif
 #define announce(p, n) PUT((p), OWN | (status_t)(n))
 #define announce_all(p, n) PUT((p), ALL | (status_t)(n))
-
-/* Add to `sum` the sums of the `tiles` tiles before; word t is at words + t * stride, and MISSING is an
-   expression for the sum of tile `t`. */
-#define look_back(sum, words, stride, tiles, MISSING)                                              \
-    do {                                                                                           \
-        uint t = (tiles), polls = 0;                                                               \
-        bool looking = t > 0;                                                                      \
-        while (looking) {                                                                          \
-            bool open = true;                                                                      \
-            const uint top = t;                                                                    \
+</%def>\
+## All arguments but the last two are OpenCL C.
+##
+## sum        a status_t, to which the sums of all tiles before are added
+## words      where the words are: that of tile t at words + t * stride
+## stride     see there
+## tiles      how many tiles are before this one
+## missing    what tile `t` would announce
+## LOOKS      words that are read together
+## MAX_POLLS  looks in vain at a tile, after which its sum is worked out
+<%def name="look_back(sum, words, stride, tiles, missing, LOOKS, MAX_POLLS)">\
+{
+    uint t = ${tiles}, polls = 0; /* tiles 0 to t - 1 are still to be added */
+    bool looking = t > 0;
+    while (looking) {
+        const uint top = t;
 % for k in range(LOOKS):
-            const status_t word_${k} = ${k} < top ? LOOK((words) + (size_t)(top - ${k + 1}) * (stride)) : 0; \
+        const status_t word_${k} = ${k} < top ? LOOK(${words} + (size_t)(top - ${k + 1}) * ${stride}) : 0;
 % endfor
+        /* Add them in order, up to the first that says nothing, or ALL. */
+        bool open = true;
 % for k in range(LOOKS):
-            open = open && word_${k};                                                                 \
-            if (open) {                                                                            \
-                sum += word_${k} & NUMBER;                                                            \
-                --t;                                                                               \
-                looking = !(word_${k} & ALL);                                                         \
-                open = looking;                                                                    \
-            }                                                                                      \
+        open = open && word_${k};
+        if (open) {
+            ${sum} += word_${k} & NUMBER;
+            --t;
+            looking = !(word_${k} & ALL);
+            open = looking;
+        }
 % endfor
-            polls = t < top ? 0 : polls + 1;                                                       \
-            if (polls > ${PATIENCE}) {                                                                 \
-                --t;                                                                               \
-                sum += (status_t)(MISSING);                                                        \
-            }                                                                                      \
-            looking = looking && t > 0;                                                            \
-        }                                                                                          \
-    } while (0)
+        polls = t < top ? 0 : polls + 1;
+        if (polls > ${MAX_POLLS}) {
+            --t;
+            ${sum} += (status_t)${missing};
+        }
+        looking = looking && t > 0;
+    }
+}
 </%def>\

@@ -1,4 +1,4 @@
-## Merging two sorted runs by many: where a stretch of the result comes from.
+## Merging two sorted runs by many items: where a stretch of the result comes from.
 ##
 ## The first `diagonal` elements of the result are the first i of run a and the first diagonal - i of
 ## run b. Those that wait for each other lie on a diagonal of the square of the two runs:
@@ -16,11 +16,11 @@
 ## et al., "Merge path: parallel merging made simple", IPDPSW 2012.
 ##
 ## The caller guarantees: both runs are sorted by `code`. Cost: log2 of the shorter run's length in
-## steps, of two reads each; `take` reads one element and writes one per element of the result.
+## iterations, of two reads each; `take` reads one element and writes one per element of the result.
 ##
 ## ends        how many elements of run a come before a diagonal, at least and at most
 ## search      a function for one item
-## search_all  a function for a group, which tries many places at once: few steps where memory is slow
+## search_all  a function for a group, which tries many places at once: few iterations where memory is slow
 ## take        a loop that merges a few elements into registers
 ##
 ## name     of the function
@@ -78,10 +78,10 @@ static inline void ${name}(${space} const ${run_t} *a, const ${index_t} a_count,
         if (item == 0)
             found[half_] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        /* Items try the ends of equal parts, from the first on; all parts are tried if they are few. */
+        /* Items try the ends of equal intervals, from the first on; all of them if they are few. */
         const ${index_t} from = half_ ? low[1] : low[0], to = half_ ? high[1] : high[0];
-        const ${index_t} part = (to - from) / ${wg_size // 2} + 1;
-        const ${index_t} end = from + part * item + (part - 1);
+        const ${index_t} span = (to - from) / ${wg_size // 2} + 1;
+        const ${index_t} end = from + span * item + (span - 1);
         if (end < to && !(${code}(b[diagonal - 1 - end]) < ${code}(a[end])))
             atomic_max(&found[half_], item + 1);
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -3,9 +3,9 @@
 ## Keys lie in the registers of items in runs of a warp: key j of an item is number
 ## warp * 32 * ITEM_KEYS + j * 32 + lane of its tile, so that memory is read in whole lines.
 ##
-##     rank_step(digit, counts, masks)  for j = 0, 1, ..: the rank of this item's digit among those of its
-##                               warp so far, of which `counts` has the numbers: RADIX words a warp,
-##                               zero at first
+##   rank_in_warp(digit, counts, masks)   for j = 0, 1, ..: the rank of this item's digit among those of
+##                                        its warp so far, of which `counts` has the numbers: RADIX
+##                                        words a warp, zero at first
 ##
 ## With inline PTX, eight ballots say which items of a warp have the same digit. Else each sets its
 ## bit in a word of local memory that the digit has: RADIX words a warp, zero at first and in the end;
@@ -13,7 +13,7 @@
 ##
 ## Source: the first is how A. Adinets, D. Merrill, "Onesweep", 2022, rank ("warp-level multi-split",
 ## S. Ashkiani et al., "GPU multisplit", PPoPP 2016); the second is own. The caller guarantees: all
-## items of a group (with inline PTX: of a warp) call it, with digits below RADIX. Cost of a step with
+## items of a group (with inline PTX: of a warp) call it, with digits below RADIX. Cost of a key with
 ## inline PTX: DIGIT_BITS ballots, a read of local memory and a write per value; else four accesses
 ## and three barriers.
 ##
@@ -22,7 +22,7 @@
 <%def name="declare(DIGIT_BITS, PTX)">\
 #define RADIX ${1 << DIGIT_BITS}
 
-static inline uint rank_step(const uint digit, __local uint *counts, __local uint *masks)
+static inline uint rank_in_warp(const uint digit, __local uint *counts, __local uint *masks)
 {
 % if PTX:
     uint peers = 0xffffffff;

@@ -5,11 +5,11 @@
 ##     scan_group    0   3   4   4   6
 ##
 ##   scan_group(value, space)   the sum of the values of the items before this one
-##   add_up(wg_size)            the loop of the form without PTX, of any type (parts.mako)
+##   add_up(wg_size)            the loop of the form without PTX, of any type (slices.mako)
 ##
 ## The caller guarantees: each item of the group calls it; `space` has SCAN_WORDS words of local
 ## memory, which may be used again after the next barrier. Cost: with inline PTX ten shuffles and two
-## barriers, else log2 of WG_SIZE steps, of two accesses to local memory and a barrier.
+## barriers, else log2 of WG_SIZE rounds, of two accesses to local memory and a barrier.
 ##
 ## With inline PTX the items of a warp add up by shuffles, and a warp adds up those of the warps.
 ## Else the sums of 1, 2, 4, .. items meet in local memory: W. D. Hillis, G. L. Steele, "Data parallel
@@ -20,11 +20,11 @@
 ## Adds to `sum` what items before this one have there; `half_`, zero before, says which half of
 ## `space`, of twice the group's items, is written next.
 <%def name="add_up(wg_size)">\
-for (uint step = 1; step < ${wg_size}; step *= 2) {
+for (uint distance = 1; distance < ${wg_size}; distance *= 2) {
         space[half_ + item] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item >= step)
-            sum += space[half_ + item - step];
+        if (item >= distance)
+            sum += space[half_ + item - distance];
         half_ = ${wg_size} - half_;
     }
 </%def>\

@@ -1,4 +1,4 @@
-## Items of a group in warps of 32 neighbours, which NVIDIA's devices run in step. Without inline PTX
+## Items of a group in warps of 32 neighbours, which NVIDIA's devices run together. Without inline PTX
 ## there is nothing here that a kernel could rely on but `warp` and `lane`.
 ##
 ##   WARP         items of a warp
@@ -42,10 +42,10 @@ static inline void warp_sync(void)
 /* The sum of `value` over the items of the warp up to this one. */
 static inline uint warp_sum(uint value)
 {
-    for (uint step = 1; step < WARP; step *= 2) {
+    for (uint distance = 1; distance < WARP; distance *= 2) {
         uint other;
-        asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(other) : "r"(value), "r"(step));
-        if (lane() >= step)
+        asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(other) : "r"(value), "r"(distance));
+        if (lane() >= distance)
             value += other;
     }
     return value;

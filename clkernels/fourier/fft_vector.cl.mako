@@ -36,10 +36,11 @@
  *               it stays in its caches, or global where that is too small
  * INVERSE       whether components are swapped as they are read and written
  * STEPS         a VectorStep each
- * POLLS         how often an item looks for others to finish a step
+ * MAX_POLLS     how often an item looks for others to finish a step
  */
-<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, POLLS"/>\
+<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%namespace name="butterflies" file="butterflies.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
@@ -70,16 +71,7 @@ INLINE points_t factor_at(__global const real_t *twiddles, const uint i)
 }
 
 % if any(step.fetch != "none" for step in STEPS):
-/* Fetch a line of memory to read it, or to write it. `prefetch` of OpenCL C does nothing on PoCL. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define FETCH_LINE(address, writing) __builtin_prefetch((const void *)(address), writing, 3)
-#endif
-#endif
-#if !defined(FETCH_LINE)
-#define FETCH_LINE(address, writing)
-#endif
-
+${fetch.declare()}\
 % endif
 ${butterflies.declare(radices, ELEMENT, ("points_t", "vec_t", "re", "im"))}\
 % for s, step in enumerate(STEPS):
@@ -103,7 +95,7 @@ ${steps.call(0, STEPS[0])}\
 % else:
 ${stealing.begin()}\
 % for s, step in enumerate(STEPS):
-<%stealing:phase number="${s}" tasks="${steps.module.tasks(s, step)}" patience="${POLLS if s + 1 < len(STEPS) else None}">\
+<%stealing:phase number="${s}" tasks="${steps.module.tasks(s, step)}" max_polls="${MAX_POLLS if s + 1 < len(STEPS) else None}">\
 ${steps.call(s, step)}\
 </%stealing:phase>\
 % endfor

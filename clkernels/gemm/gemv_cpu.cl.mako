@@ -41,6 +41,7 @@
 <%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
              SIDE, FEW, SPLIT, JOIN, VECTOR, LOAD, ROWS, BLOCK, STEP_K"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="gemv" file="/gemm/gemv.mako"/>\
 <%namespace name="join" file="/gemm/gemv_cpu_join.mako"/>\
@@ -74,7 +75,7 @@ typedef ${vector} vector_t;
 typedef ${vector} unaligned_t __attribute__((aligned(${8 if SUM_REAL == "double" else 4})));
 % endif
 ${gemv.names()}\
-${parts.fetching()}\
+${fetch.declare()}\
 <%def name="combined(e1, e2)">\
 % if complex:
 (sum_t)(${e1}.x ${"+" if conj_matrix else "-"} ${e2}.y, ${"-" if conj_matrix else ""}${e1}.y + ${e2}.x)\
@@ -109,7 +110,7 @@ ${e1}\
             for (uint q = 0; q < whole; q += ${VECTOR}) {
 % for r in range(rows):
                 const vector_t v_${r} = ${load(f"line_{r} + q")};
-                fetch_line(line_${r} + q + next, 0);
+                FETCH_LINE(line_${r} + q + next, 0);
 % endfor
 % for e in range(EXTRA):
                 {
@@ -162,7 +163,7 @@ ${reduced(f"sum_{r}_{e}")}\
             for (uint j = 0; j < whole; j += ${VECTOR}) {
 % for r in range(rows):
                 const vector_t v_${r} = ${load(f"row_{r} + j")};
-                fetch_line(row_${r} + j + next, 0);
+                FETCH_LINE(row_${r} + j + next, 0);
 % endfor
 % for e in range(EXTRA):
                 *(vector_t *)&sums[${e}][j] = ${load_private(f"&sums[{e}][j]")}

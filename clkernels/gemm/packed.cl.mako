@@ -238,7 +238,7 @@ ${stealing.begin()}\
         const uint below = phase == 1 ? down : tail_down;
         const index_t top = phase == 1 ? 0 : down * tile_m;
         const index_t height = phase == 1 ? tile_m : tail_m;
-    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" patience="${PATIENCE if PACK_B == 'ahead' else None}" waits="phase == 0">
+    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" max_polls="${PATIENCE if PACK_B == 'ahead' else None}" waits="phase == 0">
 % if PACK_B == "ahead":
         if (phase == 0) {
             const index_t first = (index_t)(task % pieces_down) * ${STEP_K};

@@ -16,6 +16,7 @@
 ## Source: see packed.cl.mako. Lines of the next panel and of the result are asked for early, since
 ## all of a panel is new to its first block, which would wait for memory. A line is asked for every
 ## four rows of B, whatever UNROLL is: asked for faster, lines came at the cost of others.
+<%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="parts" file="/gemm/parts.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%def name="helpers()">\
@@ -25,7 +26,7 @@ static inline vec_t add_product(const vec_t sum, const real_t x, const vec_t y)
     return sum + x * y;
 }
 
-${parts.fetching()}\
+${fetch.declare()}\
 </%def>\
 ## Add the products of `count` rows of B, and step over them.
 <%def name="steps(count)">\
@@ -141,13 +142,13 @@ ${parts.finish("value", "row", "column", width, LOAD_WIDTH)}\
 % endfor
 % for r in range(ROWS):
 % for v in range(0, NR, PAD):
-                fetch_line(sums + (out_row + ${r}) * line + out_column + ${v}, 1);
+                FETCH_LINE(sums + (out_row + ${r}) * line + out_column + ${v}, 1);
 % endfor
 % endfor
                 uint p = 0;
                 for (; p + ${UNROLL} <= count * ${P}; p += ${UNROLL}) {
 % if PACK_B == "ahead":
-                    fetch_line(b_next, 0);
+                    FETCH_LINE(b_next, 0);
                     b_next += ${max(1, PAD * UNROLL // 4)};
 % endif
 ${steps(UNROLL)}\

@@ -135,7 +135,7 @@ ${put("v", f"packed + {v * width}")}\
 % endfor
 % if space == "__global":
 % for v in range(0, panel, 32 if TYPE == "half" else pad(TYPE)):
-            fetch_line(from + ${panel + v}, 0);
+            FETCH_LINE(from + ${panel + v}, 0);
 % endfor
 % endif
             from += n${" * 2" if complex else ""};

@@ -23,7 +23,6 @@
 ##   store(type, value, pointer, width, most)  the statements that store a vector of sums
 ##   lanes(value, first, count, width)       some of the lanes of a vector
 ##   types()                                 element_t, sum_t, and the functions below in OpenCL C
-##   fetching()                              fetch_line(p, writes) in OpenCL C
 ##   arguments()                             of a kernel, in the order of `launches.arguments`
 ##   enter(number)                           move to product `number` of the stack
 ##   finish(value, row, column, width, most)  turn sums into results
@@ -125,18 +124,6 @@ static inline ${real} gelu_of(const ${real} x)
                    : (${real})0.5 * x * (1 + erf(x * (${real})0.70710678118654752440));
 }
 % endif
-</%def>\
-<%def name="fetching()">\
-/* Ask for a line of memory before it is needed. The built-in prefetch of OpenCL often does nothing. */
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_prefetch)
-#define fetch_line(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes, 3)
-#endif
-#endif
-#ifndef fetch_line
-#define fetch_line(p, writes)
-#endif
-
 </%def>\
 <%def name="arguments()">\
 __global const element_t *restrict a,

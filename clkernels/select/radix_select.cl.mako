@@ -10,11 +10,14 @@
  *     counts                          3 1 0 5 2 ..      k - less = 6  ->  digit 3, 2 of its 5
  *
  * After the last digit all less keys are taken, and of the equal ones as many as are missing, the
- * first ones of the row. Rows that a group reads quickly have one launch for all of it (ROWS =
- * whole). Of rows that are not much longer (ROWS = parted) each part is such a row in one launch, and
- * in a second one what these have found: among the first k of all parts are the first k of the row,
- * and of equal keys the first ones. Longer ones (ROWS = cut) have a launch for each pass, in which all
- * groups have a part of the row; each finds for itself the digit that the pass before has counted:
+ * first ones of the row. There are three forms:
+ *
+ *   whole    one launch, a group per row, for rows that a group reads quickly (select_whole.mako)
+ *   twice    two launches, for rows a little longer: each slice of a row is searched like a row, and
+ *            then what all slices have found. Among the first k of each slice are the first k of the
+ *            row, and of equal keys the first ones
+ *   passes   for long rows a launch per digit and one more, with a group per slice of a row; each
+ *            group finds for itself the digit that the pass before has counted (select_passes.mako):
  *
  *     narrow  pass 0       counts
  *     narrow  pass 1, ..   finds a digit, and counts the next one; as soon as few keys are left,
@@ -22,45 +25,44 @@
  *                          read these alone
  *     gather               finds the last digit, and takes
  *
- * The place where a part writes is known from a table of what each part has counted, so that
- * results do not depend on the order in which groups run, and no group waits for another.
+ * Where a slice writes is known from a table of what each slice has counted, so that results do not
+ * depend on the order in which groups run, and no group waits for another.
  *
  * Source: own. Digits from the most significant one after T. Alabi et al., "Fast k-selection
  * algorithms for graphics processing units", JEA 2012; reading less once little is left after
  * J. Zhang et al., "Parallel top-k algorithms on GPU", SC 2023.
  *
  * The host guarantees: 0 < k <= n; `histogram` is all zero, as `leaving` is, and one launch at a time
- * has them; there is a group for each part of each row; a part has less than 2^32 keys,
- * and of whole and parted rows no fewer than k. `few_keys`
- * and `few_places` have `capacity` elements a row, `table` 2 * (RADIX + 1) * parts words,
- * `state` STATE words for each digit.
+ * has them; there is a group for each slice of each row; a slice has less than 2^32 keys, and unless
+ * FORM is passes no fewer than k. `few_keys` and `few_places` have `capacity` elements a row, `table`
+ * 2 * (RADIX + 1) * slices words, `state` STATE words for each digit.
  *
- * KEY_T, DESCENDING   see sort/keys.mako
- * ROWS         whole, parted or cut
+ * ELEMENT      what a key is: see sort/keys.mako
+ * FORM         whole, twice or passes, see above
  * WIDE         whether rows may have 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
  * DIGIT_BITS   bits of a digit
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, DESCENDING, ROWS, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
+<%page args="ELEMENT, FORM, WIDE, WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
-<%namespace name="parts" file="/common/parts.mako"/>\
+<%namespace name="slices" file="/common/slices.mako"/>\
 <%namespace name="select_whole" file="select_whole.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
-<%namespace name="select_cut" file="select_cut.mako"/>\
+<%namespace name="select_passes" file="select_passes.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="types" file="/common/types.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=None)}\
+${keys.declare(ELEMENT)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
-${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
+${slices.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 <%
     alone = WG_SIZE == 1
-    key_size = types.module.size(KEY_T)
+    key_size = types.module.size(ELEMENT.key)
     digits = -(-8 * key_size // DIGIT_BITS)
 %>\
 #define WG_SIZE ${WG_SIZE}
@@ -85,12 +87,12 @@ static inline uint values_of(const uint d)
 }
 
 /*
- * Read the keys of a part. Of the codes without their low `shift` bits, those below `low` are less,
+ * Read the keys of a slice. Of the codes without their low `shift` bits, those below `low` are less,
  * and those up to `high` equal.
  *
  * counting   counts the equal ones by how far they are above `low`, and how many are less
  * taking     writes the less ones, and so many equal ones that there are `limit`, in order, where the
- *            numbers of those before this part say; places are those in `places`, or in the row.
+ *            numbers of those before this slice say; places are those in `places`, or in the row.
  *            Together with counting, only if they are `wanted`: barriers stand in no condition,
  *            which PoCL 3.0 gets wrong
  */
@@ -218,11 +220,11 @@ ${registers.each("j", "here" if alone else "ITEM_KEYS", PTX)}
 % endif
 }
 </%def>\
-${pass_over("count_part", True, False)}
-% if ROWS == "cut" and digits > 1:
-${pass_over("count_and_take_part", True, True)}
+${pass_over("count_slice", True, False)}
+% if FORM == "passes" and digits > 1:
+${pass_over("count_and_take_slice", True, True)}
 % endif
-${pass_over("take_part", False, True)}
+${pass_over("take_slice", False, True)}
 static inline void clear_counts(__local uint *counts, __local uint *below)
 {
     const uint item = (uint)get_local_id(0);
@@ -266,9 +268,9 @@ static inline prefix_t next_digit(const prefix_t known, const uint d, const inde
     return next;
 }
 
-% if ROWS != "cut":
-${select_whole.declare(WG_SIZE=WG_SIZE, PARTED=ROWS == 'parted')}\
+% if FORM != "passes":
+${select_whole.declare(WG_SIZE=WG_SIZE, TWICE=FORM == "twice")}\
 % else:
 ${fence.declare(PTX=PTX)}\
-${select_cut.declare(WIDE=WIDE, WG_SIZE=WG_SIZE, KEY_DIGITS=digits)}\
+${select_passes.declare(WIDE=WIDE, WG_SIZE=WG_SIZE, KEY_DIGITS=digits)}\
 % endif

@@ -9,18 +9,18 @@
  *     first_places 1 0 2            the order at heads
  *     inverse      1 0 2 2 0 0      which of the values a key is, where it was before
  *
- *     count_heads  a part a group: how many heads it has
- *     write_heads  values, starts, places and inverse; where a part begins is the sum of the parts
+ *     count_heads  a slice a group: how many heads it has
+ *     write_heads  values, starts, places and inverse; where a slice begins is the sum of the slices
  *                  before
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet
  *                  how many there are
  *
  * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
  *
- * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
+ * The host guarantees: n > 0; a group for each slice in the first two, any number of them in the last;
  * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
  *
- * KEY_T        see sort/keys.mako
+ * ELEMENT      what a key is: see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -29,16 +29,16 @@
  * INVERSE      whether it is wanted which value each key became
  * PTX          whether the device takes inline PTX
  */
-<%page args="KEY_T, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
-<%namespace name="parts" file="/common/parts.mako"/>\
+<%namespace name="slices" file="/common/slices.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=False, VALUE_T=None)}\
+${keys.declare(ELEMENT)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
-${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
+${slices.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 #define WG_SIZE ${WG_SIZE}
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE (WG_SIZE * ITEM_KEYS)
@@ -65,19 +65,19 @@ __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void count_heads(__global const ukey_t *restrict keys,
                  __global uint *restrict table,
                  const index_t n,
-                 const uint parts)
+                 const uint slices)
 {
     __local index_t space[SPACE];
-    const uint item = (uint)get_local_id(0), part = (uint)get_group_id(0);
-    const index_t end = part_begin(n, part + 1, parts, TILE);
+    const uint item = (uint)get_local_id(0), slice = (uint)get_group_id(0);
+    const index_t end = slice_begin(n, slice + 1, slices, TILE);
     index_t heads = 0;
-    for (index_t tile = part_begin(n, part, parts, TILE); tile < end; tile += TILE) {
+    for (index_t tile = slice_begin(n, slice, slices, TILE); tile < end; tile += TILE) {
         const index_t first = tile + item * ITEM_KEYS;
         heads += heads_of(keys, first, keys_here(first, end));
     }
     const index_t before = scan_index(heads, space);
     if (item == WG_SIZE - 1)
-        table[part] = (uint)(before + heads);
+        table[slice] = (uint)(before + heads);
 }
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
@@ -98,15 +98,15 @@ void write_heads(__global const ukey_t *restrict keys,
 % endif
                  __global long *restrict found,
                  const index_t n,
-                 const uint parts)
+                 const uint slices)
 {
     __local index_t space[SPACE];
     __local uint sums[SCAN_WORDS];
     __local uint total;
-    const uint item = (uint)get_local_id(0), part = (uint)get_group_id(0);
-    const index_t end = part_begin(n, part + 1, parts, TILE);
-    index_t done = sum_before(table, part, space);
-    for (index_t tile = part_begin(n, part, parts, TILE); tile < end; tile += TILE) {
+    const uint item = (uint)get_local_id(0), slice = (uint)get_group_id(0);
+    const index_t end = slice_begin(n, slice + 1, slices, TILE);
+    index_t done = sum_before(table, slice, space);
+    for (index_t tile = slice_begin(n, slice, slices, TILE); tile < end; tile += TILE) {
         const index_t first = tile + item * ITEM_KEYS;
         const uint here = keys_here(first, end);
         const uint heads = heads_of(keys, first, here);
@@ -133,7 +133,7 @@ void write_heads(__global const ukey_t *restrict keys,
 % endif
             }
     }
-    if (part + 1 == parts && item == 0)
+    if (slice + 1 == slices && item == 0)
         found[0] = (long)done;
 }
 % if COUNTS:

@@ -8,18 +8,21 @@
 ## below a sign bit: -b for negative ones (in two's complement, where -0.0 is the middle, as 0.0 is)
 ## and b + middle for others are in order; with -infinity moved to 0, any NaN lies above +infinity.
 ##
-## KEY_T        type of a key: a name of OpenCL C
-## DESCENDING   reverse the order of keys that differ
-## BITS         which bits of the code count, (low, high) with 0 <= low < high <= KEY_BITS, or None
-## VALUE_T      type of the value that travels with a key, or None
+## ELEMENT        what is sorted (`Element` of opencl_lab/ops/sort/elements.py):
+##   key            type of a key: a name of OpenCL C
+##   descending     reverse the order of keys that differ
+##   value          type of the value that travels with a key, or None
+##   bits           which bits of the code count, (low, high) with 0 <= low < high <= KEY_BITS, or None
+##   indices        whether values are positions in the row, and keys are not wanted: for those who load
+##                  and store
 <%namespace name="types" file="/common/types.mako"/>\
-<%def name="declare(KEY_T, DESCENDING, VALUE_T, BITS=None)">\
+<%def name="declare(ELEMENT)">\
 <%
-    size, unsigned = types.module.size(KEY_T), types.module.unsigned(KEY_T)
+    size, unsigned = types.module.size(ELEMENT.key), types.module.unsigned(ELEMENT.key)
     bits = 8 * size
     suffix = "UL" if size == 8 else "U"
-    low, high = BITS or (0, bits)
-    fraction = {"half": 10, "float": 23, "double": 52}.get(KEY_T)
+    low, high = ELEMENT.bits or (0, bits)
+    fraction = {"half": 10, "float": 23, "double": 52}.get(ELEMENT.key)
 
     def number(value):
         return f"((ukey_t)0x{value:x}{suffix})"
@@ -39,23 +42,23 @@ static inline ukey_t code(const ukey_t bits)
     const ukey_t middle = ${number(2 ** (bits - 1))} & ~negative;
     const ukey_t ordered = (ukey_t)((bits ^ negative) - negative + middle - ${number(2 ** fraction)});
     const ukey_t result = LESSER(ordered, ${number(2 ** bits - 2 * 2 ** fraction + 1)});
-% elif KEY_T.startswith("u"):
+% elif ELEMENT.key.startswith("u"):
     const ukey_t result = bits;
 % else:
     const ukey_t result = bits ^ ${number(2 ** (bits - 1))};
 % endif
-% if BITS:
-    return (ukey_t)${"~result" if DESCENDING else "result"} >> ${low} & ${number(2 ** (high - low) - 1)};
+% if ELEMENT.bits:
+    return (ukey_t)${"~result" if ELEMENT.descending else "result"} >> ${low} & ${number(2 ** (high - low) - 1)};
 % else:
-    return ${"~result" if DESCENDING else "result"};
+    return ${"~result" if ELEMENT.descending else "result"};
 % endif
 }
 
-% if VALUE_T is None:
+% if not ELEMENT.value:
 typedef ukey_t elem_t;
 #define KEY_OF(e) (e)
 % else:
-typedef ${VALUE_T} value_t;
+typedef ${ELEMENT.value} value_t;
 typedef struct {
     ukey_t key;
     value_t value;

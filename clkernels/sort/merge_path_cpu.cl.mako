@@ -13,20 +13,20 @@
  *     run b  |  front 0 -> <- rear 0 | front 1 ->            <- rear 1      |
  *     result |  front 0 ->        <- rear 0 | front 1 ->            <- rear 1
  *
- * No branch depends on a key: at the begin of a round it is known how many steps cannot leave a run.
+ * No branch depends on a key: at the begin of a round it is known how many elements cannot leave a run.
  * In a tile, blocks of BLOCK keys are sorted by counting how many go before each, in vectors; the
- * first merges then take two pairs of runs at once, whose lengths say the steps.
+ * first merges then take two pairs of runs at once, whose lengths say how many.
  *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path", ICS 2012, for the stretches; merging from
  * both ends after I. van den Hoven, "quadsort" (parity merge), and O. Peters, "glidesort", 2021 to 2023;
  * the rest is own.
  *
- * The host guarantees: n > 0; what common/phases.mako asks for. With SPACE = __local, n <= CAPACITY
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for. With SPACE = __local, n <= CAPACITY
  * and there is one phase. Else `spares` has 2 * CAPACITY elements for each item; `first` and `second`
  * have one for each key where as many as one and two phases come before the last. Runs are in them by
  * turns, and at last in `second`, which is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T   see keys.mako
+ * ELEMENT    what is sorted: see keys.mako; its value is what MOVED says
  * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
  *            values; codes with indices, positions in the row; or pairs of keys and the user's values
  * INDEX_T    unsigned type that counts the elements of all rows
@@ -34,17 +34,16 @@
  * TILE       elements that one item sorts in its cache
  * STRETCH    elements of a task of merging, not more than two tiles, which it divides
  * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
- * PATIENCE   how often an item looks for others to finish
+ * MAX_POLLS  how often an item looks for others to finish
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY,
-             PATIENCE"/>\
+<%page args="ELEMENT, MOVED, INDEX_T, SPACE, TILE, STRETCH, CAPACITY, MAX_POLLS"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="merge_path_cpu_serial" file="merge_path_cpu_serial.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T)}\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
+${keys.declare(ELEMENT)}\
 typedef ${INDEX_T} index_t;
-typedef ${"long" if MOVED == "indices" else VALUE_T or "uchar"} out_value_t;
-${merge_path_cpu_serial.declare(KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY)}\
+typedef ${"long" if ELEMENT.indices else ELEMENT.value or "uchar"} out_value_t;
+${merge_path_cpu_serial.declare(ELEMENT, MOVED=MOVED, SPACE=SPACE, CAPACITY=CAPACITY)}\
 <%
     def source(place, position):
         """The values of a tile, or the position where it begins."""
@@ -57,7 +56,7 @@ ${merge_path_cpu_serial.declare(KEY_T=KEY_T, VALUE_T=VALUE_T, MOVED=MOVED, SPACE
 
     alone = SPACE == "__local"  # no runs but those of a tile
 %>\
-% if VALUE_T is not None or alone:
+% if ELEMENT.value or alone:
 /* Write sorted elements where the caller wants them. */
 static void store_sorted(${SPACE} const elem_t *from,
 % if MOVED != "indices":
@@ -93,7 +92,7 @@ void merge_cpu(__global const ukey_t *keys,
 % if not alone:
                  __global elem_t *spares,
                  __global elem_t *first,
-% if VALUE_T is not None:
+% if ELEMENT.value:
                  __global elem_t *second,
 % endif
 % endif
@@ -107,27 +106,27 @@ void merge_cpu(__global const ukey_t *keys,
 % if alone:
     __local elem_t mine[2 * ${CAPACITY}];
     /* A task is a share of the rows. */
-    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" patience="${PATIENCE}">
+    <%stealing:phases shares="1u" tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             __local elem_t *result = sort_tile(keys + at, ${source("at", "0")}(uint)n, mine, 0);
             store_sorted(result, ${target("at")}, (uint)n);
         }
-    </%phases:run>
+    </%stealing:phases>
 % else:
-% if VALUE_T is None:
+% if not ELEMENT.value:
     __global elem_t *second = (__global elem_t *)sorted;
 % endif
     __global elem_t *mine = spares + get_global_id(0) * (size_t)${2 * CAPACITY};
     const ulong tiles = (n - 1) / ${TILE} + 1, stretches = (n - 1) / ${STRETCH} + 1;
-    <%phases:run tasks="(uint)(rows * (phase ? stretches : tiles))" patience="${PATIENCE}">
+    <%stealing:phases shares="1u" tasks="(uint)(rows * (phase ? stretches : tiles))" max_polls="${MAX_POLLS}">
         __global elem_t *target = (last - 1 - phase) & 1 ? first : second;
         __global const elem_t *source = (last - 1 - phase) & 1 ? second : first;
         const bool ends = phase + 1 == last;
-        const ulong parts = phase ? stretches : tiles, at = task / parts * n;
-        const index_t begin = (index_t)(task % parts) * (phase ? ${STRETCH} : ${TILE});
+        const ulong row_tasks = phase ? stretches : tiles, at = task / row_tasks * n;
+        const index_t begin = (index_t)(task % row_tasks) * (phase ? ${STRETCH} : ${TILE});
         const uint count = (uint)min((ulong)(phase ? ${STRETCH} : ${TILE}), n - begin);
-% if VALUE_T is None:
+% if not ELEMENT.value:
         __global elem_t *result = target + at + begin;
 % else:
         __global elem_t *result = ends ? (phase ? mine : 0) : target + at + begin;
@@ -142,10 +141,10 @@ void merge_cpu(__global const ukey_t *keys,
             merge_stretch(source + at + pair, a_count, b_count, begin - pair, begin - pair + count,
                           result);
         }
-% if VALUE_T is not None:
+% if ELEMENT.value:
         if (ends)
             store_sorted(result, ${target("at + begin")}, count);
 % endif
-    </%phases:run>
+    </%stealing:phases>
 % endif
 }

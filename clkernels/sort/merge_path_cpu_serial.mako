@@ -1,16 +1,16 @@
 ## One item sorts a tile in its cache, and merges stretches of two runs: what merge_path_cpu.cl.mako
 ## does in its phases, whose header says how.
 ##
-## KEY_T, VALUE_T, MOVED, SPACE, CAPACITY   see there
+## ELEMENT, MOVED, SPACE, CAPACITY   see there
 <%namespace name="types" file="/common/types.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
-<%def name="declare(KEY_T, VALUE_T, MOVED, SPACE, CAPACITY)">\
+<%def name="declare(ELEMENT, MOVED, SPACE, CAPACITY)">\
 <%
     BLOCK = 8
-    LEAST = 4  # steps of a round that are worth it
-    rank_t, unsigned = types.module.signed(KEY_T), types.module.unsigned(KEY_T)
+    LEAST = 4  # elements of each merge in a round that is worth it
+    rank_t, unsigned = types.module.signed(ELEMENT.key), types.module.unsigned(ELEMENT.key)
 %>\
-% if VALUE_T is None:
+% if not ELEMENT.value:
 #define PICK(yes, one, other) ((yes) ? (one) : (other))
 % else:
 #define PICK(yes, one, other) ((elem_t){(yes) ? (one).key : (other).key, (yes) ? (one).value : (other).value})
@@ -41,7 +41,7 @@ static inline void sort_block(__global const ukey_t *keys,
 % endfor
     vstore${BLOCK}(rank, 0, ranks);
     for (uint i = 0; i < count; ++i) {
-% if VALUE_T is None:
+% if not ELEMENT.value:
         target[ranks[i]] = keys[i];
 % else:
         target[ranks[i]].key = ${"keys[i]" if MOVED == "pairs" else "codes[i]"};
@@ -51,12 +51,12 @@ ${{"codes": "keys[i]", "indices": "(value_t)(position + i)", "pairs": "values[i]
     }
 }
 
-/* Four merges of elements of `runs`, as many steps each: from the fronts to outputs `front` + 0, 1, ..
+/* Four merges of elements of `runs`, `each` of them: from the fronts to outputs `front` + 0, 1, ..
    and from the rears to those before `rear`. Of each merge it is known what comes next of run b, and
    the sum of that and what comes next of run a: fewer numbers than processors have registers. */
-#define MERGE_FOUR(runs, target, steps)                                                            \
+#define MERGE_FOUR(runs, target, each)                                                             \
     do {                                                                                           \
-        for (index_t step = 0; step < (steps); ++step) {                                           \
+        for (index_t done = 0; done < (each); ++done) {                                           \
             FRONT(runs, target, 0);                                                                \
             FRONT(runs, target, 1);                                                                \
             REAR(runs, target, 0);                                                                 \
@@ -66,17 +66,17 @@ ${{"codes": "keys[i]", "indices": "(value_t)(position + i)", "pairs": "values[i]
 /* Equal elements of a go first, .. */
 #define FRONT(runs, target, k)                                                                     \
     do {                                                                                           \
-        const elem_t a = runs[front_sum##k + step - front_b##k], b = runs[front_b##k];             \
+        const elem_t a = runs[front_sum##k + done - front_b##k], b = runs[front_b##k];             \
         const bool right = CODE_OF(b) < CODE_OF(a);                                                \
-        target[front##k + step] = PICK(right, b, a);                                                   \
+        target[front##k + done] = PICK(right, b, a);                                                   \
         front_b##k += right;                                                                       \
     } while (0)
 /* .. and those of b last. */
 #define REAR(runs, target, k)                                                                      \
     do {                                                                                           \
-        const elem_t a = runs[rear_sum##k - step - rear_b##k], b = runs[rear_b##k];                \
+        const elem_t a = runs[rear_sum##k - done - rear_b##k], b = runs[rear_b##k];                \
         const bool left = CODE_OF(b) < CODE_OF(a);                                                 \
-        target[rear##k - step] = PICK(left, a, b);                                                     \
+        target[rear##k - done] = PICK(left, a, b);                                                     \
         rear_b##k -= !left;                                                                        \
     } while (0)
 
@@ -114,27 +114,27 @@ static void merge_stretch(${SPACE} const elem_t *runs, const index_t a_count, co
     index_t front${k} = ${start} - begin, rear${k} = ${stop} - begin;
 % endfor
     for (;;) {
-        index_t steps = count;
+        index_t each = count;
 % for k in range(2):
 % for limit in (f"(rear{k} - front{k}) / 2", f"a_count - a_low{k}", f"count - b_low{k}", f"a_high{k}", f"b_high{k} - a_count"):
-        steps = LESSER(steps, ${limit});
+        each = LESSER(each, ${limit});
 % endfor
 % endfor
-        if (steps < ${LEAST})
+        if (each < ${LEAST})
             break;
 % for k in range(2):
         index_t front_b${k} = b_low${k}, rear_b${k} = b_high${k} - 1;
         const index_t front_sum${k} = a_low${k} + b_low${k}, rear_sum${k} = a_high${k} - 1 + rear_b${k};
         rear${k} -= 1;
 % endfor
-        MERGE_FOUR(runs, target, steps);
+        MERGE_FOUR(runs, target, each);
 % for k in range(2):
-        a_low${k} += steps - (front_b${k} - b_low${k});
-        a_high${k} -= steps - (b_high${k} - 1 - rear_b${k});
+        a_low${k} += each - (front_b${k} - b_low${k});
+        a_high${k} -= each - (b_high${k} - 1 - rear_b${k});
         b_low${k} = front_b${k};
         b_high${k} = rear_b${k} + 1;
-        front${k} += steps;
-        rear${k} = rear${k} + 1 - steps;
+        front${k} += each;
+        rear${k} = rear${k} + 1 - each;
 % endfor
     }
     /* What is left: little, or in one run alone. */

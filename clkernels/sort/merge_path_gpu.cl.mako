@@ -7,7 +7,7 @@
  * An item has ITEM_KEYS neighbours of a tile in registers. It sorts them by an odd-even transposition
  * network first; then items merge runs of 1, 2, 4, .. items in local memory, where each finds on its
  * diagonal what it has to take (common/merge_path.mako). Between runs of many tiles, groups find
- * their parts in the same way, and items divide them in local memory:
+ * their stretches in the same way, and items divide them in local memory:
  *
  *     run a    | . . a a a . . . |     run b    | . b b . . . |     of one group: TILE in all
  *                    \   \                         /  /
@@ -15,7 +15,7 @@
  *
  * What is compared are codes (keys.mako). Where a key is more than its code, or values travel,
  * an element's slot goes with the code: its place in the tile, or in local memory. Keys and values
- * are fetched by it at the end of the launch, from a part of memory that the cache has just seen.
+ * are fetched by it at the end of the launch, from memory that the cache has just seen.
  *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path: a GPU merging algorithm", ICS 2012; tiles
  * in registers after N. Satish et al., IPDPS 2009, and S. Baxter, "moderngpu", 2013.
@@ -24,25 +24,23 @@
  * than ROW_ITEMS * ITEM_KEYS where ROW_ITEMS < WG_SIZE; `source` and `target` do not overlap. Groups
  * are in dimension 0: of sort_tiles as many as cover all rows; of merge_tiles row after row.
  *
- * KEY_T, DESCENDING, VALUE_T   see keys.mako
- * POSITIONS   whether values are positions that no array holds yet
- * VALUE_OUT_T type of a value in the target
- * KEYS_OUT    whether keys are wanted in the target
+ * ELEMENT     what is sorted: see keys.mako. Positions in a row are in no array before sort_tiles
+ * INDICES_OUT whether the target is the user's array of indices: positions as long, without keys
  * INDEX_T     unsigned type that counts the elements of a row
  * WG_SIZE     work-items in a work-group
  * ITEM_KEYS   keys of an item
- * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows or parts of one
+ * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows, or a tile of one
  * PTX         whether the device takes inline PTX: its compiler unrolls what it is told to
  */
-<%page args="KEY_T, DESCENDING, VALUE_T, POSITIONS, VALUE_OUT_T, KEYS_OUT, INDEX_T, WG_SIZE,
-             ITEM_KEYS, ROW_ITEMS, PTX"/>\
+<%page args="ELEMENT, INDICES_OUT, INDEX_T, WG_SIZE, ITEM_KEYS, ROW_ITEMS, PTX"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
-${keys.declare(KEY_T=KEY_T, DESCENDING=DESCENDING, VALUE_T=VALUE_T)}\
+${keys.declare(ELEMENT)}\
 <%
-    inexact = KEY_T in ("half", "float", "double")  # codes of different keys may be equal
-    slots = VALUE_T is not None or (inexact and KEYS_OUT)
+    inexact = ELEMENT.key in ("half", "float", "double")  # codes of different keys may be equal
+    slots = bool(ELEMENT.value or inexact)
+    value_out_t = "long" if INDICES_OUT else "value_t"
 %>\
 typedef ${INDEX_T} index_t;
 #define ITEM_KEYS ${ITEM_KEYS}
@@ -91,14 +89,14 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_tiles(__global const ukey_t *restrict source,
-% if KEYS_OUT:
+% if not INDICES_OUT:
                 __global ukey_t *restrict target,
 % endif
-% if VALUE_T is not None and not POSITIONS:
+% if ELEMENT.value and not ELEMENT.indices:
                 __global const value_t *restrict source_values,
 % endif
-% if VALUE_T is not None:
-                __global ${VALUE_OUT_T} *restrict target_values,
+% if ELEMENT.value:
+                __global ${value_out_t} *restrict target_values,
 % endif
                 const index_t n,
                 const ulong rows)
@@ -117,7 +115,7 @@ void sort_tiles(__global const ukey_t *restrict source,
     const index_t begin = (index_t)(get_group_id(0) % tiles) * ROW_KEYS;
 % endif
     const ulong first = first_row * n + begin;
-    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this part of a row */
+    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this tile of a row */
     const uint own_rows = (uint)min(${WG_SIZE // ROW_ITEMS}ul, rows - first_row);
 
     /* Load, coalesced; what a row does not have goes last. */
@@ -157,12 +155,12 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
         const uint row = i / ROW_KEYS, place = i % ROW_KEYS;
         const ulong at = first + (ulong)row * n;
         if (row < own_rows && place < count) {
-% if KEYS_OUT:
+% if not INDICES_OUT:
             target[at + place] = ${"source[at + staged_slots[i]]" if inexact else "code(staged[i])"};
 % endif
-% if POSITIONS:
-            target_values[at + place] = (${VALUE_OUT_T})begin + staged_slots[i];
-% elif VALUE_T is not None:
+% if ELEMENT.indices:
+            target_values[at + place] = (${value_out_t})begin + staged_slots[i];
+% elif ELEMENT.value:
             target_values[at + place] = source_values[at + staged_slots[i]];
 % endif
         }
@@ -171,12 +169,12 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void merge_tiles(__global const ukey_t *restrict source,
-% if KEYS_OUT:
+% if not INDICES_OUT:
                  __global ukey_t *restrict target,
 % endif
-% if VALUE_T is not None:
+% if ELEMENT.value:
                  __global const value_t *restrict source_values,
-                 __global ${VALUE_OUT_T} *restrict target_values,
+                 __global ${value_out_t} *restrict target_values,
 % endif
                  const index_t n,
                  const uint width)
@@ -190,7 +188,7 @@ void merge_tiles(__global const ukey_t *restrict source,
     ukey_t codes[ITEM_KEYS];
     ushort slots[${"ITEM_KEYS" if slots else 1}];
 
-    /* Find the part of each run; `width` counts tiles. */
+    /* Find the stretch of each run; `width` counts tiles. */
     const ulong pair = tile & ~(2ul * width - 1);
     const index_t begin = (index_t)(pair * TILE), diagonal = (index_t)((tile - pair) * TILE);
     const index_t a_count = (index_t)min((ulong)width * TILE, (ulong)(n - begin));
@@ -222,11 +220,11 @@ void merge_tiles(__global const ukey_t *restrict source,
 % if slots:
         const size_t from = (staged_slots[i] < from_a ? a_at : b_at) + staged_slots[i];
 % endif
-% if KEYS_OUT:
+% if not INDICES_OUT:
         target[at] = ${"source[from]" if inexact else "code(staged[i])"};
 % endif
-% if VALUE_T is not None:
-        target_values[at] = (${VALUE_OUT_T})source_values[from];
+% if ELEMENT.value:
+        target_values[at] = (${value_out_t})source_values[from];
 % endif
     }
 }

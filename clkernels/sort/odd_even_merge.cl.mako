@@ -34,12 +34,10 @@
  * dimension 0, as others may be short; `width` is a power of two, at least TILE in
  * merge_pass; `source` and `target` do not overlap.
  *
- * KEY_T          type of a key
- * KEY_IS_FLOAT   whether NaN exists: it goes after every number, as in NumPy
- * DESCENDING     reverse the order relation; equal keys still keep their order
- * VALUE_T        type of the value that travels with a key, or None
- * VALUE_IN_T     its type in the source; None means: the element's position
- * VALUE_OUT_T    its type in the target
+ * ELEMENT        what is sorted: see keys.mako. Keys are compared as they are, no NaN being less than
+ *                a number
+ * POSITIONS_IN   whether values are positions that no array holds yet
+ * INDICES_OUT    whether values in the target are long
  * INDEX_T        unsigned type that counts the elements of a row
  * WG_SIZE        work-items in a work-group
  * TILE           elements sorted in local memory, a power of two; 0: no sort_tile
@@ -47,20 +45,23 @@
  * BLOCKED        whether an item's elements are consecutive
  * NARROW         whether merge_pass bounds the searches of a work-group first
  */
-<%page args="KEY_T, KEY_IS_FLOAT, DESCENDING, VALUE_T, VALUE_IN_T, VALUE_OUT_T, INDEX_T,
-             WG_SIZE, TILE, WORK_PER_ITEM, BLOCKED, NARROW"/>\
+<%page args="ELEMENT, POSITIONS_IN, INDICES_OUT, INDEX_T, WG_SIZE, TILE, WORK_PER_ITEM,
+             BLOCKED, NARROW"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="merges" file="odd_even_merge_range.mako"/>\
-${extensions.enable(fp64=KEY_T == 'double')}\
+${extensions.enable(fp64=ELEMENT.key == 'double')}\
 <%
-    has_values = VALUE_T is not None
     RUN = 16 if BLOCKED and TILE >= 16 * WG_SIZE else 1
-    before = "LESS(b, a)" if DESCENDING else "LESS(a, b)"
+    before = "LESS(b, a)" if ELEMENT.descending else "LESS(a, b)"
 %>\
-typedef ${KEY_T} key_t;
+typedef ${ELEMENT.key} key_t;
 typedef ${INDEX_T} index_t;
+% if ELEMENT.value:
+typedef ${ELEMENT.value} value_t;
+typedef ${"long" if INDICES_OUT else "value_t"} value_out_t;
+% endif
 
-% if KEY_IS_FLOAT:
+% if ELEMENT.key in ("float", "double"):
 #define LESS(a, b) (((a) < (b)) | (((a) == (a)) & ((b) != (b))))
 % else:
 #define LESS(a, b) ((a) < (b))
@@ -77,17 +78,17 @@ ${merges.searches("__local", "local", BLOCKED)}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_tile(__global const key_t *restrict source,
                __global key_t *restrict target,
-% if has_values:
-% if VALUE_IN_T is not None:
-               __global const ${VALUE_IN_T} *restrict source_values,
+% if ELEMENT.value:
+% if not POSITIONS_IN:
+               __global const value_t *restrict source_values,
 % endif
-               __global ${VALUE_OUT_T} *restrict target_values,
+               __global value_out_t *restrict target_values,
 % endif
                const index_t n)
 {
     __local key_t keys[2 * ${TILE}];
-% if has_values:
-    __local ${VALUE_T} values[2 * ${TILE}];
+% if ELEMENT.value:
+    __local value_t values[2 * ${TILE}];
 % endif
     const index_t groups = (n - 1) / ${TILE} + 1;
     const index_t start = (index_t)(get_group_id(0) % groups) * ${TILE};
@@ -97,9 +98,9 @@ void sort_tile(__global const key_t *restrict source,
     /* Load the tile, coalesced. */
     for (index_t i = get_local_id(0); i < count; i += ${WG_SIZE}) {
         keys[i] = source[row + start + i];
-% if has_values:
-        values[i] = (${VALUE_T})\
-${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
+% if ELEMENT.value:
+        values[i] = (value_t)\
+${"(start + i)" if POSITIONS_IN else "source_values[row + start + i]"};
 % endif
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -115,18 +116,18 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
         const index_t run_end = min(run + ${RUN}, end);
         for (index_t i = run + 1; i < run_end; ++i) {
             const key_t key = keys[i];
-% if has_values:
-            const ${VALUE_T} value = values[i];
+% if ELEMENT.value:
+            const value_t value = values[i];
 % endif
             index_t place = i;
             for (; place > run && before(key, keys[place - 1]); --place) {
                 keys[place] = keys[place - 1];
-% if has_values:
+% if ELEMENT.value:
                 values[place] = values[place - 1];
 % endif
             }
             keys[place] = key;
-% if has_values:
+% if ELEMENT.value:
             values[place] = value;
 % endif
         }
@@ -139,7 +140,7 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
     for (index_t width = ${RUN}; width < ${TILE}; width *= 2) {
         const index_t to = ${TILE} - from;
 % if BLOCKED:
-    ${merges.merge_range("local", "count", "(keys + from)", "(keys + to)", "(values + to)", VALUE_T, VALUE_IN_T)}
+    ${merges.merge_range("local", "count", "(keys + from)", "(keys + to)", "(values + to)", ELEMENT.value and "value_t", POSITIONS_IN)}
 % else:
         for (index_t i = get_local_id(0); i < count; i += ${WG_SIZE}) {
             const index_t block = i & ~(width - 1);
@@ -150,7 +151,7 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
             const index_t rank = search_local(keys + from + sibling, key, odd, 0, length);
             const index_t place = to + (block & ~width) + (i - block) + rank;
             keys[place] = key;
-% if has_values:
+% if ELEMENT.value:
             values[place] = values[from + i];
 % endif
         }
@@ -162,8 +163,8 @@ ${"(start + i)" if VALUE_IN_T is None else "source_values[row + start + i]"};
     /* Store the sorted tile. */
     for (index_t i = get_local_id(0); i < count; i += ${WG_SIZE}) {
         target[row + start + i] = keys[from + i];
-% if has_values:
-        target_values[row + start + i] = (${VALUE_OUT_T})values[from + i];
+% if ELEMENT.value:
+        target_values[row + start + i] = (value_out_t)values[from + i];
 % endif
     }
 }
@@ -172,11 +173,11 @@ ${merges.searches("__global", "global", BLOCKED)}
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void merge_pass(__global const key_t *restrict source,
                 __global key_t *restrict target,
-% if has_values:
-% if VALUE_IN_T is not None:
-                __global const ${VALUE_IN_T} *restrict source_values,
+% if ELEMENT.value:
+% if not POSITIONS_IN:
+                __global const value_t *restrict source_values,
 % endif
-                __global ${VALUE_OUT_T} *restrict target_values,
+                __global value_out_t *restrict target_values,
 % endif
                 const index_t n,
                 const index_t width)
@@ -203,7 +204,7 @@ void merge_pass(__global const key_t *restrict source,
 % if BLOCKED:
     const index_t begin = min(first + (index_t)get_local_id(0) * ${WORK_PER_ITEM}, last);
     const index_t end = min(begin + ${WORK_PER_ITEM}, last);
-${merges.merge_range("global", "n", "keys", "(target + row)", "(target_values + row)", has_values and VALUE_OUT_T, VALUE_IN_T)}
+${merges.merge_range("global", "n", "keys", "(target + row)", "(target_values + row)", ELEMENT.value and "value_out_t", POSITIONS_IN)}
 % else:
     for (index_t i = first + get_local_id(0); i < last; i += ${WG_SIZE}) {
         const index_t block = i & ~(width - 1);
@@ -220,8 +221,8 @@ ${merges.merge_range("global", "n", "keys", "(target + row)", "(target_values + 
 % endif
         const ulong place = row + (block & ~width) + (i - block) + rank;
         target[place] = key;
-% if has_values:
-        target_values[place] = (${VALUE_OUT_T})${merges.value_at("global", "i", VALUE_IN_T)};
+% if ELEMENT.value:
+        target_values[place] = (value_out_t)${merges.value_at("global", "i", POSITIONS_IN)};
 % endif
     }
 % endif

@@ -7,8 +7,8 @@
 ##
 ## suffix       local or global: where keys lie, and the end of the function's name
 ## space        __local or __global
-## value_t      type of a value in the target, or None or False if there are no values
-## value_in_t   its type in the source; None: the element's position
+## value_t      type of a value in the target, or None if there are no values
+## positions    whether the value of an element is its position
 <%def name="searches(space, suffix, blocked)">
 % if blocked:
 /*
@@ -49,7 +49,7 @@ static inline index_t search_${suffix}(${space} const key_t *block, const key_t 
 % endif
 </%def>\
 ## Merge what lies under the outputs [begin, end) of pairs of blocks, in a row or tile of `count`.
-<%def name="merge_range(suffix, count, from_keys, to_keys, to_values, value_t, value_in_t)">\
+<%def name="merge_range(suffix, count, from_keys, to_keys, to_values, value_t, positions)">\
     for (index_t pair = begin & ~(2 * width - 1); pair < end; pair += 2 * width) {
         const index_t first_output = max(begin, pair);
         const index_t last_output = min(end, pair + 2 * width);
@@ -69,7 +69,7 @@ static inline index_t search_${suffix}(${space} const key_t *block, const key_t 
             const bool take_right = before(right, left);
             ${to_keys}[output] = take_right ? right : left;
 % if value_t:
-            ${to_values}[output] = (${value_t})${value_at(suffix, "(take_right ? b : a)", value_in_t)};
+            ${to_values}[output] = (${value_t})${value_at(suffix, "(take_right ? b : a)", positions)};
 % endif
             b += take_right;
             a += !take_right;
@@ -78,15 +78,15 @@ static inline index_t search_${suffix}(${space} const key_t *block, const key_t 
             const index_t rest = a < a_end ? a++ : b++;
             ${to_keys}[output] = ${from_keys}[rest];
 % if value_t:
-            ${to_values}[output] = (${value_t})${value_at(suffix, "rest", value_in_t)};
+            ${to_values}[output] = (${value_t})${value_at(suffix, "rest", positions)};
 % endif
         }
     }
 </%def>\
-<%def name="value_at(suffix, index, value_in_t)">\
+<%def name="value_at(suffix, index, positions)">\
 % if suffix == "local":
 values[from + ${index}]\
-% elif value_in_t is None:
+% elif positions:
 ${index}\
 % else:
 source_values[row + ${index}]\

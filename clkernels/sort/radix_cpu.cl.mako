@@ -10,7 +10,7 @@
  *     phase 2   scatter   a chunk: elements to their buckets
  *     phase 3   finish    a share of the runs: radix_cpu_run.mako
  *
- * Where one run would have a large part of the keys, the row goes through its digits from the
+ * Where one run would have a large share of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
  *
  *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
@@ -26,14 +26,13 @@
  * bandwidth oblivious SIMD sort", SIGMOD 2010, and J. Wassenberg, P. Sanders, "Engineering a
  * multi-core radix sort", Euro-Par 2011.
  *
- * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With CUT: `first` and `second` have an element for each key, `table`
  * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
  * 2^bits + 1 + 8 * items words. Without CUT they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
- * ELEMENT       key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *               the row, and keys are not wanted
+ * ELEMENT       what is sorted: see keys.mako
  * INDEX_T       unsigned type that counts the elements of all rows
  * CAPACITY      elements of a run that fits in a cache
  * CUT           None where rows are not cut; else
@@ -41,24 +40,23 @@
  *   share           elements of a run, about
  *   float_type      type in which keys are numbers, or None for integers and where it is not to be used
  *   sample          keys that are looked at to find the range of a row
- *   skew            most keys of a sample in such a part of its range make buckets narrower there
+ *   skew            most keys of a sample in such a section of its range make buckets narrower there
  *   largest         elements of the largest run that one unit may have
  *   finish_shares   tasks of a unit in phase 3
  * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see
  *               radix_cpu_network.mako; network is 0 where no run goes there
  * STREAM        whether lines go past the caches
- * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
+ * MAX_POLLS     how often an item looks for others to finish, at least; else as often as tasks have keys
  */
-<%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, PATIENCE"/>\
+<%page args="ELEMENT, INDEX_T, CAPACITY, CUT, RUN, STREAM, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_cpu_network" file="radix_cpu_network.mako"/>\
 <%namespace name="radix_cpu_run" file="radix_cpu_run.mako"/>\
 <%namespace name="radix_cpu_buckets" file="radix_cpu_buckets.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 ${extensions.enable(fp64=CUT and CUT.float_type == 'double')}\
-${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits)}\
+${keys.declare(ELEMENT)}\
 <%
     words = max(3 << RUN.bits, (2 << CUT.bits) if CUT else 0)
 %>\
@@ -86,11 +84,11 @@ static inline uint length_of_index(const index_t number)
 }
 
 % if RUN.network:
-${radix_cpu_network.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, NETWORK=RUN.network, LANES=RUN.lanes)}\
+${radix_cpu_network.declare(ELEMENT, NETWORK=RUN.network, LANES=RUN.lanes)}\
 % endif
-${radix_cpu_run.declare(ELEMENT=ELEMENT, RUN=RUN, WHOLE=CUT is None, STREAM=STREAM)}\
+${radix_cpu_run.declare(ELEMENT, RUN, WHOLE=CUT is None, STREAM=STREAM)}\
 % if CUT:
-${radix_cpu_buckets.declare(CUT=CUT, DESCENDING=ELEMENT.descending, BLOCK=RUN.block, STREAM=STREAM)}\
+${radix_cpu_buckets.declare(ELEMENT, CUT, BLOCK=RUN.block, STREAM=STREAM)}\
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void radix_cpu(__global const ukey_t *keys,
@@ -138,7 +136,7 @@ void radix_cpu(__global const ukey_t *keys,
     source.keys = keys;
 % if not CUT:
     /* A task is a share of the rows. */
-    <%phases:run tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" patience="${PATIENCE}">
+    <%stealing:phases shares="1u" tasks="(uint)min(rows, (ulong)get_global_size(0) * 64)" max_polls="${MAX_POLLS}">
         for (ulong row = rows * task / tasks; row < rows * (task + 1) / tasks; ++row) {
             const ulong at = row * n;
             source.keys = keys + at;
@@ -149,18 +147,18 @@ void radix_cpu(__global const ukey_t *keys,
                      n > ${CAPACITY} ? second + at : mine + ${CAPACITY}, sorted + at,
                      sorted_values + at, counts);
         }
-    </%phases:run>
+    </%stealing:phases>
 % else:
     /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
     const ulong keys_of_task = n / chunks;
-    const uint patience = (uint)LESSER(GREATER(keys_of_task, (ulong)${PATIENCE}), (ulong)${2 ** 31});
-    <%phases:run tasks="tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0))" patience="patience">
-        const uint parts = tasks / (uint)rows;
-        const uint part = task % parts;
-        const ulong row = task / parts, at = row * n;
-        const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
+    const uint max_polls = (uint)LESSER(GREATER(keys_of_task, (ulong)${MAX_POLLS}), (ulong)${2 ** 31});
+    <%stealing:phases shares="1u" tasks="tasks_of(work_of(phase, last), (uint)rows, chunks, (uint)get_global_size(0))" max_polls="max_polls">
+        const uint work = work_of(phase, last), row_tasks = tasks / (uint)rows;
+        const uint row_task = task % row_tasks;
+        const ulong row = task / row_tasks, at = row * n;
+        const index_t begin = (index_t)(n * row_task / row_tasks), end = (index_t)(n * (row_task + 1) / row_tasks);
         volatile __global ulong *row_state = state + row * STATE;
-        __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
+        __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)row_task * BUCKETS;
         __global ukey_t *row_limits = limits + 3 * row * chunks;
         __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
         source.keys = keys + at;
@@ -169,15 +167,13 @@ void radix_cpu(__global const ukey_t *keys,
 % endif
         const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
         const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
-        /* Of the phases of a digit: which digit, and which phase. */
-        const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
-        const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
-        if (phase == 0)
-            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
-        else if (phase == 1)
+        const uint pass = phase < COUNT_DIGITS ? 0 : (phase - COUNT_DIGITS) / 3; /* which digit */
+        if (work == COUNT_BUCKETS)
+            count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
+        else if (work == CHOOSE_RUNS)
             choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
                            row_starts);
-        else if (phase == 3 && runs) {
+        else if (work == FINISH_RUNS) {
             /* The runs that begin in an equal share of the row. */
             for (uint run = first_run(begin, row_starts, runs); run < runs && row_starts[run] < end; ++run) {
                 const index_t start = row_starts[run], count = row_starts[run + 1] - start;
@@ -186,32 +182,32 @@ void radix_cpu(__global const ukey_t *keys,
                 sort_run(there, count, fits ? mine : second + at + start, fits ? mine + ${CAPACITY} : there,
                          sorted + at + start, sorted_values + at + start, counts);
             }
-        } else if (phase + 1 == last && !runs) {
+        } else if (work == COPY && !runs) {
             if (!passes)
                 for (index_t i = begin; i < end; ++i)
                     second[at + i] = element_arrays(source, i);
 % if ELEMENT.value:
             store_sorted(second + at + begin, sorted + at + begin, sorted_values + at + begin, end - begin);
 % endif
-        } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
+        } else if (work == SCATTER_BUCKETS ? runs > 0 : work != COPY && !runs && pass < passes) {
             /* The last pass ends in `second`. */
-            const bool to_second = phase > 2 && ((passes - pass) & 1);
+            const bool to_second = work != SCATTER_BUCKETS && ((passes - pass) & 1);
             __global elem_t *target = (to_second ? second : first) + at;
             __global const elem_t *elements = (to_second ? first : second) + at;
             const ukey_t base = (ukey_t)row_state[LEAST];
             const uint shift = (uint)(row_state[LOW] + pass * row_state[DIGIT]);
-            if (step == 0 && pass == 0)
+            if (work == COUNT_DIGITS && pass == 0)
                 count_digits_arrays(source, begin, end, share, base, shift, counts);
-            else if (step == 0)
+            else if (work == COUNT_DIGITS)
                 count_digits_elements(elements, begin, end, share, base, shift, counts);
-            else if (step == 1)
+            else if (work == SCAN_DIGITS)
                 scan_counts(chunks, row_table);
             else if (pass == 0)
-                scatter_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
+                scatter_arrays(source, begin, end, target, share, work == SCATTER_BUCKETS, (index_t)n, base, shift,
                               lines, places);
             else
                 scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
         }
-    </%phases:run>
+    </%stealing:phases>
 % endif
 }

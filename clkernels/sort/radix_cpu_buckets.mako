@@ -1,9 +1,25 @@
-## How all units together cut a long row, see radix_cpu.cl.mako.
+## How all units together cut a long row, chunk by chunk: the phases of radix_cpu.cl.mako but for
+## FINISH_RUNS.
 ##
-## CUT, STREAM   see there; BLOCK: see radix_cpu_run.mako
+##     row      | chunk 0 | chunk 1 | chunk 2 | ..      a task each
+##     table      counts of buckets 0 .. BUCKETS - 1 by chunk 0; by chunk 1; ..
+##                scan_counts makes of these where each chunk's elements of a bucket go:
+##     buckets  | chunk 0's, chunk 1's, ..| chunk 0's, ..|
+##     runs     |    buckets of a run     |  of the next |
+##
+##   count_buckets     COUNT_BUCKETS
+##   choose_runs       CHOOSE_RUNS, which also decides whether the row is cut
+##   scatter_*         SCATTER_BUCKETS and SCATTER_DIGITS: of `arrays`, the user's, or of `elements`
+##   count_digits_*    COUNT_DIGITS
+##   scan_counts       SCAN_DIGITS
+##
+## Source: see there. The caller guarantees: names of OpenCL C are those of radix_cpu.cl.mako.
+##
+## ELEMENT, CUT, STREAM   see there
+## BLOCK                  see radix_cpu_blocks.mako
 <%namespace name="radix_cpu_range" file="radix_cpu_range.mako"/>\
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
-<%def name="declare(CUT, DESCENDING, BLOCK, STREAM)">\
+<%def name="declare(ELEMENT, CUT, BLOCK, STREAM)">\
 #define BUCKETS ${1 << CUT.bits}
 #define LAST_BUCKET ((ukey_t)(KEY_BITS < ${CUT.bits} ? ~0u : BUCKETS - 1u))
 
@@ -14,18 +30,29 @@ enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
-/* How many tasks a phase has: as many for each row. */
-static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks,
-                            const uint units)
+/* What the tasks of a phase do: the first four phases, three for each digit, and the last phase. */
+enum {
+    COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
+    COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
+    COPY
+};
+
+static inline uint work_of(const uint phase, const uint last)
 {
-    if (phase == 3)
-        return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
-    if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
-        return rows;
-    return rows * chunks;
+    if (phase + 1 == last)
+        return COPY;
+    return phase < COUNT_DIGITS ? phase : COUNT_DIGITS + (phase - COUNT_DIGITS) % 3;
 }
 
-${radix_cpu_range.declare(CUT=CUT, DESCENDING=DESCENDING, BLOCK=BLOCK)}\
+/* How many tasks a phase has: as many for each row. */
+static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units)
+{
+    if (work == FINISH_RUNS)
+        return rows * LESSER(${CUT.finish_shares} * units, BUCKETS);
+    return work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
+}
+
+${radix_cpu_range.declare(ELEMENT, CUT, BLOCK)}\
 ## Two counts of each, as equal keys in a row would wait for each other.
 <%def name="count_found()">\
         uint j = 0;
@@ -36,8 +63,9 @@ ${radix_cpu_range.declare(CUT=CUT, DESCENDING=DESCENDING, BLOCK=BLOCK)}\
         if (j < here)
             ++counts[found[j]];
 </%def>\
+/* Count a chunk's keys of each bucket in `share`; its least and largest codes go to `limits`. */
 static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
-                        __global index_t *share, __global ukey_t *limits, __local index_t *counts)
+                          __global index_t *share, __global ukey_t *limits, __local index_t *counts)
 {
     ukey_t codes[${BLOCK}];
     uint found[${BLOCK}];
@@ -139,6 +167,7 @@ static inline uint first_run(const index_t place, __global const index_t *starts
 }
 
 % for KIND, SOURCE in blocks.module.SOURCES.items():
+/* Count a chunk's keys of each digit in `share`. */
 static void count_digits_${KIND}(${SOURCE}, const index_t begin, const index_t end,
                                  __global index_t *share, const ukey_t base, const uint shift,
                                  __local index_t *counts)

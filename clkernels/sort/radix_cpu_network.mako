@@ -15,17 +15,18 @@
 ## columns of vectors after J. Chhugani et al., "Efficient implementation of sorting on multi-core
 ## SIMD CPU architecture", VLDB 2008.
 ##
-## KEY_T, DESCENDING   see keys.mako
-## NETWORK             keys of the longest run, a power of two times a block
-## LANES               keys of a vector
+## ELEMENT   what is sorted: see keys.mako; no values, and all bits of keys count
+## NETWORK   keys of the longest run, a power of two times a block
+## LANES     keys of a vector
 <%namespace name="types" file="/common/types.mako"/>\
-<%def name="declare(KEY_T, DESCENDING, NETWORK, LANES)">\
+<%def name="declare(ELEMENT, NETWORK, LANES)">\
 <%
     ROWS = 16
-    size, base, integer = types.module.size(KEY_T), types.module.unsigned(KEY_T), types.module.signed(KEY_T)
+    key = ELEMENT.key
+    size, base, integer = types.module.size(key), types.module.unsigned(key), types.module.signed(key)
     top = 8 * size - 1
-    floating = KEY_T in ("float", "double")
-    fraction = {"float": 23, "double": 52}.get(KEY_T)
+    floating = key in ("float", "double")
+    fraction = {"float": 23, "double": 52}.get(key)
     sign = f"(({base})1 << {top})"
 
     def network(rows):
@@ -59,21 +60,21 @@ static inline keys_t plain(const keys_t bits)
 {
 % if floating:
     const keys_t result = bits ^ ((keys_t)0 - (bits >> ${top}) | ${sign});
-% elif KEY_T.startswith("u"):
+% elif key.startswith("u"):
     const keys_t result = bits;
 % else:
     const keys_t result = bits ^ ${sign};
 % endif
-    return ${"~result" if DESCENDING else "result"};
+    return ${"~result" if ELEMENT.descending else "result"};
 }
 
 static inline keys_t key_of_plain(const keys_t code)
 {
-    const keys_t ordered = ${"~code" if DESCENDING else "code"};
+    const keys_t ordered = ${"~code" if ELEMENT.descending else "code"};
 % if floating:
     return ordered ^ ((ordered >> ${top}) - (keys_t)1 | ${sign});
 % else:
-    return ordered${"" if KEY_T.startswith("u") else f" ^ {sign}"};
+    return ordered${"" if key.startswith("u") else f" ^ {sign}"};
 % endif
 }
 
@@ -166,10 +167,10 @@ static inline void bitonic_split(keys_t *run, const uint blocks)
 static inline void order_block(keys_t *rows)
 {
     keys_t ordered[BLOCK_ROWS];
-% for part in range(ROWS // LANES):
+% for square in range(ROWS // LANES):
     {
 % for row in range(LANES):
-        keys_t v${row} = rows[${part * LANES + row}];
+        keys_t v${row} = rows[${square * LANES + row}];
 % endfor
 <% distance = LANES // 2 %>\
 % while distance:
@@ -185,7 +186,7 @@ static inline void order_block(keys_t *rows)
 <% distance //= 2 %>\
 % endwhile
 % for lane in range(LANES):
-        ordered[${lane * (ROWS // LANES) + part}] = v${lane};
+        ordered[${lane * (ROWS // LANES) + square}] = v${lane};
 % endfor
     }
 % endfor
@@ -241,9 +242,9 @@ static bool sort_by_network(__global const ukey_t *keys, const uint count, __glo
     for (uint width = 2; width <= blocks; width *= 2)
         for (uint first = 0; first + width / 2 < filled; first += width) {
             bitonic_split(run + first * BLOCK_ROWS, width);
-            for (uint part = width / 2; part > 1; part /= 2)
-                for (uint at = first; at < LESSER(first + width, filled); at += part)
-                    compare_blocks(run + at * BLOCK_ROWS, part);
+            for (uint extent = width / 2; extent > 1; extent /= 2)
+                for (uint at = first; at < LESSER(first + width, filled); at += extent)
+                    compare_blocks(run + at * BLOCK_ROWS, extent);
             for (uint b = first; b < LESSER(first + width, filled); ++b)
                 merge_block(run + b * BLOCK_ROWS);
         }

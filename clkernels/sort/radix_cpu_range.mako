@@ -1,8 +1,17 @@
 ## Which bucket a key of a long row is in, by a range that a sample of the row spans, see radix_cpu_buckets.mako.
 ##
-## CUT, BLOCK   see there
+##     EVEN        | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 |     buckets of equal width: of floats in values, of
+##     NEAR_BASE   |0|1| 2 |   3   |      4      | .     integers in codes; or narrow where most keys are
+##
+##   sample_range(source, n)     the same in whatever task
+##   stage_buckets(..)           buckets of a block of keys
+##   is_of_one_key(..)           whether all keys of a bucket are equal, for integers
+##
+## Source: own. The caller guarantees: names of OpenCL C are those of radix_cpu.cl.mako.
+##
+## ELEMENT, CUT, BLOCK   see there
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
-<%def name="declare(CUT, DESCENDING, BLOCK)">\
+<%def name="declare(ELEMENT, CUT, BLOCK)">\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
    What the sample has not extremes is in the first or the last one. */
 typedef struct {
@@ -21,8 +30,8 @@ static range_t sample_range(const source_t source, const index_t n)
 {
     ${CUT.float_type} least = 0, largest = 0;
     bool any = false;
-    const index_t step = GREATER(n / ${CUT.sample}, (index_t)1);
-    for (index_t i = 0; i < n; i += step) {
+    const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
+    for (index_t i = 0; i < n; i += stride) {
         const ${CUT.float_type} one = as_${CUT.float_type}(source.keys[i]);
         if (one - one != 0)
             continue; /* neither infinite nor NaN */
@@ -43,18 +52,18 @@ static inline uint bucket_of(const ukey_t key, const range_t range)
 {
     const ${CUT.float_type} place = (as_${CUT.float_type}(key) - range.least) * range.scale;
     const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
-    return ${"BUCKETS - 1 - bucket" if DESCENDING else "bucket"};
+    return ${"BUCKETS - 1 - bucket" if ELEMENT.descending else "bucket"};
 }
 % else:
-/* Where most keys of the sample are in a small part of their range, at either end, buckets are narrow
+/* Where most keys of the sample are in a small section of their range, at either end, buckets are narrow
    there: as wide as floats of a few bits are apart, counted from that end. */
 static range_t sample_range(const source_t source, const index_t n)
 {
     ukey_t codes[${2 * CUT.sample}];
     ukey_t least = code(source.keys[0]), largest = least;
-    const index_t step = GREATER(n / ${CUT.sample}, (index_t)1);
+    const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
     uint count = 0, low = 0, high = 0;
-    for (index_t i = 0; i < n && count < ${2 * CUT.sample}; i += step)
+    for (index_t i = 0; i < n && count < ${2 * CUT.sample}; i += stride)
         codes[count++] = code(source.keys[i]);
     for (uint j = 0; j < count; ++j) {
         least = LESSER(least, codes[j]);

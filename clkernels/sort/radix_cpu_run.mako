@@ -87,7 +87,7 @@ static inline void exclusive_scan(__local index_t *counts, const uint radix)
     }
 }
 
-${radix_cpu_blocks.declare(ELEMENT=ELEMENT, BLOCK=RUN.block)}\
+${radix_cpu_blocks.declare(ELEMENT, BLOCK=RUN.block)}\
 /* Put each element after those of no larger code, by at most `budget` moves. Returns whether all
    are in order. */
 static bool insertion_sort(__global elem_t *run, const index_t count, index_t budget)

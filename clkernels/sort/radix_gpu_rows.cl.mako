@@ -6,8 +6,7 @@
  *
  * The host guarantees: 0 < n <= WG_SIZE * ITEM_KEYS; there is a group for each row.
  *
- * ELEMENT      key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *              the row, and keys are not wanted
+ * ELEMENT      what is sorted: see keys.mako
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item
  * DIGIT_BITS   bits of a digit
@@ -18,8 +17,7 @@
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="radix_gpu_tile" file="radix_gpu_tile.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
-${keys.declare(KEY_T=ELEMENT.key, DESCENDING=ELEMENT.descending, VALUE_T=ELEMENT.value,
-                                  BITS=ELEMENT.bits)}\
+${keys.declare(ELEMENT)}\
 ${radix_gpu_tile.declare(WG_SIZE=WG_SIZE, ITEM_KEYS=ITEM_KEYS, DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 void sort_rows(__global const ukey_t *restrict keys,

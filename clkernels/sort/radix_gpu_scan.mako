@@ -1,4 +1,13 @@
-## Where the keys of a tile go, in two launches, see radix_gpu.cl.mako.
+## Where the keys of a tile go, in two launches that assume nothing about other groups: see
+## radix_gpu.cl.mako, of which all names in OpenCL C are.
+##
+##     count_tiles   a group per tile     table[row][digit][tile] = keys of the tile with the digit
+##     scan_tiles    a group per digit    of these, sums over the tiles before, from where the digit begins
+##
+## Source: D. Merrill, A. Grimshaw, 2010, see there. The host guarantees: groups are in dimension 0, row
+## after row; `table` has RADIX * tiles words a row.
+##
+## WG_SIZE   work-items of a group
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%def name="declare(WG_SIZE)">\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))

@@ -1,6 +1,20 @@
-## One pass over one digit, see radix_gpu.cl.mako.
+## One pass over one digit: see radix_gpu.cl.mako, of which all names in OpenCL C are. A group moves a tile:
 ##
-## ROOM   bytes of local memory in which digits are ranked and keys and values exchanged
+##     load        keys to registers, in runs of a warp          (radix_gpu_tile.mako)
+##     count       its keys of each digit; with LOOK_BACK announces these numbers
+##     rank        where each key goes in the tile, and puts it there in local memory: digits in order
+##     offset      where each digit's keys go in the row: with LOOK_BACK what earlier tiles have
+##                 announced (common/lookback.mako), else what scan_tiles has found
+##     store       keys of a digit are neighbours now, and are written as such; values likewise
+##
+##     tile        2 0 1 0 2 | in order   0 0 1 2 2 | row   ..0 0.. ..1.. ..2 2..
+##
+## Passes take turns between two arrays, so that the last one ends in the user's: `pass_flags` says of
+## each whether it does anything, is the FIRST or LAST that does, and where it goes (TO_SORTED). Items
+## 0 to RADIX - 1 each have to do with one value of the digit.
+##
+## ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX   see radix_gpu.cl.mako
+<%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 <%def name="declare(ELEMENT, LOOK_BACK, WG_SIZE, ROOM, PTX)">\
 % if LOOK_BACK:
@@ -67,10 +81,14 @@ void scatter(__global const ukey_t *keys,
     if (flags) {
         __global const ukey_t *source = (flags & FIRST ? keys : flags & TO_SORTED ? spare : sorted) + row * n;
         __global ukey_t *target = (flags & TO_SORTED ? sorted : spare) + row * n;
+
+        /* Load the tile. */
         ukey_t own[ITEM_KEYS];
         uint places[ITEM_KEYS];
 ${registers.each("j", "ITEM_KEYS", PTX)}
             own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
+
+        /* Count; what fills the last tile is no key of the last digit. */
         const uint total = count_keys(own, valid, shift, (__local uint *)room);
         const uint here = item == RADIX - 1 ? total - (TILE - valid) : total;
 % if LOOK_BACK:
@@ -81,12 +99,15 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
                 announce(&mine[(size_t)tile * RADIX + item], here);
         }
 % endif
+
+        /* Rank, and bring keys in order. */
         const uint before = scan_group(total, sums);
         place_keys(own, places, valid, shift, before, (__local uint *)room);
         __local ukey_t *exchange = (__local ukey_t *)room;
         ${registers.write("exchange", "places", "own", "ITEM_KEYS", PTX)}\
 % if ELEMENT.value:
-        /* Values come from memory while this looks back. */
+
+        /* Load values, which come from memory while this looks back. */
         value_t moved[ITEM_KEYS];
 ${registers.each("j", "ITEM_KEYS", PTX)} {
             const index_t i = begin + number_of(j);
@@ -100,10 +121,13 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
 % endif
         }
 % endif
+
+        /* Find where the digit's keys go, less their places in the tile. */
         if (item < RADIX) {
 % if LOOK_BACK:
             status_t sum = 0;
-            look_back(sum, mine + item, RADIX, tile, count_tile(source, n, t, item, shift));
+            ${lookback.look_back("sum", "mine + item", "RADIX", "tile", "count_tile(source, n, t, item, shift)",
+                                 LOOK_BACK.looks, LOOK_BACK.max_polls)}\
             if (tile > 0)
                 announce_all(&mine[(size_t)tile * RADIX + item], sum + here);
             offsets[item] = bases[(row * DIGITS + pass) * RADIX + item] + (index_t)sum - before;
@@ -112,6 +136,8 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
 % endif
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+
+        /* Store keys. */
         uint digits[ITEM_KEYS];
 ${registers.each("k", "ITEM_KEYS", PTX)} {
             const uint i = k * WG_SIZE + item;
@@ -122,6 +148,8 @@ ${registers.each("k", "ITEM_KEYS", PTX)} {
             }
         }
 % if ELEMENT.value:
+
+        /* Store values, which take the same way. */
         barrier(CLK_LOCAL_MEM_FENCE);
         __local value_t *exchanged = (__local value_t *)room;
         ${registers.write("exchanged", "places", "moved", "ITEM_KEYS", PTX)}\

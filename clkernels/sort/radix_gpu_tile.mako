@@ -1,11 +1,19 @@
-## A tile of keys in the registers of a group's items, and one digit of it: ranks, places and the
-## exchange through local memory. Shared by radix_gpu.cl.mako and radix_gpu_rows.cl.mako.
+## A tile of keys in the registers of a group's items, and one digit of it: counts and places. Shared by
+## radix_gpu.cl.mako and radix_gpu_rows.cl.mako.
+##
+##     count_keys(..)   how many keys of the tile have each value of the digit: item d knows that of d
+##     place_keys(..)   where each key goes in the tile, with its group's equal digits in order
 ##
 ##     key j of an item   warp * WARP * ITEM_KEYS + j * WARP + lane    of the tile (`number_of`)
 ##     its place          keys of the tile with lower digits + those with the same one before it
 ##
 ## Where a tile has fewer keys than room, the rest counts as keys of the largest digit; they come last
 ## and stay there.
+##
+## Source: see radix_gpu.cl.mako. The caller guarantees: all items of a group call both functions, one
+## after the other, with the same `space`; ukey_t and `code` are those of keys.mako.
+##
+## WG_SIZE, ITEM_KEYS, DIGIT_BITS, PTX   see radix_gpu.cl.mako
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
 <%namespace name="rank" file="/common/rank.mako"/>\
@@ -72,7 +80,7 @@ static inline void place_keys(const ukey_t *keys, uint *places, const uint valid
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 ${registers.each("j", "ITEM_KEYS", PTX)}
-        places[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
+        places[j] = rank_in_warp(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }
 </%def>\

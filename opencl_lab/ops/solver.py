@@ -34,6 +34,7 @@ __all__ = [
     "Homes",
     "Problem",
     "Solver",
+    "made",
     "real_number",
 ]
 
@@ -126,6 +127,10 @@ class Algorithm(ABC, Generic[P]):
     devices, or at sizes that are not nearly the same, need not be better then."""
     operation: str = ""
     """Name under which its configurations are tuned; set by its solver."""
+
+    def on(self, kind: str) -> Algorithm[P]:
+        """Return what this name means on a kind of device: itself, but for `by_kind.ByKind`."""
+        return self
 
     def supports(self, problem: P, device: Device) -> str | None:
         """Return why this algorithm cannot solve `problem` on `device`, or None if it can."""
@@ -243,10 +248,10 @@ class Solver(ABC, Generic[P]):
             names = ", ".join((AUTO, *self.homes, *self.choices))
             raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: {names}")
         home = self.homes[name]
-        made = _made(home) if isinstance(home, str) else home
+        algorithm = made(home) if isinstance(home, str) else home
         if self.tunable:
-            made.operation = self.name
-        return self._loaded.setdefault(name, made)
+            algorithm.operation = self.name
+        return self._loaded.setdefault(name, algorithm)
 
     def ranked(self, problem: P, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the names of a group's algorithms, those that are probably faster first."""
@@ -270,7 +275,7 @@ class Solver(ABC, Generic[P]):
         names = self.ranked(problem, device, name) if name in self.groups else (name,)
         reasons = []
         for candidate in dict.fromkeys(names):
-            algorithm = self.algorithm(candidate)
+            algorithm = self.algorithm(candidate).on(device.kind)
             reason = algorithm.supports(problem, device)
             if reason is None:
                 return algorithm
@@ -342,11 +347,11 @@ class Solver(ABC, Generic[P]):
         return execute(executable, inputs, queue, given)
 
 
-def _made(place: str) -> Algorithm[Any]:
+def made(place: str) -> Algorithm[Any]:
     """Import and make what lives at ``"module:class"``."""
     module, _, name = place.partition(":")
-    made: Algorithm[Any] = getattr(import_module(module), name)()
-    return made
+    algorithm: Algorithm[Any] = getattr(import_module(module), name)()
+    return algorithm
 
 
 def _is_defined_so(algorithm: Algorithm[Any], function: Any, code: Any) -> bool:

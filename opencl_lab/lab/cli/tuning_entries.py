@@ -103,7 +103,7 @@ def state_of(entry: Entry) -> tuple[str, str]:
     algorithms = {item.name: item for item in operation.algorithms} if operation else {}
     if entry.algorithm not in algorithms:
         return "unknown", "there is no such algorithm here"
-    digest = kernel_digest(algorithms[entry.algorithm].templates)
+    digest = kernel_digest(algorithms[entry.algorithm].on(entry.device.kind).templates)
     if entry.digest != digest:
         return "stale", "the kernel has changed since"
     reasons = {

@@ -146,7 +146,8 @@ class Sweep:
     def identity(self) -> dict[str, Any]:
         """All that the rows of a size depend on, except its problem, as JSON-able values."""
         asked = {item.name: getattr(self.request, item.name) for item in fields(self.request)}
-        templates = {name for item in self.chosen.algorithms for name in item.templates}
+        kind = self.selection.device.kind
+        templates = {name for item in self.chosen.algorithms for name in item.on(kind).templates}
         return {
             "operation": self.chosen.name,
             "options": dict(self.options),

@@ -32,7 +32,7 @@ class TuningTask:
     @cached_property
     def algorithm(self) -> Algorithm[Any]:
         """The algorithm itself."""
-        return self.operation.algorithm(self.algorithm_name)
+        return self.operation.algorithm(self.algorithm_name).on(self.device.kind)
 
     @cached_property
     def built_in(self) -> Config:

@@ -11,21 +11,29 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.by_kind import ByKind
 from opencl_lab.ops.select import topk, unique
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort import gather
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
-from opencl_lab.ops.sort.merge_path import MergePath
+from opencl_lab.ops.sort.merge_cpu import MergePathCpu
+from opencl_lab.ops.sort.merge_gpu import MergePathGpu
 from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.ops.sort.radix import Radix
+from opencl_lab.ops.sort.radix_cpu import RadixCpu
+from opencl_lab.ops.sort.radix_gpu import RadixGpu
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-SORT_TEMPLATES = tuple(
-    dict.fromkeys(name for algorithm in SORT_SOLVER.algorithms for name in algorithm.templates)
+SORTS: tuple[type[Algorithm[SortProblem]], ...] = (
+    RadixCpu,
+    RadixGpu,
+    MergePathCpu,
+    MergePathGpu,
+    OddEvenMerge,
 )
+SORT_TEMPLATES = tuple(name for sort in SORTS for name in sort.templates)
 """Templates of a sort by whichever algorithm is the fastest."""
 HEADS_TEMPLATES = (gather.TEMPLATE, unique.TEMPLATE)
 
@@ -114,10 +122,13 @@ class _ByRuns(Algorithm[UniqueProblem]):
     The parameters are those of the sort, which takes nearly all of the time.
     """
 
+    kind: ClassVar[str] = "gpu"
+    """Of the devices that the sort is for, where that makes a difference."""
+
     @property
     def sort(self) -> Algorithm[SortProblem]:
         """The sort of the same name."""
-        return SORT_SOLVER.algorithm(self.name)
+        return SORT_SOLVER.algorithm(self.name).on(self.kind)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
         """Need what the sort and the launches after it need."""
@@ -160,20 +171,54 @@ class _ByRuns(Algorithm[UniqueProblem]):
         return replace(plan, buffers=tuple(flat))
 
 
-class ByRadix(_ByRuns):
+class ByRadixCpu(_ByRuns):
+    """By the radix sort for CPUs."""
+
+    name = "radix"
+    kind = "cpu"
+    templates: ClassVar[tuple[str, ...]] = (*RadixCpu.templates, *HEADS_TEMPLATES)
+    space = RadixCpu.space
+
+
+class ByRadixGpu(_ByRuns):
+    """By the radix sort for GPUs."""
+
+    name = "radix"
+    templates: ClassVar[tuple[str, ...]] = (*RadixGpu.templates, *HEADS_TEMPLATES)
+    space = RadixGpu.space
+
+
+class ByRadix(ByKind[UniqueProblem]):
     """By a radix sort."""
 
     name = "radix"
-    templates: ClassVar[tuple[str, ...]] = (*Radix.templates, *HEADS_TEMPLATES)
-    space = Radix.space
+    cpu = "opencl_lab.ops.select.by_sort:ByRadixCpu"
+    gpu = "opencl_lab.ops.select.by_sort:ByRadixGpu"
 
 
-class ByMergePath(_ByRuns):
+class ByMergePathCpu(_ByRuns):
+    """By the merge sort for CPUs."""
+
+    name = "merge-path"
+    kind = "cpu"
+    templates: ClassVar[tuple[str, ...]] = (*MergePathCpu.templates, *HEADS_TEMPLATES)
+    space = MergePathCpu.space
+
+
+class ByMergePathGpu(_ByRuns):
+    """By the merge sort for GPUs."""
+
+    name = "merge-path"
+    templates: ClassVar[tuple[str, ...]] = (*MergePathGpu.templates, *HEADS_TEMPLATES)
+    space = MergePathGpu.space
+
+
+class ByMergePath(ByKind[UniqueProblem]):
     """By a merge sort along merge paths."""
 
     name = "merge-path"
-    templates: ClassVar[tuple[str, ...]] = (*MergePath.templates, *HEADS_TEMPLATES)
-    space = MergePath.space
+    cpu = "opencl_lab.ops.select.by_sort:ByMergePathCpu"
+    gpu = "opencl_lab.ops.select.by_sort:ByMergePathGpu"
 
 
 class ByOddEvenMerge(_ByRuns):

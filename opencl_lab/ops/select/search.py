@@ -10,9 +10,10 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, item_launch, positive
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.ops.select.parts import largest_group
 from opencl_lab.ops.select.problem import SearchProblem
+from opencl_lab.ops.select.slices import largest_group
 from opencl_lab.ops.solver import Algorithm, Homes, Solver
+from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
@@ -61,7 +62,7 @@ class BinarySearch(Algorithm[SearchProblem]):
             return Plan(buffers, ())
         index = index_type(problem.n)
         params = {
-            "KEY_T": c_type(problem.dtype),
+            "ELEMENT": Element(c_type(problem.dtype)),
             "RIGHT": problem.right,
             "SORTER": problem.sorter,
             "WIDE": index is np.uint64,

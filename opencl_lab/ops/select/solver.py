@@ -40,8 +40,8 @@ class Topk(Solver[TopkProblem]):
         if OTHER_SORTED_SHARE * problem.k >= n:
             return True
         # Here time is that of launches, and a pass takes longer than a step of a sort.
-        few = n * problem.rows <= topk.PARTED and not topk.is_whole(problem, device)
-        return few and not topk.alike_parts(problem, device)
+        few = n * problem.rows <= topk.SLICED and not topk.is_whole(problem, device)
+        return few and not topk.alike_slices(problem, device)
 
 
 class Unique(Solver[UniqueProblem]):

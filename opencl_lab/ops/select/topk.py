@@ -11,9 +11,10 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_group, parts_of
 from opencl_lab.ops.select.problem import TopkProblem
+from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
 from opencl_lab.ops.solver import Algorithm
+from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/radix_select.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
@@ -23,14 +24,14 @@ WHOLE_OF_MANY = 1 << 17
 """The same where there are rows for all units."""
 SHORT = 1 << 12
 """Most keys of a row for which shorter digits pay, though they need another pass."""
-PARTED = 1 << 17
+SLICED = 1 << 17
 """Most keys of a row for which GPUs find the first k of each slice, and then the first k of these.
 
 That is three launches with the sort, where passes take a launch per digit and two more.
 """
-PART = 1 << 11
+SLICE = 1 << 11
 """About how many keys such a slice has."""
-MOST_OF_PARTS = 1 << 13
+MOST_OF_SLICES = 1 << 13
 """Most keys that all slices of a row may find together, as one group reads them."""
 FEW_SHARE = 4
 """The remaining keys of a row are copied once they are at most this fraction of the row, 1 / 4."""
@@ -85,14 +86,13 @@ class _Launches:
 
     def __init__(self, problem: TopkProblem, config: Config, device: Device) -> None:
         self.problem, self.config, self.device = problem, config, device
-        self.whole, self.alike = is_whole(problem, device), alike_parts(problem, device)
+        self.whole, self.alike = is_whole(problem, device), alike_slices(problem, device)
         self.index = index_type(problem.n)
         self.wg_size = config.integer("WG_SIZE")
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.params: dict[str, Any] = {
-            "KEY_T": c_type(problem.dtype),
-            "DESCENDING": problem.largest,
-            "ROWS": "whole" if self.whole else "parted" if self.alike else "cut",
+            "ELEMENT": Element(c_type(problem.dtype), descending=problem.largest),
+            "FORM": "whole" if self.whole else "twice" if self.alike else "passes",
             "WIDE": self.index is np.uint64,
             **config,
             "PTX": device.capabilities.inline_ptx,
@@ -103,25 +103,25 @@ class _Launches:
         if self.whole:
             results = named("values", "places")
             return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
-        return self._of_alike_parts() if self.alike else self._of_passes()
+        return self._of_alike_slices() if self.alike else self._of_passes()
 
-    def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
+    def _launch(self, kernel: str, slices: int, arguments: Mapping[str, Argument]) -> Launch:
         """Return a launch with one work-group for each slice of each row."""
         wg_size = self.wg_size
         sums = 4 * (32 if self.params["PTX"] else 2 * wg_size)
         local = 4 * self.radix * (2 if wg_size == 1 else 1) + sums + 16 * wg_size + 64
-        groups = (self.problem.rows * parts * wg_size,)
+        groups = (self.problem.rows * slices * wg_size,)
         return Launch(TEMPLATE, kernel, self.params, groups, (wg_size,), arguments, local)
 
     def _select(
-        self, parts: int, few: dict[str, Argument], results: dict[str, Argument], n: int
+        self, slices: int, few: dict[str, Argument], results: dict[str, Argument], n: int
     ) -> Launch:
         """Return a launch that selects among the keys of rows, or among the few found in slices."""
         sizes: dict[str, Argument] = {"n": self.index(n), "k": self.index(self.problem.k)}
-        where = {**(few or named("keys")), **results, **sizes, "parts": np.uint32(parts)}
-        return self._launch("select_few" if few else "select_parts", parts, where)
+        where = {**(few or named("keys")), **results, **sizes, "slices": np.uint32(slices)}
+        return self._launch("select_few" if few else "select_slices", slices, where)
 
-    def _of_alike_parts(self) -> Plan:
+    def _of_alike_slices(self) -> Plan:
         """Return two launches: slices are searched like rows, then the keys found in them."""
         problem, found = self.problem, self.alike * self.problem.k
         buffers = (
@@ -140,7 +140,7 @@ class _Launches:
         """Return a launch for each digit, and one that gathers the keys."""
         problem, n, rows = self.problem, self.problem.n, self.problem.rows
         tile = self.wg_size * self.config.integer("ITEM_KEYS")
-        parts = parts_of(n, rows, tile, self.device)
+        slices = slices_of(n, rows, tile, self.device)
         digits = ceil_divide(8 * problem.dtype.itemsize, self.config.integer("DIGIT_BITS"))
         capacity = n // FEW_SHARE
         words = digits * self.radix * (2 if self.params["WIDE"] else 1)
@@ -148,7 +148,7 @@ class _Launches:
             Buffer("few_keys", "scratch", (rows, capacity), problem.dtype),
             Buffer("few_places", "scratch", (rows, capacity), LONG),
             Buffer("state", "scratch", (rows, digits, 4), np.dtype(np.uint64)),
-            Buffer("table", "scratch", (rows, 2, self.radix + 1, parts), UINT),
+            Buffer("table", "scratch", (rows, 2, self.radix + 1, slices), UINT),
             Buffer("histogram", "zeros", (rows, words), UINT),
             Buffer("leaving", "zeros", (rows,), UINT),
         )
@@ -156,16 +156,16 @@ class _Launches:
         sizes: dict[str, Argument] = {
             "n": self.index(n),
             "k": self.index(problem.k),
-            "parts": np.uint32(parts),
+            "slices": np.uint32(slices),
             "capacity": self.index(capacity),
         }
         launches = []
         for number in range(digits):
             where = {**between, **named("histogram"), **sizes, "pass": np.uint32(number)}
-            launches.append(self._launch("narrow" if number else "narrow_first", parts, where))
+            launches.append(self._launch("narrow" if number else "narrow_first", slices, where))
         results = named("values", "places", "histogram", "leaving")
         last = {**between, **results, **sizes, "pass": np.uint32(digits)}
-        launches.append(self._launch("gather", parts, last))
+        launches.append(self._launch("gather", slices, last))
         return Plan((*_given(problem), *buffers), tuple(launches))
 
 
@@ -175,11 +175,11 @@ def is_whole(problem: TopkProblem, device: Device) -> bool:
     return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
 
 
-def alike_parts(problem: TopkProblem, device: Device) -> int:
+def alike_slices(problem: TopkProblem, device: Device) -> int:
     """Return into how many slices a row is cut that are searched like rows; 0: it is not cut."""
-    parts = ceil_divide(problem.n, PART)
-    fits = problem.n <= PARTED and parts * problem.k <= MOST_OF_PARTS
-    return parts if device.kind != "cpu" and fits else 0
+    slices = ceil_divide(problem.n, SLICE)
+    fits = problem.n <= SLICED and slices * problem.k <= MOST_OF_SLICES
+    return slices if device.kind != "cpu" and fits else 0
 
 
 SELECTION = Selection()

@@ -10,9 +10,10 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import c_type, index_type, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.ops.select.parts import PARAMETERS, POWER, check_group, largest_group, parts_of
 from opencl_lab.ops.select.problem import UniqueProblem
+from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
 from opencl_lab.ops.solver import Algorithm
+from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/unique.cl.mako"
 LONG = np.dtype(np.int64)
@@ -53,9 +54,9 @@ class Heads(Algorithm[UniqueProblem]):
             return Plan(tuple(buffers), ())
         index = index_type(n)
         wg_size = config.integer("WG_SIZE")
-        parts = parts_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
+        slices = slices_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
         params: dict[str, Any] = {
-            "KEY_T": c_type(problem.dtype),
+            "ELEMENT": Element(c_type(problem.dtype)),
             "WIDE": index is np.uint64,
             **config,
             "COUNTS": problem.counts,
@@ -64,19 +65,19 @@ class Heads(Algorithm[UniqueProblem]):
             "PTX": device.capabilities.inline_ptx,
         }
         local = 4 * max(2 * wg_size, 32) + 16 * wg_size + 8
-        buffers.append(Buffer("table", "scratch", (parts,), np.dtype(np.uint32)))
+        buffers.append(Buffer("table", "scratch", (slices,), np.dtype(np.uint32)))
         if problem.counts:
             buffers.append(Buffer("starts", "scratch", (n,), np.dtype(index)))
 
         def launch(kernel: str, names: tuple[str, ...], **sizes: Argument) -> Launch:
-            arguments, groups = {**named(*names), **sizes}, (parts * wg_size,)
+            arguments, groups = {**named(*names), **sizes}, (slices * wg_size,)
             return Launch(TEMPLATE, kernel, params, groups, (wg_size,), arguments, local)
 
-        count, cut = index(n), np.uint32(parts)
+        count, cut = index(n), np.uint32(slices)
         written = ("values", *places, *(["starts"] * problem.counts), "found")
         launches = [
-            launch("count_heads", ("keys", "table"), n=count, parts=cut),
-            launch("write_heads", ("keys", "table", *order, *written), n=count, parts=cut),
+            launch("count_heads", ("keys", "table"), n=count, slices=cut),
+            launch("write_heads", ("keys", "table", *order, *written), n=count, slices=cut),
         ]
         if problem.counts:
             launches.append(launch("write_counts", ("starts", "found", "counts"), n=count))

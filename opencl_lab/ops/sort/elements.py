@@ -13,14 +13,14 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 
 @dataclass(frozen=True)
-class ElementTypes:
+class Element:
     """What templates need to know of keys and values: see ``clkernels/sort/keys.mako``."""
 
     key: str  # OpenCL C type of a key
-    descending: bool
-    value: str | None  # OpenCL C type of a value while it is sorted
-    bits: tuple[int, int] | None  # the bits of a key's code to sort by; None: all
-    indices: bool  # whether values are positions in the row
+    descending: bool = False
+    value: str | None = None  # OpenCL C type of a value while it is sorted
+    bits: tuple[int, int] | None = None  # the bits of a key's code to sort by; None: all
+    indices: bool = False  # whether values are positions in the row, and keys are not wanted
 
 
 @dataclass(frozen=True)
@@ -48,20 +48,11 @@ class Elements:
         return key if self.value_dtype is None else 2 * max(key, self.value_dtype.itemsize)
 
     @property
-    def params(self) -> dict[str, Any]:
-        """The arguments of `sort/keys.mako`."""
-        return {
-            "KEY_T": c_type(self.problem.dtype),
-            "DESCENDING": self.problem.descending,
-            "VALUE_T": self.value_type,
-        }
-
-    @property
-    def types(self) -> ElementTypes:
+    def element(self) -> Element:
         """These types and options as one argument of a template."""
         problem = self.problem
         key = c_type(problem.dtype)
-        return ElementTypes(key, problem.descending, self.value_type, problem.bits, problem.indices)
+        return Element(key, problem.descending, self.value_type, problem.bits, problem.indices)
 
     @property
     def buffers(self) -> list[Buffer]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, largest_power
+from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, largest_power, power_of_two
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
-from opencl_lab.core.space import Config
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
-from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
 TEMPLATE = "sort/merge_path_cpu.cl.mako"
 
@@ -23,7 +25,8 @@ LOCAL = 64 << 10
 TASKS_OF_UNIT = 4
 LEAST, MOST = 1024, 32768
 """Fewest and most elements of a tile, which one item sorts alone."""
-PATIENCE = 1 << 20
+MAX_POLLS = 1 << 20
+TILES = (1024, 2048, 4096, 8192, 16384, 32768)
 
 
 def _moved(elements: Elements) -> tuple[str, str | None]:
@@ -42,51 +45,77 @@ def _nbytes(problem: SortProblem) -> int:
     return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
 
 
-def cpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
-    """Return tiles that fit the cache and are enough to keep all compute units busy."""
-    total = problem.n * problem.rows
-    share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
-    most = min(MOST, largest_power(CACHED // _nbytes(problem)))
-    tile = max(min(share, most, largest_power(2 * problem.n - 1)), LEAST)
-    return {"TILE": tile, "STRETCH": tile}
+class MergePathCpu(Algorithm[SortProblem]):
+    """Stable merge sort whose merges are divided into equal stretches of the result (merge path).
 
+    It only compares keys. The form for CPUs: single items, without barriers.
+    """
 
-def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch, or one per phase where items do not see what other groups have written."""
-    elements = Elements(problem)
-    moved, value_type = _moved(elements)
-    buffers = elements.buffers
-    n, rows = problem.n, problem.rows
-    if n * rows == 0:
-        return Plan(tuple(buffers), ())
-    tile, stretch = config.integer("TILE"), config.integer("STRETCH")
-    tiles = ceil_divide(n, tile)
-    merges = (tiles - 1).bit_length()
-    capacity = max(tile, stretch)
-    items = min(device.compute_units, rows * tiles)
-    element = np.dtype(f"V{_nbytes(problem)}")
+    name = "merge-path"
+    templates = (TEMPLATE,)
+    space = SearchSpace(
+        (
+            Parameter("TILE", TILES, "elements in a cache"),
+            Parameter("STRETCH", (*TILES, 65536), "elements of the result that a merge task makes"),
+        ),
+        (
+            power_of_two("TILE"),
+            power_of_two("STRETCH"),
+            Constraint(lambda c: c.integer("TILE") >= 8, "TILE must be at least 8"),
+            Constraint(
+                lambda c: c.integer("STRETCH") <= 2 * c.integer("TILE"),
+                "STRETCH must not be more than two tiles",
+            ),
+        ),
+    )
 
-    local_bytes = 2 * capacity * element.itemsize
-    alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)
-    arguments: dict[str, Argument] = dict(elements.arguments)
-    runs = {"spares": items * 2 * capacity, "first": n * rows if merges else 1}
-    if moved != "keys":  # for keys, the result is the second array
-        runs["second"] = n * rows if merges > 1 else 1
-    if not alone:
-        arguments.update(named(*runs))
-        buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
-    params: dict[str, Any] = {
-        **elements.params,
-        "VALUE_T": value_type,
-        "MOVED": moved,
-        "INDEX_T": c_type(index_type(n * rows)),
-        "SPACE": "__local" if alone else "__global",
-        "TILE": tile,
-        "STRETCH": stretch,
-        "CAPACITY": capacity,
-        "PATIENCE": PATIENCE,
-    }
-    return phased_plan(
-        problem, device, buffers, arguments, phases=1 + merges, items=items, template=TEMPLATE,
-        kernel="merge_cpu", params=params, local_bytes=local_bytes if alone else 0,
-    )  # fmt: skip
+    def supports(self, problem: SortProblem, device: Device) -> str | None:
+        """Need keys of which all bits count."""
+        return None if problem.bits is None else PARTIAL_KEYS
+
+    def default_config(self, problem: SortProblem, device: Device) -> Config:
+        """Return tiles for which the cache has room, and which give each unit some."""
+        total = problem.n * problem.rows
+        share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
+        most = min(MOST, largest_power(CACHED // _nbytes(problem)))
+        tile = max(min(share, most, largest_power(2 * problem.n - 1)), LEAST)
+        return Config(TILE=tile, STRETCH=tile)
+
+    def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch, or one per phase where items do not see what others have written."""
+        elements = Elements(problem)
+        moved, value_type = _moved(elements)
+        buffers = elements.buffers
+        n, rows = problem.n, problem.rows
+        if n * rows == 0:
+            return Plan(tuple(buffers), ())
+        tile, stretch = config.integer("TILE"), config.integer("STRETCH")
+        tiles = ceil_divide(n, tile)
+        merges = (tiles - 1).bit_length()
+        capacity = max(tile, stretch)
+        items = min(device.compute_units, rows * tiles)
+        element = np.dtype(f"V{_nbytes(problem)}")
+
+        local_bytes = 2 * capacity * element.itemsize
+        alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)
+        arguments: dict[str, Argument] = dict(elements.arguments)
+        runs = {"spares": items * 2 * capacity, "first": n * rows if merges else 1}
+        if moved != "keys":  # for keys, the result is the second array
+            runs["second"] = n * rows if merges > 1 else 1
+        if not alone:
+            arguments.update(named(*runs))
+            buffers += [Buffer(name, "scratch", (size,), element) for name, size in runs.items()]
+        params: dict[str, Any] = {
+            "ELEMENT": replace(elements.element, value=value_type),
+            "MOVED": moved,
+            "INDEX_T": c_type(index_type(n * rows)),
+            "SPACE": "__local" if alone else "__global",
+            "TILE": tile,
+            "STRETCH": stretch,
+            "CAPACITY": capacity,
+            "MAX_POLLS": MAX_POLLS,
+        }
+        return phased_plan(
+            problem, device, buffers, arguments, phases=1 + merges, items=items, template=TEMPLATE,
+            kernel="merge_cpu", params=params, local_bytes=local_bytes if alone else 0,
+        )  # fmt: skip

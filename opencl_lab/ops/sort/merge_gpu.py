@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, largest_power
+from opencl_lab.core.kernels import (
+    c_type,
+    index_type,
+    lacks_groups,
+    largest_power,
+    power_of_two,
+)
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide
-from opencl_lab.core.space import Config
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
-from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
 TEMPLATE = "sort/merge_path_gpu.cl.mako"
 
@@ -18,6 +25,8 @@ EXCHANGE = 24 << 10
 """Local memory for a tile, in bytes: small enough for several groups on a compute unit."""
 ITEM_KEYS = 17
 """Most keys per item: an odd number, so that the items of a warp have no bank conflicts."""
+SLOTS = 1 << 16
+"""Most elements of a tile: positions in it have 16 bits."""
 FEW_KEYS = 7  # where there are too few keys to give each compute unit a group
 
 
@@ -37,33 +46,61 @@ def _row_items(problem: SortProblem, wg_size: int, item_keys: int) -> int:
     return min(wg_size, 1 << (ceil_divide(problem.n, item_keys) - 1).bit_length())
 
 
-def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
-    """Return the size of groups and tiles; for short rows, tiles with little padding."""
-    limits = device.capabilities
-    wg_size = largest_power(GROUP, limits.max_work_group)
-    room = min(EXCHANGE, limits.local_memory * 3 // 4)
-    items = ITEM_KEYS
-    while items > 3 and _local_bytes(problem, wg_size * items) > room:
-        items -= 2
-    while wg_size > 4 and _local_bytes(problem, wg_size * items) > limits.local_memory:
-        wg_size //= 2
-    if problem.n <= wg_size * items:
-        row_items = _row_items(problem, wg_size, items)
-        # An even number of keys may pad less, but its bank conflicts cost more.
-        items = max(ceil_divide(problem.n, row_items) | 1, 3)
-        while wg_size > max(row_items, 32) and problem.rows * row_items < wg_size:
+class MergePathGpu(Algorithm[SortProblem]):
+    """Stable merge sort whose merges are divided into equal tiles of the result (merge path).
+
+    It only compares keys. The form for GPUs: tiles are sorted and merged in registers and local
+    memory.
+    """
+
+    name = "merge-path"
+    templates = (TEMPLATE,)
+    space = SearchSpace(
+        (
+            Parameter("WG_SIZE", (32, 64, 128, 256, 512), "items in a group"),
+            Parameter("ITEM_KEYS", (3, 5, 7, 9, 11, 13, 15, 17, 19, 23), "keys of an item"),
+        ),
+        (
+            power_of_two("WG_SIZE"),
+            Constraint(lambda c: c.integer("WG_SIZE") >= 4, "WG_SIZE must be at least 4"),
+            Constraint(lambda c: c.integer("ITEM_KEYS") >= 2, "ITEM_KEYS must be at least 2"),
+            Constraint(
+                lambda c: c.integer("WG_SIZE") * c.integer("ITEM_KEYS") <= SLOTS,
+                f"WG_SIZE * ITEM_KEYS must not be above {SLOTS}",
+            ),
+        ),
+    )
+
+    def supports(self, problem: SortProblem, device: Device) -> str | None:
+        """Need barriers in loops on devices other than CPUs, and keys of which all bits count."""
+        return lacks_groups(device) if problem.bits is None else PARTIAL_KEYS
+
+    def default_config(self, problem: SortProblem, device: Device) -> Config:
+        """Return the size of groups and tiles; for short rows, tiles with little padding."""
+        limits = device.capabilities
+        wg_size = largest_power(GROUP, limits.max_work_group)
+        room = min(EXCHANGE, limits.local_memory * 3 // 4)
+        items = ITEM_KEYS
+        while items > 3 and _local_bytes(problem, wg_size * items) > room:
+            items -= 2
+        while wg_size > 4 and _local_bytes(problem, wg_size * items) > limits.local_memory:
             wg_size //= 2
-    elif problem.rows * problem.n < device.compute_units * wg_size * items:
-        items = min(items, FEW_KEYS)
-    return {"WG_SIZE": wg_size, "ITEM_KEYS": items}
+        if problem.n <= wg_size * items:
+            row_items = _row_items(problem, wg_size, items)
+            # An even number of keys may pad less, but its bank conflicts cost more.
+            items = max(ceil_divide(problem.n, row_items) | 1, 3)
+            while wg_size > max(row_items, 32) and problem.rows * row_items < wg_size:
+                wg_size //= 2
+        elif problem.rows * problem.n < device.compute_units * wg_size * items:
+            items = min(items, FEW_KEYS)
+        return Config(WG_SIZE=wg_size, ITEM_KEYS=items)
 
-
-def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch that sorts tiles, and one for each doubling of the length of runs."""
-    elements = Elements(problem)
-    if problem.n * problem.rows == 0:
-        return Plan(tuple(elements.buffers), ())
-    return _Merges(elements, config, device).plan()
+    def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch that sorts tiles, and one for each doubling of the length of runs."""
+        elements = Elements(problem)
+        if problem.n * problem.rows == 0:
+            return Plan(tuple(elements.buffers), ())
+        return _Merges(elements, config, device).plan()
 
 
 class _Merges:
@@ -124,10 +161,8 @@ class _Merges:
             template=TEMPLATE,
             kernel="merge_tiles" if number else "sort_tiles",
             params={
-                **self.elements.params,
-                "POSITIONS": problem.indices,
-                "VALUE_OUT_T": "long" if last else self.elements.value_type,
-                "KEYS_OUT": not last,
+                "ELEMENT": self.elements.element,
+                "INDICES_OUT": last,
                 "INDEX_T": c_type(self.index),
                 "WG_SIZE": self.wg_size,
                 "ITEM_KEYS": self.item_keys,

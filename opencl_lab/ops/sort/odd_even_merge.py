@@ -158,10 +158,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
         first: bool,
         last: bool,
     ) -> Launch:
-        value_type = Elements(problem).value_type
-        index = index_type(problem.n)
+        elements, index = Elements(problem), index_type(problem.n)
         arguments: dict[str, Argument] = {"source": source, "target": target}
-        if value_type:
+        if elements.value_type:
             if not (first and problem.indices):
                 arguments["source_values"] = "values" if first else f"{source}_values"
             arguments["target_values"] = f"{target}_values"
@@ -178,12 +177,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
             kernel="merge_pass" if width else "sort_tile",
             params={
                 **config,
-                "KEY_T": c_type(problem.dtype),
-                "KEY_IS_FLOAT": problem.dtype.kind == "f",
-                "DESCENDING": problem.descending,
-                "VALUE_T": value_type,
-                "VALUE_IN_T": None if first and problem.indices else value_type,
-                "VALUE_OUT_T": "long" if last and problem.indices else value_type,
+                "ELEMENT": elements.element,
+                "POSITIONS_IN": first and problem.indices,
+                "INDICES_OUT": last and problem.indices,
                 "INDEX_T": c_type(index),
             },
             global_size=(round_up(problem.n, span) // span * wg_size * problem.rows,),

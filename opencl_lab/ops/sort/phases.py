@@ -1,4 +1,4 @@
-"""Launches of kernels that claim tasks in phases, see ``clkernels/common/phases.mako``."""
+"""Launches of kernels that claim tasks in phases, see ``clkernels/common/work_stealing.mako``."""
 
 from __future__ import annotations
 

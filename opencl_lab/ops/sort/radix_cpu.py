@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type
+from opencl_lab.core.kernels import c_type, index_type, positive
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
-from opencl_lab.core.space import Config
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
@@ -51,7 +52,11 @@ WHOLE = 1 << 20
 """Most keys of a row that one unit sorts alone, where there are rows for all units."""
 CUT = 1 << 14
 """Keys of a row above which cutting it into buckets pays."""
-PATIENCE = 1 << 12
+MAX_POLLS = 1 << 12
+CAPACITY = 1 << 15
+"""Elements of a run that fits in a cache."""
+STREAMED = 8 << 20
+"""Bytes of all elements from which it pays to write whole cache lines past the caches."""
 
 
 def _bits(number: float) -> int:
@@ -151,41 +156,64 @@ def _shares(n: int, most_bits: int) -> tuple[int, int] | None:
     return None
 
 
-def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch, or one per phase where items do not see what other groups have written."""
-    elements = Elements(problem)
-    if problem.n * problem.rows == 0:
-        return Plan(tuple(elements.buffers), ())
-    units, is_cut = device.compute_units, _is_cut(problem, device.compute_units)
-    network = _longest_network(problem, elements, device, is_cut)
-    cut = Cut.of(problem, config, device, network) if is_cut else None
-    run = Run.of(problem, config, network, is_cut)
-    index = index_type(problem.n * problem.rows)
-    items = units if cut else min(units, problem.rows)
-    capacity = config.integer("CAPACITY")
-    buffers, arguments = _room_for_elements(elements, items, capacity, is_cut)
-    local_bytes, phases = 3 * np.dtype(index).itemsize << run.bits, 1
-    if cut:
-        chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
-        counts = _room_for_counts(problem, cut.bits, chunks, units)
-        buffers += counts
-        arguments |= named(*(buffer.name for buffer in counts))
-        arguments["chunks"] = np.uint32(chunks)
-        local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
-        phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
-    params: dict[str, Any] = {
-        "ELEMENT": elements.types,
-        "INDEX_T": c_type(index),
-        "CAPACITY": capacity,
-        "CUT": cut,
-        "RUN": run,
-        "STREAM": config["STREAM"],
-        "PATIENCE": PATIENCE,
-    }
-    return phased_plan(
-        problem, device, [*elements.buffers, *buffers], arguments, phases=phases, items=items,
-        template=TEMPLATE, kernel="radix_cpu", params=params, local_bytes=local_bytes,
-    )  # fmt: skip
+class RadixCpu(Algorithm[SortProblem]):
+    """Stable radix sort for CPUs, without barriers: buckets that lie in a cache, then digits."""
+
+    name = "radix"
+    templates = (TEMPLATE,)
+    space = SearchSpace(
+        (
+            Parameter("DIGIT_BITS", (5, 6, 7, 8, 9, 10, 11), "bits of a digit, at most"),
+            Parameter("CAPACITY", (8192, 16384, 32768, 65536), "elements in a cache"),
+            Parameter("STREAM", (False, True), "write whole cache lines past the caches"),
+        ),
+        (
+            Constraint(lambda c: 1 <= c.integer("DIGIT_BITS") <= 11, "DIGIT_BITS must be 1 to 11"),
+            positive("CAPACITY"),
+        ),
+    )
+
+    def default_config(self, problem: SortProblem, device: Device) -> Config:
+        """Return the longest digits that fit, and lines past the caches where rows are large."""
+        streamed = problem.n * problem.rows * Elements(problem).nbytes >= STREAMED
+        bits = digit_bits(problem, device)
+        return Config(DIGIT_BITS=bits, CAPACITY=CAPACITY, STREAM=streamed)
+
+    def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch, or one per phase where items do not see what others have written."""
+        elements = Elements(problem)
+        if problem.n * problem.rows == 0:
+            return Plan(tuple(elements.buffers), ())
+        units, is_cut = device.compute_units, _is_cut(problem, device.compute_units)
+        network = _longest_network(problem, elements, device, is_cut)
+        cut = Cut.of(problem, config, device, network) if is_cut else None
+        run = Run.of(problem, config, network, is_cut)
+        index = index_type(problem.n * problem.rows)
+        items = units if cut else min(units, problem.rows)
+        capacity = config.integer("CAPACITY")
+        buffers, arguments = _room_for_elements(elements, items, capacity, is_cut)
+        local_bytes, phases = 3 * np.dtype(index).itemsize << run.bits, 1
+        if cut:
+            chunks = min(max(problem.n // KEYS_OF_CHUNK, units), CHUNKS_OF_UNIT * units)
+            counts = _room_for_counts(problem, cut.bits, chunks, units)
+            buffers += counts
+            arguments |= named(*(buffer.name for buffer in counts))
+            arguments["chunks"] = np.uint32(chunks)
+            local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
+            phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
+        params: dict[str, Any] = {
+            "ELEMENT": elements.element,
+            "INDEX_T": c_type(index),
+            "CAPACITY": capacity,
+            "CUT": cut,
+            "RUN": run,
+            "STREAM": config["STREAM"],
+            "MAX_POLLS": MAX_POLLS,
+        }
+        return phased_plan(
+            problem, device, [*elements.buffers, *buffers], arguments, phases=phases, items=items,
+            template=TEMPLATE, kernel="radix_cpu", params=params, local_bytes=local_bytes,
+        )  # fmt: skip
 
 
 def _room_for_elements(

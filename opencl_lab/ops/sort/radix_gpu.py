@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import lacks_groups, not_negative, one_of, positive
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
-from opencl_lab.core.space import Config
+from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
+from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -17,12 +20,13 @@ ROWS = "sort/radix_gpu_rows.cl.mako"
 WARP = 32
 WIDE = 1 << 30
 """Keys of a row from which counts need 64 bits."""
-PATIENCE = 1 << 12
+MAX_POLLS = 1 << 12
 HISTOGRAM_GROUPS = 8  # per compute unit
 MOST_COPIES = 8
 COPIED = 1 << 20
 """Keys of a row from which neighbouring items have counts of their own, in other banks."""
 LOOKS = 4
+IDLE = (MAX_POLLS, LOOKS)
 TILE_BYTES = 36 << 10
 """Local memory for a tile, in bytes: small enough for several groups on a compute unit."""
 TILE_KEYS, TILE_PAIRS = 20, 18
@@ -32,6 +36,8 @@ FEWEST_KEYS = 8
 FEW_TILES = 4
 """Tiles per compute unit below which tiles are sized so that they share out evenly."""
 ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
+WG_SIZES = (32, 64, 128, 256, 384, 512)
+FORMS = ("scan", "onesweep")
 UINT = np.dtype(np.uint32)
 
 
@@ -66,7 +72,7 @@ def _histogram_bytes(config: Config, device: Device, digits: int) -> int:
     return (8 << config.integer("DIGIT_BITS")) + 4 * (sums + digits) + 64
 
 
-def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
+def _built_in(problem: SortProblem, device: Device) -> dict[str, Any]:
     """Return the form, and the size of groups and tiles; short rows get smaller groups."""
     limits = device.capabilities
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
@@ -125,7 +131,7 @@ def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, i
 
 def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any]:
     return {
-        "ELEMENT": elements.types,
+        "ELEMENT": elements.element,
         "WG_SIZE": config.integer("WG_SIZE"),
         "ITEM_KEYS": config.integer("ITEM_KEYS"),
         "DIGIT_BITS": config.integer("DIGIT_BITS"),
@@ -134,25 +140,97 @@ def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any
     }
 
 
-def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch for rows that a group sorts; else one or two, then one or three per digit."""
-    elements = Elements(problem)
-    if problem.n * problem.rows == 0:
-        return Plan(tuple(elements.buffers), ())
+class RadixGpu(Algorithm[SortProblem]):
+    """Stable radix sort for GPUs, by tiles of work-groups, in two forms.
+
+    ``onesweep`` has one launch per digit, whose groups look back at others; ``scan`` has three, and
+    assumes nothing about other groups. Rows that fit in a group take one launch.
+    """
+
+    name = "radix"
+    templates = (TEMPLATE, ROWS)
+    space = SearchSpace(
+        (
+            Parameter("FORM", FORMS, "how groups work together"),
+            Parameter("DIGIT_BITS", (5, 6, 7, 8), "bits of a digit"),
+            Parameter("WG_SIZE", WG_SIZES, "items in a group"),
+            Parameter("ITEM_KEYS", ITEM_KEYS, "keys of an item in a tile"),
+            Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
+            Parameter("MAX_POLLS", (0, 4096), "how often onesweep polls a tile before it counts"),
+        ),
+        (
+            one_of("FORM", FORMS),
+            Constraint(lambda c: 1 <= c.integer("DIGIT_BITS") <= 8, "DIGIT_BITS must be 1 to 8"),
+            Constraint(
+                lambda c: c.integer("WG_SIZE") % WARP == 0 < c.integer("WG_SIZE"),
+                f"WG_SIZE must be a multiple of {WARP}",
+            ),
+            Constraint(
+                lambda c: 1 << c.integer("DIGIT_BITS") <= c.integer("WG_SIZE"),
+                "WG_SIZE must not be less than 2 to the power of DIGIT_BITS",
+            ),
+            Constraint(lambda c: c.integer("ITEM_KEYS") >= 2, "ITEM_KEYS must be at least 2"),
+            not_negative("MAX_POLLS"),
+            positive("LOOKS"),
+            Constraint(
+                lambda c: c["FORM"] == "onesweep" or (c["MAX_POLLS"], c["LOOKS"]) == IDLE,
+                f"MAX_POLLS must be {MAX_POLLS} and LOOKS {LOOKS} unless FORM is onesweep",
+            ),
+        ),
+    )
+
+    def supports(self, problem: SortProblem, device: Device) -> str | None:
+        """Need barriers in loops on devices other than CPUs."""
+        return lacks_groups(device)
+
+    def default_config(self, problem: SortProblem, device: Device) -> Config:
+        """Return the form that the device allows, and tiles that fit."""
+        return Config(**_built_in(problem, device), LOOKS=LOOKS, MAX_POLLS=MAX_POLLS)
+
+    def search_space(self, problem: SortProblem, device: Device) -> SearchSpace:
+        """Leave out the form that waits for other groups where these may not run."""
+        forward = device.capabilities.forward_progress
+        return self.space if forward else self.space.among({"FORM": ("scan",)})
+
+    def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
+        """Plan a launch for rows that fit in a group, else one or two, and one or three a digit."""
+        elements = Elements(problem)
+        if problem.n * problem.rows == 0:
+            return Plan(tuple(elements.buffers), ())
+        local = local_bytes(problem, config, device)
+        if problem.n > config.integer("WG_SIZE") * config.integer("ITEM_KEYS"):
+            return _Passes(elements, config, device, local).plan()
+        return _one_launch(elements, config, device, local)
+
+
+def _one_launch(elements: Elements, config: Config, device: Device, local: int) -> Plan:
+    """Return the plan for rows that fit in a group."""
     wg_size = config.integer("WG_SIZE")
-    local = local_bytes(problem, config, device)
-    if problem.n <= wg_size * config.integer("ITEM_KEYS"):
-        launch = Launch(
-            template=ROWS,
-            kernel="sort_rows",
-            params=_common(elements, config, device),
-            global_size=(problem.rows * wg_size,),
-            local_size=(wg_size,),
-            arguments={**elements.arguments, "n": np.uint32(problem.n)},
-            local_bytes=local,
-        )
-        return Plan(tuple(elements.buffers), (launch,))
-    return _Passes(elements, config, device, local).plan()
+    launch = Launch(
+        template=ROWS,
+        kernel="sort_rows",
+        params=_common(elements, config, device),
+        global_size=(elements.problem.rows * wg_size,),
+        local_size=(wg_size,),
+        arguments={**elements.arguments, "n": np.uint32(elements.problem.n)},
+        local_bytes=local,
+    )
+    return Plan(tuple(elements.buffers), (launch,))
+
+
+@dataclass(frozen=True)
+class LookBack:
+    """How groups look back at earlier tiles, see ``clkernels/common/lookback.mako``."""
+
+    looks: int  # tiles that one looks at together
+    max_polls: int  # looks in vain, after which one counts a tile oneself
+
+    @classmethod
+    def of(cls, config: Config) -> LookBack | None:
+        """Return that of a configuration, or None if groups do not look back."""
+        if config["FORM"] != "onesweep":
+            return None
+        return cls(config.integer("LOOKS"), config.integer("MAX_POLLS"))
 
 
 class _Passes:
@@ -164,7 +242,7 @@ class _Passes:
         self.tiles = ceil_divide(self.problem.n, self.wg_size * config.integer("ITEM_KEYS"))
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.digits = ceil_divide(self.problem.code_bits, config.integer("DIGIT_BITS"))
-        self.look_back = config["FORM"] == "onesweep"
+        self.look_back = LookBack.of(config)
         self.wide = self.problem.n >= WIDE
         self.index: Any = np.uint64 if self.wide else np.uint32
         self.units = device.compute_units
@@ -173,8 +251,6 @@ class _Passes:
             "DIGITS": self.digits,
             "WIDE": self.wide,
             "LOOK_BACK": self.look_back,
-            "LOOKS": config.integer("LOOKS"),
-            "PATIENCE": config.integer("PATIENCE"),
             "COPIES": self._copies(device),
         }
         counts = 4 * self.digits * self.radix * self.params["COPIES"]

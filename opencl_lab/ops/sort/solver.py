@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.ops.by_kind import ByKind
 from opencl_lab.ops.solver import AUTO, Homes, Solver
 from opencl_lab.ops.sort.problem import SortProblem
 
@@ -23,13 +24,29 @@ FEW = 128
 """Keys that take a CPU less than what a launch with more arguments adds: 25 take 12 us, not 15."""
 
 
+class Radix(ByKind[SortProblem]):
+    """Stable radix sort."""
+
+    name = "radix"
+    cpu = "opencl_lab.ops.sort.radix_cpu:RadixCpu"
+    gpu = "opencl_lab.ops.sort.radix_gpu:RadixGpu"
+
+
+class MergePath(ByKind[SortProblem]):
+    """Stable merge sort along merge paths."""
+
+    name = "merge-path"
+    cpu = "opencl_lab.ops.sort.merge_cpu:MergePathCpu"
+    gpu = "opencl_lab.ops.sort.merge_gpu:MergePathGpu"
+
+
 class SortSolver(Solver[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
     name = "sort"
     homes: ClassVar[Homes] = {
-        "radix": "opencl_lab.ops.sort.radix:Radix",
-        "merge-path": "opencl_lab.ops.sort.merge_path:MergePath",
+        "radix": Radix(),
+        "merge-path": MergePath(),
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
     }
 

@@ -253,7 +253,7 @@ class VectorPlanner(Planner):
                     "WORK": "local" if local else "global",
                     "INVERSE": inverse,
                     "STEPS": tuple(each.step for each in planned),
-                    "POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
+                    "MAX_POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),
                 local_size=(1,),

@@ -1,4 +1,17 @@
-## A launch for each pass, with a part of a row a group: see radix_select.cl.mako.
+## A launch for each digit and one more, with a group per slice of a row: form passes of
+## radix_select.cl.mako, of which all names in OpenCL C are.
+##
+##     histogram   of each row and digit, the counts of all slices
+##     table       of each row and slice, for two digits in turns: keys below each value of the digit
+##     state       of each row and digit, what is known when it has been counted
+##
+##     narrow_first, narrow   count a digit, see there
+##     gather                 takes the keys; its last group makes the histogram zero again
+##
+## Source, guarantees: see there.
+##
+## WIDE, WG_SIZE   see there
+## KEY_DIGITS      digits of a key
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%def name="declare(WIDE, WG_SIZE, KEY_DIGITS)">\
@@ -31,8 +44,8 @@ static inline prefix_t prefix_before(volatile __global const uint *histogram,
     return next_digit(known, d - 1, own, space, answer);
 }
 
-/* Where the words of a value begin that say of each part how many keys it has below that value. */
-#define TABLE(row, d, value) (table + (((row) * 2 + ((d) & 1)) * (RADIX + 1) + (value)) * (size_t)parts)
+/* Where the words of a value begin that say of each slice how many keys it has below that value. */
+#define TABLE(row, d, value) (table + (((row) * 2 + ((d) & 1)) * (RADIX + 1) + (value)) * (size_t)slices)
 
 <%def name="narrow(kernel, first)">\
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
@@ -44,7 +57,7 @@ void ${kernel}(__global const ukey_t *keys,
                volatile __global uint *histogram,
                const index_t n,
                const index_t k,
-               const uint parts,
+               const uint slices,
                const index_t capacity,
                const uint pass)
 {
@@ -52,16 +65,16 @@ void ${kernel}(__global const ukey_t *keys,
     __local index_t space[SPACE];
     __local uint below;
     const uint item = (uint)get_local_id(0);
-    const size_t row = get_group_id(0) / parts;
-    const uint part = (uint)(get_group_id(0) % parts);
+    const size_t row = get_group_id(0) / slices;
+    const uint slice = (uint)(get_group_id(0) % slices);
     __global ulong *mine = state + (row * DIGITS + pass) * STATE;
     clear_counts(counts, &below);
 % if first:
-    if (part == 0 && item == 0) {
+    if (slice == 0 && item == 0) {
         mine[COUNT] = n;
         mine[FEW] = 0;
     }
-    count_part(keys + row * n, part_begin(n, part, parts, TILE), part_begin(n, part + 1, parts, TILE),
+    count_slice(keys + row * n, slice_begin(n, slice, slices, TILE), slice_begin(n, slice + 1, slices, TILE),
                shift_of(0), counts, &below, 0, values_of(0) - 1);
 % else:
     __local uint sums[SCAN_WORDS];
@@ -73,15 +86,15 @@ void ${kernel}(__global const ukey_t *keys,
     const bool taking = !few && pass + 1 < DIGITS && kept <= capacity;
     const code_t low = known.prefix * values_of(pass), high = low + values_of(pass) - 1;
     const uint digit = (uint)(known.prefix & (values_of(pass - 1) - 1));
-    if (part == 0 && item == 0) {
+    if (slice == 0 && item == 0) {
         mine[PREFIX] = known.prefix;
         mine[LEFT] = known.left;
         mine[COUNT] = taking ? kept : count;
         mine[FEW] = few || taking;
     }
-    const index_t taken = sum_before(TABLE(row, pass - 1, digit + 1), part, space);
-    count_and_take_part(few ? few_keys + row * capacity : keys + row * n,
-                        part_begin(count, part, parts, TILE), part_begin(count, part + 1, parts, TILE),
+    const index_t taken = sum_before(TABLE(row, pass - 1, digit + 1), slice, space);
+    count_and_take_slice(few ? few_keys + row * capacity : keys + row * n,
+                        slice_begin(count, slice, slices, TILE), slice_begin(count, slice + 1, slices, TILE),
                         shift_of(pass), counts, &below, 0, 0, taken, n, few_keys + row * capacity,
                         few_places + row * capacity, sums, &total, taking, low, high);
 % endif
@@ -103,10 +116,10 @@ void ${kernel}(__global const ukey_t *keys,
     for (uint w = 0; w < OWN_WORDS; ++w) {
         const uint v = item * OWN_WORDS + w;
         if (v < RADIX) {
-            TABLE(row, pass, v)[part] = (uint)before;
+            TABLE(row, pass, v)[slice] = (uint)before;
             before += own[w];
             if (v == RADIX - 1)
-                TABLE(row, pass, RADIX)[part] = (uint)before;
+                TABLE(row, pass, RADIX)[slice] = (uint)before;
         }
     }
 }
@@ -128,7 +141,7 @@ void gather(__global const ukey_t *keys,
             volatile __global uint *leaving,
             const index_t n,
             const index_t k,
-            const uint parts,
+            const uint slices,
             const index_t capacity,
             const uint pass)
 {
@@ -138,8 +151,8 @@ void gather(__global const ukey_t *keys,
     __local uint total;
     __local uint before_me;
     const uint item = (uint)get_local_id(0);
-    const size_t row = get_group_id(0) / parts;
-    const uint part = (uint)(get_group_id(0) % parts);
+    const size_t row = get_group_id(0) / slices;
+    const uint slice = (uint)(get_group_id(0) % slices);
     __global const ulong *mine = state + (row * DIGITS + pass - 1) * STATE;
     const prefix_t known = prefix_before(histogram, state, row, pass, k, space, answer);
     const bool few = mine[FEW] != 0;
@@ -148,14 +161,14 @@ void gather(__global const ukey_t *keys,
     /* In a loop: PoCL 3.0 crashes where it inlines the same function twice. */
     index_t before[2];
     for (uint t = 0; t < 2; ++t)
-        before[t] = sum_before(TABLE(row, pass - 1, digit + t), part, space);
-    take_part(few ? few_keys + row * capacity : keys + row * n, part_begin(count, part, parts, TILE),
-              part_begin(count, part + 1, parts, TILE), 0, few ? few_places + row * capacity : 0,
+        before[t] = sum_before(TABLE(row, pass - 1, digit + t), slice, space);
+    take_slice(few ? few_keys + row * capacity : keys + row * n, slice_begin(count, slice, slices, TILE),
+              slice_begin(count, slice + 1, slices, TILE), 0, few ? few_places + row * capacity : 0,
               before[0], before[1] - before[0], known.left, values + row * k, places + row * k, sums, &total, known.prefix,
               known.prefix);
     /* Who leaves last makes the counts ready for the next run: all have read them. */
     ${arrival.arrive("leaving[row]", "before_me")}
-    if (before_me + 1 == parts) {
+    if (before_me + 1 == slices) {
         const uint words = DIGITS * RADIX * ${2 if WIDE else 1};
         for (uint w = item; w < words; w += WG_SIZE)
             histogram[row * words + w] = 0;

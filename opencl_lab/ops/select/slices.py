@@ -8,7 +8,7 @@ from opencl_lab.core.kernels import largest_power, power_of_two
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.space import Config, Constraint, Parameter
 
-LARGEST_PART = 1 << 31
+LARGEST_SLICE = 1 << 31
 """Most keys of a slice, as its counts have 32 bits."""
 GROUPS = {"cpu": 4}
 OTHER_GROUPS = 8
@@ -35,11 +35,11 @@ def largest_group(device: Device) -> int:
     return largest_power(256, device.capabilities.max_work_group)
 
 
-def parts_of(n: int, rows: int, tile: int, device: Device) -> int:
+def slices_of(n: int, rows: int, tile: int, device: Device) -> int:
     """Return into how many slices of whole tiles a row is cut."""
     groups = GROUPS.get(device.kind, OTHER_GROUPS) * device.compute_units
     most = ceil_divide(n, tile)
-    least = ceil_divide(n, LARGEST_PART)
+    least = ceil_divide(n, LARGEST_SLICE)
     return max(min(groups // max(rows, 1), most), least, 1)
 
 

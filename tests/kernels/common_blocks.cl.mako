@@ -1,5 +1,5 @@
 /*
- * A small kernel for each part of clkernels/common, see tests/test_common_kernels.py.
+ * A small kernel for each building block of clkernels/common, see tests/test_common_kernels.py.
  *
  * WG_SIZE     work-items of a group, a multiple of 32
  * ITEM_KEYS   values of an item
@@ -7,28 +7,29 @@
  * WIDE        whether counts have 64 bits
  * PTX         whether the device takes inline PTX
  * LOOKS       tiles that one looks back at together
+ * SHARES      OpenCL C: how many shares tasks are divided into
  */
-<%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, WIDE, PTX, LOOKS"/>\
+<%page args="WG_SIZE, ITEM_KEYS, DIGIT_BITS, WIDE, PTX, LOOKS, SHARES"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
 <%namespace name="rank" file="/common/rank.mako"/>\
-<%namespace name="parts" file="/common/parts.mako"/>\
+<%namespace name="slices" file="/common/slices.mako"/>\
 <%namespace name="tickets" file="/common/tickets.mako"/>\
 <%namespace name="lookback" file="/common/lookback.mako"/>\
 <%namespace name="arrival" file="/common/arrival.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 <%namespace name="counts" file="/common/counts.mako"/>\
 <%namespace name="paths" file="/common/merge_path.mako"/>\
-<%namespace name="phases" file="/common/phases.mako"/>\
+<%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%namespace name="registers" file="/common/registers.mako"/>\
 ${fence.declare(PTX=PTX)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 ${rank.declare(DIGIT_BITS=DIGIT_BITS, PTX=PTX)}\
-${parts.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
+${slices.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
 ${tickets.declare()}\
-${lookback.declare(WIDE=WIDE, PTX=PTX, LOOKS=LOOKS, PATIENCE=4096)}\
+${lookback.declare(WIDE=WIDE, PTX=PTX)}\
 #define TILE ${WG_SIZE * ITEM_KEYS}
 #define GROUP __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
 #define SAME(number) (number)
@@ -55,16 +56,16 @@ GROUP void scan_items(__global const uint *values, __global uint *before, __glob
     }
 }
 
-/* parts.mako: a part per group. */
-GROUP void sum_parts(__global const uint *words, __global ulong *sums, __global ulong *begins,
+/* slices.mako: a slice per group. */
+GROUP void sum_slices(__global const uint *words, __global ulong *sums, __global ulong *begins,
                      __global const uint *values, __global ulong *scanned, const ulong count)
 {
     __local index_t space[SPACE];
-    const uint part = (uint)get_group_id(0), parts = (uint)get_num_groups(0);
-    sums[get_global_id(0)] = sum_before(words, part, space);
+    const uint slice = (uint)get_group_id(0), slices = (uint)get_num_groups(0);
+    sums[get_global_id(0)] = sum_before(words, slice, space);
     scanned[get_global_id(0)] = scan_index((index_t)values[get_global_id(0)]${" << 8" if WIDE else ""}, space);
     if (get_local_id(0) == 0)
-        begins[part] = part_begin((index_t)count, part, parts, TILE);
+        begins[slice] = slice_begin((index_t)count, slice, slices, TILE);
 }
 
 /* rank.mako, warps.mako: among equal digits of a warp. */
@@ -76,7 +77,7 @@ GROUP void rank_digits(__global const uint *digits, __global uint *ranks)
     barrier(CLK_LOCAL_MEM_FENCE);
     const size_t first = get_group_id(0) * TILE + warp() * (WARP * ${ITEM_KEYS}) + lane();
     for (uint j = 0; j < ${ITEM_KEYS}; ++j)
-        ranks[first + j * WARP] = rank_step(digits[first + j * WARP], numbers + warp() * RADIX, masks + warp() * RADIX);
+        ranks[first + j * WARP] = rank_in_warp(digits[first + j * WARP], numbers + warp() * RADIX, masks + warp() * RADIX);
 }
 
 /* registers.mako: a permutation of a tile. */
@@ -128,7 +129,7 @@ GROUP void look_back_at_tiles(__global const uint *values, volatile __global sta
     else
         announce(&mine[tile * ${WG_SIZE}], value);
     status_t sum = 0;
-    look_back(sum, mine, ${WG_SIZE}, tile, values[t * ${WG_SIZE} + item]);
+    ${lookback.look_back("sum", "mine", WG_SIZE, "tile", f"values[t * {WG_SIZE} + item]", LOOKS, MAX_POLLS=4096)}\
     if (tile > 0)
         announce_all(&mine[tile * ${WG_SIZE}], sum + value);
     before[tile * ${WG_SIZE} + item] = sum;
@@ -164,18 +165,18 @@ GROUP void merge_runs(__global const uint *a, __global const uint *b, __global u
         }
 }
 
-/* phases.mako: squares, and then sums of neighbours, which other items may have squared. */
+/* work_stealing.mako: squares, and then sums of neighbours, which other items may have squared. */
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void sum_squares(__global const uint *values, __global uint *squares, __global uint *sums,
                  const uint n, const uint from, const uint to, const uint last,
                  volatile __global uint *counters)
 {
-    <%phases:run tasks="phase ? n / 7 + 1 : n / 5 + 1" patience="1u << 20">
+    <%stealing:phases shares="${SHARES}" tasks="phase ? n / 7 + 1 : n / 5 + 1" max_polls="1u << 20">
         const uint begin = (uint)((ulong)n * task / tasks), end = (uint)((ulong)n * (task + 1) / tasks);
         for (uint i = begin; i < end; ++i)
             if (phase == 0)
                 squares[i] = values[i] * values[i];
             else
                 sums[i] = squares[i] + squares[n - 1 - i];
-    </%phases:run>
+    </%stealing:phases>
 }
