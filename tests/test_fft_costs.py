@@ -90,7 +90,7 @@ def test_two_steps_where_they_are_cheaper_than_one(n, batch, count):
 
 def test_both_steps_share_a_launch_where_units_see_what_others_write():
     (launch,) = launches(1 << 18)
-    assert launch.global_size == (CPU.compute_units,) and launch.params["POLLS"] > 0
+    assert launch.global_size == (CPU.compute_units,) and launch.params["MAX_POLLS"] > 0
     assert [len(launch.params["STEPS"]) for launch in launches(1 << 18, device=APART)] == [1, 1]
     # A launch more is worth more than an idle unit, for a while.
     assert len(steps(1 << 14)) == 2 and len(steps(1 << 14, device=APART)) == 1

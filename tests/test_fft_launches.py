@@ -30,7 +30,7 @@ def joined(problem, units, patience=None, **config):
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
     if patience is not None:
-        launch = replace(launch, params={**launch.params, "POLLS": patience})
+        launch = replace(launch, params={**launch.params, "MAX_POLLS": patience})
     return Executable(replace(plan, launches=(launch,)), session_of(device.queue()))
 
 
