@@ -27,10 +27,10 @@ def test_free_memory_gives_scratch_memory_back(fresh, rng):
     keys = cl.array.to_device(fresh, rng.integers(0, 99, 5_000, np.int32))
     ol.sort(keys, algorithm="odd-even-merge", config=SMALL)
     fresh.finish()
-    (pool,) = pools(fresh).values()
-    assert pool.managed_bytes
+    pool = session_of(fresh).results(fresh)
+    assert pool.idle_bytes
     ol.free_memory()
-    assert not pool.managed_bytes and not replay._recipes
+    assert not pool.idle_bytes and not replay._recipes
 
 
 def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng, held_back):
@@ -113,7 +113,7 @@ def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
     for _ in range(2):
         ol.sort(keys)
     recipe = list(replay._recipes.values())[-1]
-    executable = recipe.steps[0].executable
+    executable = recipe.executables[0]
     ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32))
     assert list(session._executables._entries.values())[-1] is not executable
     monkeypatch.setattr(replay, "LOOK_INTERVAL", -1)

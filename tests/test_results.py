@@ -17,9 +17,9 @@ from runtime_kernels import block_of, together
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay, results
 from opencl_lab.runtime import session as session_module
-from opencl_lab.runtime.execute import pending
+from opencl_lab.runtime.device_call import pending
 from opencl_lab.runtime.kept import call_when_freeing
-from opencl_lab.runtime.results import PooledArray, ResultPool
+from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.session import session_of
 
 N = 700
@@ -52,8 +52,8 @@ def make(request, queue, rng, monkeypatch):
 
 def test_memory_is_used_again_in_the_order_of_the_queue(make):
     result, right = make()
-    assert type(result) is PooledArray
-    assert np.array_equal(result.get(), right) and type(result) is PooledArray
+    assert result.is_pooled
+    assert np.array_equal(result.get(), right) and result.is_pooled
     block = block_of(result).int_ptr
     kept = block_of(result)  # keeps the address from the driver
     del result
@@ -101,7 +101,7 @@ def test_memory_that_others_may_have_is_not_used_again(escape, make):
     result, _ = make()
     block = block_of(result)
     escape(result)
-    assert type(result) is cl.array.Array and result.base_data is block
+    assert not result.is_pooled and result.base_data is block
     del result
     gc.collect()
     others = [make()[0] for _ in range(3)]
@@ -135,15 +135,15 @@ def test_an_input_of_another_queue_is_not_used_again(make, queue, device, rng):
     del b
     column = ol.fft.fft(cl.array.to_device(queue, np.ones(N, np.complex64)))
     column = ol.fft.fft(cl.array.to_device(queue, np.ones(N, np.complex64)))
-    assert type(column) is PooledArray
+    assert column.is_pooled
     ol.gemm(a, cl.array.to_device(queue, np.ones((N, 1), np.float32)))
     matrix = cl.array.to_device(queue, np.ones((N, 2), np.float32))
     ol.sort(matrix)
     pooled = ol.sort(matrix)
-    assert type(pooled) is PooledArray
+    assert pooled.is_pooled
     for _ in range(2):
         product = ol.gemm(a, pooled)  # runs on the queue of a
-    assert type(pooled) is cl.array.Array
+    assert not pooled.is_pooled
     assert np.array_equal(product.get(), np.full((1, 2), N, np.float32))
     assert np.array_equal(result.get(), right)
 
@@ -163,7 +163,7 @@ def test_a_result_is_an_array_like_any_other(make, queue):
     result, right = make()
     assert np.array_equal(result.get(cl.CommandQueue(queue.context)), right)
     result.base_data = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4 * N)
-    assert type(result) is cl.array.Array
+    assert not result.is_pooled
     result, right = make()
     assert np.array_equal(ol.sort(result, out=result).get(), right)
     assert np.array_equal(result._new_like_me().shape, right.shape)
@@ -290,7 +290,7 @@ def test_a_queue_that_was_set_by_hand_is_another_one(make, queue):
     ol.sort(cl.array.to_device(other, right))
     result.queue = other
     again = ol.sort(result)
-    assert type(result) is cl.array.Array and pool.queue == queue
+    assert not result.is_pooled and pool.queue == queue
     assert np.array_equal(again.get(), right)
     assert repr(make()[0]).startswith("cl.Array(")
 

@@ -25,7 +25,7 @@ from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
 from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array, queue_for
 from opencl_lab.runtime.kinds import kinds_of
-from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
+from opencl_lab.runtime.replay import RecordedCall, data_and_values, is_replayed, record
 
 FUNCTIONS = {
     function.__name__: function
@@ -45,10 +45,10 @@ class _Last:
 
     arrays: tuple[tuple[weakref.ref[Any], Any], ...]
     count: int  # of those that are no options
-    recipe: Recipe
+    recipe: RecordedCall
 
     @classmethod
-    def of(cls, given: Sequence[Any], count: int, recipe: Recipe) -> _Last | None:
+    def of(cls, given: Sequence[Any], count: int, recipe: RecordedCall) -> _Last | None:
         if not all(map(is_device_array, given)):
             return None  # NumPy changes shapes in place
         return cls(tuple((weakref.ref(array), array.queue) for array in given), count, recipe)
@@ -98,7 +98,7 @@ class Prepared:
         self.calls = 0
         self.seconds = 0.0
         self._begin = 0.0
-        self._known: dict[Hashable, Recipe] = {}
+        self._known: dict[Hashable, RecordedCall] = {}
         self._fixed = data
         self._last: _Last | None = None
         self._queue: cl.CommandQueue | None = options.get("queue")

@@ -305,7 +305,7 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     """
     if count == array.size:
         return array
-    if type(array) is PooledArray:
+    if isinstance(array, PooledArray) and array.is_pooled:
         return array.beginning(count)
     if 2 * count >= array.size:
         return array[:count]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-if TYPE_CHECKING:
-    from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.bound import Fresh, Run
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.results import block_of
 
 
 class _Local(threading.local):
@@ -24,33 +23,6 @@ class _Local(threading.local):
 
 
 LOCAL = _Local()
-
-
-@dataclass(frozen=True)
-class Fresh:
-    """An array that a call makes: on the host as NumPy makes them, on a device as plain memory."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    nbytes: int
-    allocator: Any = None
-
-
-@dataclass(frozen=True)
-class Step:
-    """An executable, and the places of the arrays that it reads and writes, by name.
-
-    Places count the caller's arrays first, then new ones; constants count back from -1.
-    """
-
-    executable: Executable
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, int]
-
-    @cached_property
-    def places(self) -> tuple[tuple[str, int], ...]:
-        """All of them."""
-        return (*self.inputs.items(), *self.outputs.items())
 
 
 class Recorder:
@@ -63,7 +35,7 @@ class Recorder:
     """
 
     def __init__(self, arrays: Sequence[Any]):
-        self.steps: list[Step] = []
+        self.steps: list[Run] = []
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
         self.conditions: list[Callable[[], bool]] = []
@@ -132,13 +104,13 @@ class Recorder:
         if None in read.values() or None in written.values():
             self.lost = True
             return
-        self.steps.append(Step(executable, read, written))  # type: ignore[arg-type]
+        self.steps.append(Run(executable, read, written))  # type: ignore[arg-type]
 
 
 def _address(array: Any) -> int:
     if isinstance(array, np.ndarray):
         return int(array.ctypes.data)
-    data = array.base_data
+    data = block_of(array)
     return int(data.int_ptr) if data is not None else 0  # what has none is no kind of call
 
 

@@ -20,25 +20,21 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import pyopencl as cl
-import pyopencl.array
 
-from opencl_lab.core.queues import check_fork
 from opencl_lab.core.template import LOOK_INTERVAL
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.bound import BoundCall, Result
+from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import is_in_order
-from opencl_lab.runtime.execute import explain, pending
-from opencl_lab.runtime.host import HostSteps
-from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
+from opencl_lab.runtime.host_call import HostCall
+from opencl_lab.runtime.kept import call_when_dropped, call_when_freeing, free_kept
 from opencl_lab.runtime.kinds import MOST_CONSTANT, Signature
 from opencl_lab.runtime.recording import LOCAL, Recorder, recording
-from opencl_lab.runtime.results import PooledArray, memory_of
+from opencl_lab.runtime.results import attributes_of
 from opencl_lab.runtime.session import session_of
 from opencl_lab.tuned import database
 
@@ -48,19 +44,7 @@ ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class _Result:
-    """One array that a call returns: one of the caller's, or a view of a new one."""
-
-    place: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
-    pooled: bool = False
-    as_made: bool = False  # of the shape and type in which it was made, or the caller's own
-
-
-class Recipe:
+class RecordedCall:
     """What calls of one kind do, as recorded at the first one.
 
     It returns a tuple if there are `several` results. The `generation` is that of the tuned
@@ -71,106 +55,40 @@ class Recipe:
         self,
         recorder: Recorder,
         arrays: Sequence[Any],
-        results: Sequence[_Result],
+        results: Sequence[Result],
         several: bool,
         generation: int,
     ):
         assert recorder.queue is not None
         self.looked = time.monotonic()
         self.queue = recorder.queue
-        self.steps = tuple(recorder.steps)
-        self.fresh = tuple(recorder.fresh)
-        self._results = tuple(results)
-        self._several = several
+        self.executables = tuple(run.executable for run in recorder.steps)
         self.generation = generation
         self.conditions = tuple(recorder.conditions)
-        self.constants = tuple(reversed(recorder.constants))
-        self._on_device = is_device_array(arrays[0])
-        self._own_events: list[cl.Event] = []
-        if self._on_device:
-            places = len(arrays) + len(self.fresh)
-            memory = [array.base_data for array in self.constants]
+        self._several = several
+        bound = (self.queue, recorder.steps, len(arrays), recorder.fresh, results)
+        self._bound: BoundCall
+        if is_device_array(arrays[0]):
+            memory = [array.base_data for array in recorder.constants]
             # Results of the pool make their event once they are asked for it.
-            needed = not all(item.pooled for item in results)
-            self._bound = BoundSteps(self.queue, self.steps, places, memory, needs_event=needed)
-            self._pool = session_of(self.queue).results(self.queue)
-            self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
-            returned = {item.place for item in results}
-            self._passing = [
-                (place, item.nbytes)
-                for place, item in enumerate(self.fresh, len(arrays))
-                if place not in returned and item.allocator is None
-            ]
-        else:
-            returned = {item.place for item in results}
-            self._host = HostSteps(
-                self.queue, self.steps, arrays, self.fresh, self.constants, returned
+            needed = any(
+                item.place < len(arrays)
+                or recorder.fresh[item.place - len(arrays)].allocator is not None
+                for item in results
             )
+            self._bound = DeviceCall(*bound, memory, needs_event=needed)
+        else:
+            shared = all(a.flags.c_contiguous and a.flags.writeable for a in arrays)
+            self._bound = HostCall(*bound, recorder.constants, in_place=shared)
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Do it again with other arrays of the caller's; the errors are those of the first call."""
-        check_fork()
-        run = self._run_device if self._on_device else self._run_host
-        try:
-            try:
-                return run(arrays)
-            except cl.MemoryError:
-                free_kept(PATIENCE)
-                return run(arrays)
-        except cl.Error as error:
-            raise explain(error, self.queue) from error
-
-    def _run_host(self, arrays: Sequence[Any]) -> Any:
-        everything = [*arrays, *self._host.run(arrays)]
-        if not self._several:
-            return _host_result(self._results[0], everything)
-        return tuple(_host_result(item, everything) for item in self._results)
-
-    def _run_device(self, arrays: Sequence[Any]) -> Any:
-        queue, pool = self.queue, self._pool
-        memory: list[Any] = []
-        waits: list[cl.Event] = []
-        for array in arrays:
-            memory.append(memory_of(array, queue))
-            # What is still in the pool's hands was written by a command of this queue, as is what
-            # the last of these calls has written.
-            if type(array) is not PooledArray:
-                events = array.events
-                if events and events != self._own_events:
-                    waits += pending((array,), queue)
-        for allocator, nbytes in self._allocations:
-            memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
-        event = self._bound.enqueue(memory, waits)
-        if event is not None:
-            self._own_events = [event]
-        for place, nbytes in self._passing:
-            pool.give(nbytes, memory[place])
-        if not self._several:
-            return self._device_result(self._results[0], arrays, memory, event)
-        return tuple(self._device_result(item, arrays, memory, event) for item in self._results)
-
-    def _device_result(
-        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: Any
-    ) -> Any:
-        place = result.place
-        if place < len(arrays):
-            # The command has waited for all that this array did.
-            arrays[place].events[:] = [event]
-            return arrays[place]
-        if result.pooled:
-            return PooledArray.of(self._pool, memory[place], result.attributes, event)
-        array = cl.array.Array.__new__(cl.array.Array)
-        vars(array).update(result.attributes, base_data=memory[place], events=[event])
-        return array
-
-
-def _host_result(result: _Result, arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    array = arrays[result.place]
-    return array if result.as_made else array.view(result.dtype).reshape(result.shape)
+        results = self._bound.run(arrays)
+        return tuple(results) if self._several else results[0]
 
 
 _signatures: dict[Callable[..., Any], Signature] = {}
-_recipes: OrderedDict[Hashable, Recipe] = OrderedDict()
+_recipes: OrderedDict[Hashable, RecordedCall] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -192,7 +110,7 @@ def _forget_what_runs(dropped: Any) -> None:
     """Drop the recordings that would keep an executable alive."""
     with _lock:
         for kind, recipe in list(_recipes.items()):
-            if any(step.executable is dropped for step in recipe.steps):
+            if dropped in recipe.executables:
                 del _recipes[kind]
 
 
@@ -250,7 +168,7 @@ def data_and_values(
 
 def record(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Any, Recipe | None, list[Any]]:
+) -> tuple[Any, RecordedCall | None, list[Any]]:
     """Call a function that is replayed; return its result, what it did, and its arrays.
 
     What it did is a recipe, which takes the like of these arrays, or None if that is not known.
@@ -270,14 +188,14 @@ def _recorded(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     arrays: Sequence[Any],
-) -> tuple[Any, Recipe | None]:
+) -> tuple[Any, RecordedCall | None]:
     generation = database.generation()
     with recording(arrays) as recorder:
         result = function(*args, **kwargs)
     return result, _recipe(recorder, arrays, result, generation)
 
 
-def _is_current(kind: Hashable, recipe: Recipe) -> bool:
+def _is_current(kind: Hashable, recipe: RecordedCall) -> bool:
     """Return whether a call would still come to the same."""
     if recipe.generation != database.generation():
         return False
@@ -286,16 +204,16 @@ def _is_current(kind: Hashable, recipe: Recipe) -> bool:
             return False
     now = time.monotonic()
     if now > recipe.looked + LOOK_INTERVAL:
-        if not all(step.executable.current for step in recipe.steps):
+        if not all(executable.current for executable in recipe.executables):
             return False
         recipe.looked = now
         _keep(kind, recipe)
-        for step in recipe.steps:
-            session_of(recipe.queue).touch(step.executable)
+        for executable in recipe.executables:
+            session_of(recipe.queue).touch(executable)
     return True
 
 
-def _keep(kind: Hashable, recipe: Recipe) -> None:
+def _keep(kind: Hashable, recipe: RecordedCall) -> None:
     with _lock:
         _recipes[kind] = recipe
         _recipes.move_to_end(kind)
@@ -305,7 +223,7 @@ def _keep(kind: Hashable, recipe: Recipe) -> None:
 
 def _recipe(
     recorder: Recorder, arrays: Sequence[Any], result: Any, generation: int
-) -> Recipe | None:
+) -> RecordedCall | None:
     """Return what was recorded, or None if it cannot be replayed."""
     several = isinstance(result, tuple)
     returned = result if several else (result,)
@@ -327,19 +245,15 @@ def _recipe(
             written = any(place in step.outputs.values() for step in recorder.steps)
             if not written or array is not arrays[place]:
                 return None
-            results.append(_Result(place, tuple(array.shape), array.dtype, as_made=True))
+            results.append(Result(place, tuple(array.shape), array.dtype))
             continue
         fresh = recorder.fresh[place - len(arrays)]
         if array.nbytes != fresh.nbytes:
             return None
-        attributes = {}
-        if is_device_array(array):
-            attributes = dict(vars(array))
-            del attributes["base_data"], attributes["events"]
-        pooled = fresh.allocator is None
+        attributes = attributes_of(array) if is_device_array(array) else {}
         shape, dtype = tuple(array.shape), array.dtype
         as_made = (shape, dtype) == (fresh.shape, fresh.dtype)
-        results.append(_Result(place, shape, dtype, attributes, pooled, as_made))
+        results.append(Result(place, shape, dtype, as_made, attributes))
     if len({item.place for item in results}) < len(results):
         return None
-    return Recipe(recorder, arrays, results, several, generation)
+    return RecordedCall(recorder, arrays, results, several, generation)

@@ -33,7 +33,7 @@ from opencl_lab.runtime.arrays import (
     to_device,
     whole_number,
 )
-from opencl_lab.runtime.execute import explain
+from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
