@@ -113,8 +113,8 @@ def test_only_the_last_launch_has_an_event_and_only_for_out(queue, started, give
     for _ in range(2):
         ol.sort(array, out=out, **options)
         ol.sort(array, **options)
-    recipe = list(replay._recipes.values())[-1]
-    (executable,) = recipe.executables
+    recorded = list(replay._recorded.values())[-1]
+    (executable,) = recorded.executables
     launches = len(executable.plan.launches)
     assert launches > 2
     started.clear()
@@ -132,7 +132,7 @@ def test_calls_on_host_arrays_wait_for_the_last_launch(queue, rng, started):
         started.clear()
         result = ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=queue)
         assert np.array_equal(result, np.sort(keys))
-    launches = len(list(replay._recipes.values())[-1].executables[-1].plan.launches)
+    launches = len(list(replay._recorded.values())[-1].executables[-1].plan.launches)
     assert len(started) == launches - 1
 
 
@@ -165,7 +165,7 @@ def test_what_another_queue_writes_is_waited_for(queue, rng, held_back, started,
 
 def test_what_the_driver_refuses_is_reported_by_pyopencl(started, given, monkeypatch):
     array, right = given
-    recipe = list(replay._recipes.values())[-1]
+    recorded = list(replay._recorded.values())[-1]
     refused = []
 
     def refuse():
@@ -175,7 +175,7 @@ def test_what_the_driver_refuses_is_reported_by_pyopencl(started, given, monkeyp
     def relaunch(launch):
         return launch._replace(start=refuse)
 
-    runs = recipe._bound._runs
+    runs = recorded._bound._runs
     runs[:] = [(lock, list(map(relaunch, launches)), more) for lock, launches, more in runs]
     assert np.array_equal(ol.sort(array).get(), right) and refused  # pyopencl could do it
 

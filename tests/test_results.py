@@ -17,8 +17,8 @@ from runtime_kernels import block_of, together
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay, results
 from opencl_lab.runtime import session as session_module
+from opencl_lab.runtime.cache import call_when_freeing
 from opencl_lab.runtime.device_call import pending
-from opencl_lab.runtime.kept import call_when_freeing
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.session import session_of
 

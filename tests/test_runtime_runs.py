@@ -14,12 +14,12 @@ import pytest
 from runtime_kernels import ADD, INT32, SMALL, run_plan
 
 import opencl_lab as ol
-from opencl_lab.core import queues
+from opencl_lab.core import queues, template
 from opencl_lab.core.errors import InvalidConfig, LaunchError
 from opencl_lab.core.plan import Buffer, Plan
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime import bound, host_call
+from opencl_lab.runtime import bound, host_call, replay
 from opencl_lab.runtime.execute import device_call, execute
 from opencl_lab.runtime.session import session_of
 
@@ -288,10 +288,10 @@ def test_executables_are_planned_once_and_failures_not_kept(fresh, plan_of):
 
 
 def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatch, rng):
-    template = tmp_path / "planted.cl.mako"
+    file = tmp_path / "planted.cl.mako"
     text = Path(planted.TEMPLATE).read_text()
-    monkeypatch.setattr(planted, "TEMPLATE", str(template))
-    template.write_text(text)
+    monkeypatch.setattr(planted, "TEMPLATE", str(file))
+    file.write_text(text)
     operation = planted.make(("none",))
     problem = operation.problem(n=100)
     arrays = operation.generate(problem, 0)
@@ -302,9 +302,9 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
         return np.unique((doubled / arrays["source"]).round(3)).tolist()
 
     assert factor(operation) == [2]
-    template.write_text(text.replace("2.0f", "3.0f"))
+    file.write_text(text.replace("2.0f", "3.0f"))
     assert factor(operation) == [3]
-    template.write_text(text)
+    file.write_text(text)
     assert factor(operation) == [2]
 
     def wrong_plan(problem, config, device):
@@ -321,7 +321,8 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
     assert factor(operation) == [3]
 
 
-def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
+def test_a_method_plan_that_is_defined_anew_is_asked_while_one_develops(device, rng, monkeypatch):
+    monkeypatch.setattr(template, "DEVELOP", True)
     keys = rng.integers(0, 99, 500, np.int32)
     queue = device.queue()
     ol.sort(keys, queue=queue)
@@ -352,3 +353,10 @@ def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
         ol.sort(keys, queue=queue)
         ol.sort(keys, queue=queue)
         assert len(calls) == 1
+    monkeypatch.setattr(template, "DEVELOP", False)
+    replay.forget()
+    ol.sort(keys, queue=queue)
+    monkeypatch.setattr(algorithm, "plan", broken("not asked"))
+    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))
+    replay.forget()
+    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))

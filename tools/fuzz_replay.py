@@ -1,11 +1,11 @@
-"""Random calls of all public functions: replayed ones must do what the whole road does, bit by bit.
+"""Random calls of all public functions: replayed ones must do what the first does, bit by bit.
 
     python tools/fuzz_replay.py --seconds 600 --seed 1
     python tools/fuzz_replay.py --seed 1 --case 4711
 
 Each case is a call and a neighbour of it that differs in one thing: an option, a layout, what
 shares memory. Both are made in turns, each time with other data, so that all but the first ones
-may be replayed, and so that a kind that is told too coarsely takes the recipe of its neighbour.
+may be replayed, and so that a call key that says too little replays the call of the neighbour.
 Then each of them is made again from the same data with nothing recorded. Compared are types,
 dtypes, shapes, strides, queues, all bytes of results and of the memory around them, inputs, which
 must stay as they are, whether `out` is returned, and errors: their types and words.
@@ -48,11 +48,11 @@ def check(world: World, seed: int, case: int) -> list[str]:
     world.counts[call.function] += 1
     sequence = [other, call, other, call, call]
     replay.forget()
-    recipes = []
+    replays = []
     run = RECORDED.run
 
     def counting(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recipes.append(self)
+        replays.append(self)
         return run(self, *args, **kwargs)
 
     RECORDED.run = counting
@@ -64,7 +64,7 @@ def check(world: World, seed: int, case: int) -> list[str]:
                 outcomes[2] = None  # the next call may use its memory
     finally:
         RECORDED.run = run
-    world.replayed[call.function] += bool(recipes)
+    world.replayed[call.function] += bool(replays)
     last = outcomes[-1]
     world.errors[call.function] += last is not None and last.error is not None
     found = []

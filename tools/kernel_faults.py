@@ -235,13 +235,13 @@ KERNEL_FAULTS = (
         "test_plan*.py",
     ),
     Fault(
-        "replay: strides of device arrays tell no kinds apart",
-        "opencl_lab/runtime/kinds.py", 'own["strides"],', "", "test_replay*.py",
+        "replay: strides of device arrays are not in the call key",
+        "opencl_lab/runtime/call_key.py", 'own["strides"],', "", "test_replay*.py",
     ),
     Fault(
-        "replay: options that the environment sets tell no kinds apart",
-        "opencl_lab/runtime/kinds.py", ", *map(_variable, _names)]", "]",
-        "test_replay*.py test_calls*.py test_kept*.py",
+        "replay: options that the environment sets are not in the call key",
+        "opencl_lab/runtime/call_key.py", ", *map(_variable, _names)]", "]",
+        "test_replay*.py test_calls*.py test_cache*.py",
     ),
     Fault(
         "results: who asks for the events of one that has none gets none",
@@ -250,7 +250,7 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "replay: a launch that others wait for has no event",
-        "opencl_lab/runtime/bound.py", "        if needs_event:", "        if not needs_event:",
+        "opencl_lab/runtime/bound.py", "if needs_event and", "if not needs_event and",
         "test_eventless*.py",
     ),
     Fault(

@@ -25,6 +25,7 @@ import pyopencl as cl
 
 from opencl_lab.core.plan import Launch
 from opencl_lab.core.queues import check_fork
+from opencl_lab.runtime.cache import LOCK_SECONDS, free_unused
 from opencl_lab.runtime.executable import (
     DeviceMemory,
     Executable,
@@ -32,7 +33,6 @@ from opencl_lab.runtime.executable import (
     is_in_order,
     make_zero,
 )
-from opencl_lab.runtime.kept import PATIENCE, free_kept
 from opencl_lab.runtime.session import session_of
 
 _Sizes: TypeAlias = tuple[int, ...]
@@ -247,7 +247,7 @@ class BoundCall(ABC):
                 return self._run(arrays, events)
             except cl.MemoryError:
                 pass  # what its frames hold is free behind this line
-            free_kept(PATIENCE)
+            free_unused(LOCK_SECONDS)
             return self._run(arrays, events)
         except cl.Error as error:
             raise explain(error, self.queue) from error

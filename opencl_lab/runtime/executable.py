@@ -15,8 +15,8 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan
-from opencl_lab.core.template import recent_digest
-from opencl_lab.runtime.kept import with_room
+from opencl_lab.core.template import is_watched, kernel_digest
+from opencl_lab.runtime.cache import with_room
 
 MOST_QUEUES = 16
 """Queues whose pools and counters are kept, where they are idle."""
@@ -119,7 +119,8 @@ class Executable:
         begin = time.perf_counter()
         self.plan = plan
         self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))
-        self._digest = recent_digest(self._templates)  # before they are rendered
+        self._digest = kernel_digest(self._templates)  # before they are rendered
+        self.watched = is_watched(self._templates)
         self.lock = threading.Lock()  # arguments are state of the kernel objects
         self.dropped = False
         self.key: Hashable = None
@@ -153,7 +154,7 @@ class Executable:
     @property
     def current(self) -> bool:
         """Whether it is still kept, and its templates are still what it was built from."""
-        return not self.dropped and recent_digest(self._templates) == self._digest
+        return not self.dropped and kernel_digest(self._templates) == self._digest
 
     @property
     def memory(self) -> dict[Hashable, int]:

@@ -14,11 +14,10 @@ import pyopencl.array
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer
 from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
+from opencl_lab.runtime.cache import new_array
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import Executable, KernelInfo, explain, is_in_order
 from opencl_lab.runtime.host_call import HostCall
-from opencl_lab.runtime.kept import new_array
-from opencl_lab.runtime.recording import LOCAL
 from opencl_lab.runtime.results import new_attributes
 
 MOST_BOUND = 32
@@ -81,7 +80,6 @@ def execute(
     device refuses.
     """
     given = dict(out or {})
-    wanted = frozenset(given)
     arrays = (*inputs.values(), *given.values())  # a kernel may need no input
     events = Events()
     call: BoundCall
@@ -99,9 +97,6 @@ def execute(
         raise explain(error, queue) from error
     names = (*given, *(spec.name for spec in _not_given(executable, given)))
     outputs = dict(zip(names, results, strict=True))
-    recorder = LOCAL.recorder
-    if recorder is not None:
-        recorder.step(executable, inputs, outputs, wanted, queue)
     return Execution(executable, outputs, events.kernels, events.copies)
 
 

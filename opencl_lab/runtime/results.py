@@ -23,7 +23,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 
-from opencl_lab.runtime.kept import with_room
+from opencl_lab.runtime.cache import with_room
 
 SMALL = 1 << 20
 MOST_SIZES = 256

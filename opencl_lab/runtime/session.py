@@ -18,9 +18,15 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.core.queues import MAKING, check_fork
 from opencl_lab.drivers.discovery import device_of, select_device
+from opencl_lab.runtime.cache import (
+    HELD_SHARE,
+    ExecutableCache,
+    bytes_limit,
+    call_when_freeing,
+    with_room,
+)
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
 from opencl_lab.runtime.host_results import HostResults
-from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
 from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import ResultPool
 from opencl_lab.runtime.staging import Staging
@@ -35,8 +41,8 @@ class Session(Programs):
     def __init__(self, context: cl.Context, device: Device):
         super().__init__(context, device)
         self.staging = Staging(context, device.handle)
-        self._executables: Kept[Executable] = Kept(
-            bytes_limit("OCLAB_KEPT_BYTES", KEPT_SHARE, device)
+        self._executables: ExecutableCache[Executable] = ExecutableCache(
+            bytes_limit("OCLAB_KEPT_BYTES", HELD_SHARE, device)
         )
         self._tables: weakref.WeakValueDictionary[Table, DeviceTable] = (
             weakref.WeakValueDictionary()
@@ -130,9 +136,9 @@ class Session(Programs):
         """
         return self._alone.setdefault(queue.int_ptr, threading.RLock())
 
-    def free(self, patience: float = -1) -> None:
-        """Give back what is kept and not in use, waiting `patience` seconds for other threads."""
-        if self._lock.acquire(timeout=patience):
+    def free(self, seconds: float = -1) -> None:
+        """Give back what is not in use; wait so long for other threads, without end for -1."""
+        if self._lock.acquire(timeout=seconds):
             try:
                 self._executables.clear()
             finally:

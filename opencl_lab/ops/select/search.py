@@ -12,7 +12,7 @@ from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.parts import largest_group
 from opencl_lab.ops.select.problem import SearchProblem
-from opencl_lab.ops.solver import Algorithm, Homes, Solver
+from opencl_lab.ops.solver import Algorithm, Registry, Solver
 
 TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
@@ -81,7 +81,7 @@ class Search(Solver[SearchProblem]):
     """Where values would go among sorted keys."""
 
     name = "searchsorted"
-    homes: ClassVar[Homes] = {"binary-search": BinarySearch()}
+    registry: ClassVar[Registry] = {"binary-search": BinarySearch()}
 
 
 SEARCH = Search()

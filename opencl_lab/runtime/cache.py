@@ -1,7 +1,7 @@
-"""What is kept for further calls: how much of it, in which order it goes, and freeing it.
+"""Executables that are cached for further calls, how much they may hold, and freeing it.
 
-A context keeps executables, and these keep programs and tables alive on the device. So all of it
-is bounded where executables are: the one that was used least recently goes first, and with it
+A context caches executables, and these hold programs and tables on the device. So all of it is
+bounded where executables are: the one that was used least recently is dropped first, and with it
 every program and table that no other one needs. Whoever still runs it holds it until then.
 """
 
@@ -23,20 +23,20 @@ from opencl_lab.core.device import Device
 MOST_EXECUTABLES = 256
 MOST_PROGRAMS = 128
 """PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""
-KEPT_SHARE = 1 / 64
+HELD_SHARE = 1 / 64
 """Share of a device's memory that tables and counters of executables take at most."""
-PATIENCE = 2.0
-"""Seconds to wait for other threads that use what might be freed; they may wait for this one."""
+LOCK_SECONDS = 2.0
+"""How long to wait for other threads that use what might be freed; they may wait for this one."""
 
 T = TypeVar("T")
 
 
-class Keepable(Protocol):
-    """What `Kept` asks of an executable."""
+class Cacheable(Protocol):
+    """What `ExecutableCache` asks of an executable."""
 
     dropped: bool
     key: Hashable
-    """As what it is kept."""
+    """Under which it is cached."""
 
     @property
     def programs(self) -> Collection[Hashable]:
@@ -47,7 +47,7 @@ class Keepable(Protocol):
         """The bytes of each table, and of whatever else it holds on the device."""
 
 
-V = TypeVar("V", bound=Keepable)
+V = TypeVar("V", bound=Cacheable)
 
 
 def bytes_limit(variable: str, share: float, device: Device) -> float:
@@ -58,8 +58,8 @@ def bytes_limit(variable: str, share: float, device: Device) -> float:
         return share * device.global_memory
 
 
-class Kept(Generic[V]):
-    """Executables by key, the least recently used first; its owner locks it.
+class ExecutableCache(Generic[V]):
+    """An LRU cache of executables by key; its owner locks it.
 
     They hold `nbytes` on the device, where what several share counts once, and `most_bytes` at
     most; but the last one stays, whatever it holds.
@@ -83,7 +83,7 @@ class Kept(Generic[V]):
         return found
 
     def put(self, key: Hashable, value: V) -> None:
-        """Keep an executable, and drop others until the limits hold again."""
+        """Cache an executable, and drop others until the limits hold again."""
         if key in self._entries:
             self._drop(key)
         self._entries[key] = value
@@ -117,40 +117,43 @@ class Kept(Generic[V]):
             function(value)
 
 
-_when_dropped: list[Callable[[Keepable], None]] = []
+_when_dropped: list[Callable[[Cacheable], None]] = []
 _when_freeing: list[Callable[[float], None]] = []
 _lock = threading.Lock()
 
 
-def call_when_dropped(function: Callable[[Keepable], None]) -> None:
-    """Call a function with each executable that is dropped, so that nothing else keeps it."""
+def call_when_dropped(function: Callable[[Cacheable], None]) -> None:
+    """Call a function with each executable that is dropped, so that nothing else holds it."""
     _when_dropped.append(function)
 
 
 def call_when_freeing(function: Callable[[float], None]) -> None:
-    """Call a function to free what it can; it gets how many seconds it may wait, -1 without end."""
+    """Call a function to free what it can.
+
+    It gets the seconds that it may wait for other threads; -1 is without end.
+    """
     with _lock:
         _when_freeing.append(function)
 
 
-def free_kept(patience: float = -1) -> None:
-    """Free everything on all devices that is kept for further calls and not in use."""
+def free_unused(seconds: float = -1) -> None:
+    """Free everything on all devices that is held for further calls and not in use."""
     with _lock:
         functions = list(_when_freeing)
     for function in functions:
-        function(patience)
+        function(seconds)
     # glibc keeps what runtimes for CPUs have freed, often several times what is in use.
     with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def with_room(run: Callable[[], T]) -> T:
-    """Return what `run` returns; if memory runs out, free what is kept and run it once more."""
+    """Return what `run` returns; if memory runs out, free what is not in use and run it again."""
     try:
         return run()
     except cl.MemoryError:
         pass  # what its frames hold is free behind this line
-    free_kept(PATIENCE)
+    free_unused(LOCK_SECONDS)
     return run()
 
 
