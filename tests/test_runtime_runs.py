@@ -110,7 +110,7 @@ def test_counters_are_zero_after_a_plan_that_was_broken_off(
 @pytest.mark.parametrize("launches", [1, 2])
 def test_counters_are_zero_after_a_call_that_was_broken_off(launches, fresh, counting, broken_off):
     executable = session_of(fresh).executable(object(), lambda: counting)
-    call = device_call(executable, fresh, ("x",), ("y",))
+    call = device_call(executable, fresh, ("x", "y"))
     x = cl.array.to_device(fresh, np.arange(64, dtype=INT32))
     y = cl.array.zeros_like(x)
     with broken_off(KeyboardInterrupt(), launches), pytest.raises(KeyboardInterrupt):

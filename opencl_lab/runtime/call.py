@@ -67,6 +67,7 @@ class Call:
 
     def __init__(self, queue: cl.CommandQueue | None = None, recording: Recording | None = None):
         self._queue = queue
+        self._session: Session | None = None
         self._recording = recording
 
     @property
@@ -79,7 +80,9 @@ class Call:
     @property
     def session(self) -> Session:
         """The session of the queue."""
-        return session_of(self.queue)
+        if self._session is None:
+            self._session = session_of(self.queue)
+        return self._session
 
     @property
     def device(self) -> Device:
@@ -91,6 +94,7 @@ class Call:
     ) -> None:
         """Work where a device array is, else where the caller says; see `queue_for`."""
         self._queue = queue_for(array, self._queue if queue is None else queue, device)
+        self._session = None
 
     def check(self, array: Any) -> None:
         """Refuse an array that cannot be used where the call works."""

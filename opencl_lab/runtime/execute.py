@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,13 +11,11 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
-from opencl_lab.core.plan import Buffer
 from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
 from opencl_lab.runtime.cache import new_array
 from opencl_lab.runtime.device_call import DeviceCall
-from opencl_lab.runtime.executable import Executable, KernelInfo, explain, is_in_order
+from opencl_lab.runtime.executable import Executable, KernelInfo, explain
 from opencl_lab.runtime.host_call import HostCall
-from opencl_lab.runtime.results import new_attributes
 
 MOST_BOUND = 32
 """Bound calls that an executable keeps: one for each queue, side of the arrays and given `out`."""
@@ -79,87 +76,68 @@ def execute(
     arrays the work is enqueued and the outputs carry its last event. `LaunchError` says what the
     device refuses.
     """
-    given = dict(out or {})
-    arrays = (*inputs.values(), *given.values())  # a kernel may need no input
+    out = dict(out or {})
+    known, outputs = executable.plan.by_name, executable.plan.with_role("out")
+    given = {name: array for name, array in inputs.items() if name in known}
     events = Events()
     call: BoundCall
     try:
-        if any(isinstance(array, cl.array.Array) for array in arrays):
-            _make_unpooled(executable, inputs, given, queue)
-            call = device_call(executable, queue, tuple(inputs), tuple(given))
-            arrays = (*inputs.values(), *given.values())
+        # A kernel may need no input.
+        if any(isinstance(array, cl.array.Array) for array in (*inputs.values(), *out.values())):
+            given |= out
+            for spec in outputs:
+                if spec.name not in given:
+                    allocator = next(iter(inputs.values())).allocator
+                    given[spec.name] = new_array(queue, spec.shape, spec.dtype, allocator)
+            call = device_call(executable, queue, tuple(given))
         else:
-            arrays = (*map(np.ascontiguousarray, inputs.values()), *given.values())
-            in_place = all(array.size and array.flags.writeable for array in arrays)
-            call = _host_call(executable, queue, tuple(inputs), tuple(given), in_place)
-        results = call.run(arrays, events)
+            given = {name: np.ascontiguousarray(array) for name, array in given.items()} | out
+            in_place = all(array.size and array.flags.writeable for array in given.values())
+            call = _host_call(executable, queue, tuple(given), in_place)
+        results = call.run(tuple(given.values()), events)
     except cl.Error as error:
         raise explain(error, queue) from error
-    names = (*given, *(spec.name for spec in _not_given(executable, given)))
-    outputs = dict(zip(names, results, strict=True))
-    return Execution(executable, outputs, events.kernels, events.copies)
+    names = (spec.name for spec in outputs)
+    return Execution(
+        executable, dict(zip(names, results, strict=True)), events.kernels, events.copies
+    )
 
 
-def _not_given(executable: Executable, given: Container[str]) -> list[Buffer]:
-    return [spec for spec in executable.plan.with_role("out") if spec.name not in given]
-
-
-def _make_unpooled(
-    executable: Executable, inputs: Mapping[str, Any], out: dict[str, Any], queue: cl.CommandQueue
-) -> None:
-    """Make the outputs on the device that cannot lie in the pool of the queue."""
-    for spec in _not_given(executable, out):
-        allocator = next(iter(inputs.values())).allocator
-        if allocator is not None or not spec.nbytes or not is_in_order(queue):
-            out[spec.name] = new_array(queue, spec.shape, spec.dtype, allocator)
-
-
-def device_call(
-    executable: Executable, queue: cl.CommandQueue, inputs: tuple[str, ...], out: tuple[str, ...]
-) -> DeviceCall:
-    """Return an executable bound for device arrays, in this order: its inputs and given outputs."""
-    key = (queue.int_ptr, inputs, out)
+def device_call(executable: Executable, queue: cl.CommandQueue, names: Sequence[str]) -> DeviceCall:
+    """Return an executable bound for device arrays, its inputs and all outputs in this order."""
+    key = (queue.int_ptr, *names)
     call: DeviceCall | None = executable.bound_calls.get(key)
     if call is None:
-        bound = _bound(executable, inputs, out, partial(new_attributes, queue))
-        call = _keep(executable, key, DeviceCall(queue, *bound))
+        call = _keep(executable, key, DeviceCall(queue, *_bound(executable, names)))
     return call
 
 
 def _host_call(
-    executable: Executable,
-    queue: cl.CommandQueue,
-    inputs: tuple[str, ...],
-    out: tuple[str, ...],
-    in_place: bool,
+    executable: Executable, queue: cl.CommandQueue, names: Sequence[str], in_place: bool
 ) -> HostCall:
-    key = (queue.int_ptr, inputs, out, in_place)
+    key = (queue.int_ptr, in_place, *names)
     call: HostCall | None = executable.bound_calls.get(key)
     if call is None:
-        bound = _bound(executable, inputs, out, lambda shape, dtype: {})
-        call = _keep(executable, key, HostCall(queue, *bound, in_place=in_place))
+        call = HostCall(queue, *_bound(executable, names), in_place=in_place)
+        _keep(executable, key, call)
     return call
 
 
 def _bound(
-    executable: Executable,
-    inputs: Sequence[str],
-    out: Sequence[str],
-    attributes: Callable[[tuple[int, ...], np.dtype[Any]], dict[str, Any]],
+    executable: Executable, names: Sequence[str]
 ) -> tuple[Sequence[Run], int, Sequence[Fresh], Sequence[Result]]:
-    """Return what a bound call takes, for one executable all of whose outputs are returned."""
-    made = _not_given(executable, out)
-    arrays = len(inputs) + len(out)
-    names = (*out, *(spec.name for spec in made))
-    outputs = {name: place for place, name in enumerate(names, len(inputs))}
-    run = Run(executable, {name: place for place, name in enumerate(inputs)}, outputs)
-    results = []
-    for name, place in outputs.items():
-        spec = executable.plan.by_name[name]
-        new = {} if place < arrays else attributes(spec.shape, spec.dtype)
-        results.append(Result(place, spec.shape, spec.dtype, True, new))
-    fresh = [Fresh(spec.shape, spec.dtype, spec.nbytes) for spec in made]
-    return (run,), arrays, fresh, results
+    """Return what a bound call takes for one executable, which returns its outputs in order."""
+    plan, places = executable.plan, {name: place for place, name in enumerate(names)}
+    new = [spec for spec in plan.with_role("out") if spec.name not in places]
+    everything = places | {spec.name: place for place, spec in enumerate(new, len(names))}
+    outputs = {spec.name: everything[spec.name] for spec in plan.with_role("out")}
+    inputs = {name: place for name, place in places.items() if name not in outputs}
+    results = [
+        Result(outputs[spec.name], spec.shape, spec.dtype, as_made=True)
+        for spec in plan.with_role("out")
+    ]
+    fresh = [Fresh(spec.shape, spec.dtype, spec.nbytes) for spec in new]
+    return (Run(executable, inputs, outputs),), len(names), fresh, results
 
 
 def _keep(executable: Executable, key: Hashable, call: C) -> C:

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
@@ -259,14 +258,6 @@ def attributes_of(array: cl.array.Array) -> dict[str, Any]:
     """Return the attributes of a device array but for its memory and events."""
     left_out = ("_lease", "base_data", "events")
     return {name: item for name, item in vars(array).items() if name not in left_out}
-
-
-def new_attributes(
-    queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> dict[str, Any]:
-    """Return those of a new array in C order."""
-    placeholder: Any = object()  # else it would allocate memory
-    return attributes_of(cl.array.Array(queue, shape, dtype, data=placeholder))
 
 
 def block_of(array: cl.array.Array) -> Any:

@@ -50,8 +50,9 @@ class Bare:
         """
         session = session_of(self.queue)
         fixed = [array.base_data for array in inputs.values()]
-        fresh = [max(spec.nbytes, 1) for spec in executable.plan.with_role("out")]
-        call = device_call(executable, self.queue, tuple(inputs), ())
+        outputs = executable.plan.with_role("out")
+        fresh = [max(spec.nbytes, 1) for spec in outputs]
+        call = device_call(executable, self.queue, (*inputs, *(spec.name for spec in outputs)))
 
         def enqueue() -> None:
             call.enqueue(fixed + [session.allocate(self.queue, nbytes) for nbytes in fresh])
