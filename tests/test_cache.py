@@ -17,7 +17,7 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, Plan, Table
 from opencl_lab.core.template import render
 from opencl_lab.ops.conv2d import separable
-from opencl_lab.runtime import bound, cache, replay
+from opencl_lab.runtime import bound, cache, freeing, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
 
@@ -169,11 +169,11 @@ def test_a_table_that_finds_no_memory_frees_what_is_kept(fresh, plan_of, monkeyp
 
 
 def test_freeing_does_not_wait_for_a_thread_that_waits_for_it(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(cache, "LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(freeing, "LOCK_SECONDS", 0.01)
     session = session_of(fresh)
     session.executable("one", plan_of)
     with session._lock:
-        thread = threading.Thread(target=cache.free_unused, args=(cache.LOCK_SECONDS,))
+        thread = threading.Thread(target=freeing.free_unused, args=(freeing.LOCK_SECONDS,))
         thread.start()
         thread.join(5)
         assert not thread.is_alive() and len(session._executables) == 1
@@ -231,10 +231,10 @@ def test_what_is_freed_goes_back_to_the_system(fresh, plan_of, monkeypatch):
         def malloc_trim(self, pad):
             order.append(len(session._executables))
 
-    monkeypatch.setattr(cache.ctypes, "CDLL", Library)
+    monkeypatch.setattr(freeing.ctypes, "CDLL", Library)
     ol.free_memory()
     assert order == [0]
-    monkeypatch.setattr(cache.ctypes, "CDLL", object)  # without such a call
+    monkeypatch.setattr(freeing.ctypes, "CDLL", object)  # without such a call
     ol.free_memory()
 
 

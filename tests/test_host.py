@@ -334,8 +334,8 @@ def test_constants_are_used_by_address_once_that_is_known(fresh, monkeypatch, rn
     right = [ol.conv2d(image, weights, queue=fresh) for _ in range(3)][-1]  # the last is replayed
     made, constants = host_call.HostCall._constant, []
 
-    def note(call, queue, array):
-        constants.append(made(call, queue, array))
+    def note(call, array):
+        constants.append(made(call, array))
         return constants[-1]
 
     monkeypatch.setattr(host_call.HostCall, "_constant", note)

@@ -27,7 +27,7 @@ def test_free_memory_gives_scratch_memory_back(fresh, rng):
     keys = cl.array.to_device(fresh, rng.integers(0, 99, 5_000, np.int32))
     ol.sort(keys, algorithm="odd-even-merge", config=SMALL)
     fresh.finish()
-    pool = session_of(fresh).results(fresh)
+    pool = session_of(fresh).pool(fresh)
     assert pool.idle_bytes
     ol.free_memory()
     assert not pool.idle_bytes and not replay._recorded

@@ -17,9 +17,9 @@ from runtime_kernels import block_of, together
 import opencl_lab as ol
 from opencl_lab.runtime import bound, replay, results
 from opencl_lab.runtime import session as session_module
-from opencl_lab.runtime.cache import call_when_freeing
 from opencl_lab.runtime.device_call import pending
-from opencl_lab.runtime.results import ResultPool
+from opencl_lab.runtime.freeing import call_when_freeing
+from opencl_lab.runtime.results import QueuePool
 from opencl_lab.runtime.session import session_of
 
 N = 700
@@ -186,7 +186,7 @@ def test_an_allocator_of_the_caller_is_asked(queue):
 
 
 def test_what_is_kept_is_bounded_and_given_back(queue, monkeypatch):
-    pool = ResultPool(queue, 1000, nullcontext())
+    pool = QueuePool(queue, 1000, nullcontext())
     blocks = [pool.take(300) for _ in range(5)] + [pool.take(200)]
     for block in blocks:
         pool.give(block.size, block)
@@ -204,7 +204,7 @@ def test_what_is_kept_is_bounded_and_given_back(queue, monkeypatch):
 def test_blocks_of_arrays_that_die_count_too(make, queue, monkeypatch):
     monkeypatch.setattr(results, "SMALL", 0)
     session = session_of(queue)
-    pool = session.results(queue)
+    pool = session.pool(queue)
     kept = [make()[0] for _ in range(4)]
     pool.free_held()  # scratch memory too
     assert pool.idle_bytes == 0
@@ -216,7 +216,7 @@ def test_blocks_of_arrays_that_die_count_too(make, queue, monkeypatch):
 def test_memory_that_has_run_out_is_asked_for_again(queue):
     freed = []
     call_when_freeing(freed.append)
-    pool = ResultPool(queue, 1000, nullcontext())
+    pool = QueuePool(queue, 1000, nullcontext())
     new, failures = pool._new, [cl.MemoryError("allocate", -4, "none left")]
 
     def short(nbytes):
@@ -230,7 +230,7 @@ def test_memory_that_has_run_out_is_asked_for_again(queue):
 
 def test_free_memory_gives_all_back(make, queue):
     make()
-    pool = session_of(queue).results(queue)
+    pool = session_of(queue).pool(queue)
     assert pool.idle_bytes >= 4 * N
     ol.free_memory()
     assert pool.idle_bytes == 0
@@ -284,7 +284,7 @@ def test_commands_of_other_queues_are_flushed(make, queue):
 
 def test_a_queue_that_was_set_by_hand_is_another_one(make, queue):
     result, right = make()
-    pool = session_of(queue).results(queue)
+    pool = session_of(queue).pool(queue)
     other = cl.CommandQueue(queue.context)
     ol.sort(cl.array.to_device(other, right))
     ol.sort(cl.array.to_device(other, right))
@@ -298,12 +298,12 @@ def test_a_queue_that_was_set_by_hand_is_another_one(make, queue):
 def test_pools_of_queues_that_went_keep_nothing(queue, rng, monkeypatch):
     session = session_of(queue)
     monkeypatch.setattr(session_module, "MOST_QUEUES", 2)
-    pool = session.results(queue)
+    pool = session.pool(queue)
     pool.give(64, pool.take(64))
     assert pool.idle_bytes == 64
     queues = [cl.CommandQueue(queue.context) for _ in range(3)]
     for one in queues:
-        session.results(one)
+        session.pool(one)
     assert pool.idle_bytes == 0 and len(session._results) <= 2
     pool.give(64, pool.take(64))
     assert pool.idle_bytes == 0

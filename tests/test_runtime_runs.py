@@ -143,7 +143,7 @@ def test_one_event_a_launch_times_the_kernels(fresh, rng):
 
 def test_scratch_memory_is_used_again(fresh, rng):
     keys = rng.integers(0, 99, 5_000, np.int32)
-    pool = session_of(fresh).results(fresh)
+    pool = session_of(fresh).pool(fresh)
     held = []
     for _ in range(3):
         ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)

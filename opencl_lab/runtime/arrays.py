@@ -13,9 +13,9 @@ import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import counted
-from opencl_lab.runtime.cache import new_array, with_room
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
+from opencl_lab.runtime.freeing import new_array, with_room
 from opencl_lab.runtime.results import PooledArray
 from opencl_lab.runtime.session import session_of
 

@@ -13,19 +13,18 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.plan import Launch
 from opencl_lab.core.queues import check_fork
-from opencl_lab.runtime.cache import LOCK_SECONDS, free_unused
 from opencl_lab.runtime.executable import (
     DeviceMemory,
     Executable,
@@ -33,6 +32,7 @@ from opencl_lab.runtime.executable import (
     is_in_order,
     make_zero,
 )
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused
 from opencl_lab.runtime.session import session_of
 
 _Sizes: TypeAlias = tuple[int, ...]
@@ -145,11 +145,10 @@ class BoundCall(ABC):
     results : sequence of Result
     constants : sequence of pyopencl.Buffer
         What runs read at each call.
-    addresses : bool
-        Whether memory may be addresses of the host (`pyopencl.SVM`).
-    needs_event : bool
-        Whether somebody waits for the last launch by its event.
     """
+
+    on_host: ClassVar[bool] = False
+    """Whether it is for arrays of the host, whose addresses (`pyopencl.SVM`) may be the memory."""
 
     def __init__(
         self,
@@ -159,31 +158,27 @@ class BoundCall(ABC):
         fresh: Sequence[Fresh],
         results: Sequence[Result],
         constants: Sequence[DeviceMemory] = (),
-        *,
-        addresses: bool = False,
-        needs_event: bool = True,
     ):
         self.queue = queue
         self._session = session = session_of(queue)
-        self._pool = session.results(queue)  # the order of the queue makes it safe for scratch too
+        self._pool = session.pool(queue)  # the order of the queue makes it safe for scratch too
         self._alone = session.alone(queue)
         self._in_order = is_in_order(queue)
         self._starter = _starter(queue)
-        self._one_by_one = addresses or _set_all is None
+        self._one_by_one = self.on_host or _set_all is None
         self._results = tuple(results)
         self._fresh = tuple(fresh)
-        self._returned: Collection[int] = {item.place for item in results}
-        self._passing = [
-            (place, item.nbytes)
-            for place, item in enumerate(fresh, arrays)
-            if place not in self._returned and item.allocator is None
-        ]
+        self._returned = {item.place for item in results}
+        pooled = {p: f.nbytes for p, f in enumerate(fresh, arrays) if f.allocator is None}
+        self._passing = [item for item in pooled.items() if item[0] not in self._returned]
         self._arrays, self._count = arrays, arrays + len(fresh)
         self._fixed: list[Any] = list(constants)  # memory in the places behind all others
         self._zeros: list[cl.Buffer] = []  # those of them that only whole plans leave zero
         self._runs = list(map(self._bind, runs))
-        if needs_event and self._runs[-1][1]:
-            launches = self._runs[-1][1]
+        launches = self._runs[-1][1]
+        # Results in the pool make their event once they are asked for it.
+        needs_event = self.on_host or not self._returned <= pooled.keys()
+        if needs_event and launches:
             launches[-1] = launches[-1]._replace(start=None)
 
     def _bind(self, run: Run) -> tuple[Any, list[_Launch], list[int]]:

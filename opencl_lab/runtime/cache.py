@@ -1,4 +1,4 @@
-"""Executables that are cached for further calls, how much they may hold, and freeing it.
+"""The LRU cache of executables, which bounds what they hold.
 
 A context caches executables, and these hold programs and tables on the device. So all of it is
 bounded where executables are: the one that was used least recently is dropped first, and with it
@@ -7,47 +7,18 @@ every program and table that no other one needs. Whoever still runs it holds it 
 
 from __future__ import annotations
 
-import ctypes
 import os
-import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Hashable, Mapping
-from contextlib import suppress
-from typing import Any, Generic, Protocol, TypeVar
-
-import pyopencl as cl
-import pyopencl.array
+from collections.abc import Callable, Hashable
 
 from opencl_lab.core.device import Device
+from opencl_lab.runtime.executable import Executable
 
 MOST_EXECUTABLES = 256
 MOST_PROGRAMS = 128
 """PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""
 HELD_SHARE = 1 / 64
 """Share of a device's memory that tables and counters of executables take at most."""
-LOCK_SECONDS = 2.0
-"""How long to wait for other threads that use what might be freed; they may wait for this one."""
-
-T = TypeVar("T")
-
-
-class Cacheable(Protocol):
-    """What `ExecutableCache` asks of an executable."""
-
-    dropped: bool
-    key: Hashable
-    """Under which it is cached."""
-
-    @property
-    def programs(self) -> Collection[Hashable]:
-        """The programs that it needs."""
-
-    @property
-    def memory(self) -> Mapping[Hashable, int]:
-        """The bytes of each table, and of whatever else it holds on the device."""
-
-
-V = TypeVar("V", bound=Cacheable)
 
 
 def bytes_limit(variable: str, share: float, device: Device) -> float:
@@ -58,7 +29,7 @@ def bytes_limit(variable: str, share: float, device: Device) -> float:
         return share * device.global_memory
 
 
-class ExecutableCache(Generic[V]):
+class ExecutableCache:
     """An LRU cache of executables by key; its owner locks it.
 
     They hold `nbytes` on the device, where what several share counts once, and `most_bytes` at
@@ -67,7 +38,7 @@ class ExecutableCache(Generic[V]):
 
     def __init__(self, most_bytes: float):
         self._most_bytes = most_bytes
-        self._entries: OrderedDict[Hashable, V] = OrderedDict()
+        self._entries: OrderedDict[Hashable, Executable] = OrderedDict()
         self._programs: Counter[Hashable] = Counter()  # how many need each
         self._memory: Counter[Hashable] = Counter()
         self.nbytes = 0
@@ -75,14 +46,14 @@ class ExecutableCache(Generic[V]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: Hashable) -> V | None:
+    def get(self, key: Hashable) -> Executable | None:
         """Return an executable and count it as used, or None."""
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
         return found
 
-    def put(self, key: Hashable, value: V) -> None:
+    def put(self, key: Hashable, value: Executable) -> None:
         """Cache an executable, and drop others until the limits hold again."""
         if key in self._entries:
             self._drop(key)
@@ -117,48 +88,9 @@ class ExecutableCache(Generic[V]):
             function(value)
 
 
-_when_dropped: list[Callable[[Cacheable], None]] = []
-_when_freeing: list[Callable[[float], None]] = []
-_lock = threading.Lock()
+_when_dropped: list[Callable[[Executable], None]] = []
 
 
-def call_when_dropped(function: Callable[[Cacheable], None]) -> None:
+def call_when_dropped(function: Callable[[Executable], None]) -> None:
     """Call a function with each executable that is dropped, so that nothing else holds it."""
     _when_dropped.append(function)
-
-
-def call_when_freeing(function: Callable[[float], None]) -> None:
-    """Call a function to free what it can.
-
-    It gets the seconds that it may wait for other threads; -1 is without end.
-    """
-    with _lock:
-        _when_freeing.append(function)
-
-
-def free_unused(seconds: float = -1) -> None:
-    """Free everything on all devices that is held for further calls and not in use."""
-    with _lock:
-        functions = list(_when_freeing)
-    for function in functions:
-        function(seconds)
-    # glibc keeps what runtimes for CPUs have freed, often several times what is in use.
-    with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def with_room(run: Callable[[], T]) -> T:
-    """Return what `run` returns; if memory runs out, free what is not in use and run it again."""
-    try:
-        return run()
-    except cl.MemoryError:
-        pass  # what its frames hold is free behind this line
-    free_unused(LOCK_SECONDS)
-    return run()
-
-
-def new_array(
-    queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any
-) -> cl.array.Array:
-    """Return new memory on the device, as `pyopencl.array.empty` does, by way of `with_room`."""
-    return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))

@@ -12,9 +12,9 @@ import pyopencl.array
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
-from opencl_lab.runtime.cache import new_array
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.session import Session, session_of
 

@@ -16,7 +16,7 @@ import pyopencl as cl
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan
 from opencl_lab.core.template import is_watched, kernel_digest
-from opencl_lab.runtime.cache import with_room
+from opencl_lab.runtime.freeing import with_room
 
 MOST_QUEUES = 16
 """Queues whose pools and counters are kept, where they are idle."""

@@ -12,9 +12,9 @@ import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
-from opencl_lab.runtime.cache import new_array
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import Executable, KernelInfo, explain
+from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.host_call import HostCall
 
 MOST_BOUND = 32

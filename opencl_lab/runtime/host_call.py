@@ -47,6 +47,10 @@ class HostMemory:
         # pyopencl waits for the event of a copy that nobody keeps, and holds up all threads.
         self._enqueued: list[cl.Event] = []
 
+    def of(self, access: str, array: HostArray) -> DeviceMemory | None:
+        """Return the memory for an array by the name of a method below; None if that is empty."""
+        return getattr(self, access)(array) if access else None
+
     def source(self, array: HostArray) -> DeviceMemory:
         """Return memory that holds what `array` does."""
         memory = self._in_place(array, FLAGS.READ_ONLY)
@@ -121,8 +125,10 @@ class HostCall(BoundCall):
     """A bound call on arrays of the host, which is waited for once.
 
     With `in_place`, arrays of the caller are used by their addresses where the device can: they are
-    C-contiguous, writeable and not empty. Results of the device alone lie in memory of its own.
+    C-contiguous, writeable and not empty. What is not returned lies in memory of the device alone.
     """
+
+    on_host = True
 
     def __init__(
         self,
@@ -137,52 +143,58 @@ class HostCall(BoundCall):
     ):
         self._constants = constants  # alive, as kernels may use them in place
         self._by_address = False
-        memory = [self._constant(queue, array) for array in constants]
-        super().__init__(queue, runs, arrays, fresh, results, memory, addresses=True)
+        self.queue = queue
+        memory = list(map(self._constant, constants))
+        super().__init__(queue, runs, arrays, fresh, results, memory)
         self._access = [_access(runs, place) for place in range(arrays)]
         self._may_share = in_place and all(self._access)
 
-    def _constant(self, queue: cl.CommandQueue, array: HostArray) -> DeviceMemory:
+    def _constant(self, array: HostArray) -> DeviceMemory:
         if self._by_address:
             return cl.SVM(array)
         flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
-        return cl.Buffer(queue.context, flags, hostbuf=array)
+        return cl.Buffer(self.queue.context, flags, hostbuf=array)
 
     def _run(self, arrays: Sequence[HostArray], events: Events | None) -> list[Any]:
         with self._alone:
-            pointers = takes_pointers(self._session.device)
-            if self._constants and pointers != self._by_address:  # known only by now
-                self._by_address = pointers
-                memory = [self._constant(self.queue, array) for array in self._constants]
-                self._fixed[: len(memory)] = memory
-            if self._may_share and pointers:
-                shared = list(map(cl.SVM, arrays))
-                if not any(map(_uneven, shared, arrays)):
-                    return self._run_in_place(arrays, shared, events)
-            return self._run_there(arrays, pointers, events)
+            return self._views(self._run_alone(arrays, events))
 
-    def _run_in_place(
-        self, arrays: Sequence[HostArray], memory: list[DeviceMemory], events: Events | None
-    ) -> list[Any]:
-        """Run it on arrays by their addresses alone: nothing is to be copied or mapped."""
-        known = [*arrays]
-        for place, item in enumerate(self._fresh, self._arrays):
-            if place in self._returned:
-                array = self._session.host_results.empty(item.shape, item.dtype)
-                memory.append(cl.SVM(array))
-                known.append(array)
-            else:
-                memory.append(self._pool.take(item.nbytes))
-                known.append(_NOTHING)
+    def _run_alone(self, arrays: Sequence[HostArray], events: Events | None) -> list[HostArray]:
+        """Run it and return the arrays in all places, those of the device as an empty one."""
+        session, queue, known = self._session, self.queue, [*arrays]
+        pointers = takes_pointers(session.device)
+        if self._constants and pointers != self._by_address:  # known only by now
+            self._by_address = pointers
+            self._fixed[: len(self._constants)] = map(self._constant, self._constants)
+        host: HostMemory | None = None
         try:
+            in_place = self._may_share and pointers
+            memory: list[Any] = list(map(cl.SVM, arrays)) if in_place else []
+            if not in_place or any(map(_uneven, memory, arrays)):
+                host = HostMemory(session, queue, pointers)
+                memory = list(map(host.of, self._access, arrays))
+            target = cl.SVM if host is None else host.target
+            for place, item in enumerate(self._fresh, self._arrays):
+                if place in self._returned:
+                    known.append(session.host_results.empty(item.shape, item.dtype))
+                    memory.append(target(known[-1]))
+                else:
+                    known.append(_NOTHING)
+                    memory.append(self._pool.take(item.nbytes))
             event = self.enqueue(memory, (), events)
-            if event is not None:
-                # The order of the launches makes this the end of all; it takes less than `finish`.
+            if host is not None:
+                host.fetch(event)
+                queue.finish()
+            elif event is not None:
+                # It comes after all other launches, and to wait for it takes less than `finish`.
                 self._wait(event)
         except BaseException:
-            self.queue.finish()
+            # The arrays of the caller must not be in use once this returns, even by an error.
+            queue.finish()
             raise
-        return self._views(known)
+        if host is not None and events is not None:
+            events.copies.extend(host.copies)
+        return known
 
     def _wait(self, event: cl.Event) -> None:
         if self._session.device.compute_units >= POLLING_UNITS:
@@ -191,33 +203,6 @@ class HostCall(BoundCall):
             while event.command_execution_status > 0 and perf_counter() < end:
                 pass
         event.wait()
-
-    def _run_there(
-        self, arrays: Sequence[HostArray], pointers: bool, events: Events | None
-    ) -> list[Any]:
-        """Run it on what `HostMemory` has for the arrays."""
-        queue, known = self.queue, [*arrays]
-        host = HostMemory(self._session, queue, pointers)
-        try:
-            memory = [
-                getattr(host, access)(array) if access else None
-                for access, array in zip(self._access, arrays, strict=True)
-            ]
-            for place, item in enumerate(self._fresh, self._arrays):
-                if place in self._returned:
-                    array = self._session.host_results.empty(item.shape, item.dtype)
-                    memory.append(host.target(array))
-                    known.append(array)
-                else:
-                    memory.append(self._pool.take(item.nbytes))
-                    known.append(_NOTHING)
-            host.fetch(self.enqueue(memory, (), events))
-        finally:
-            # The arrays of the caller must not be in use once this returns, even by an error.
-            queue.finish()
-        if events is not None:
-            events.copies.extend(host.copies)
-        return self._views(known)
 
     def _views(self, arrays: Sequence[HostArray]) -> list[Any]:
         """Return the results, which lie in arrays of the caller's and in new ones."""

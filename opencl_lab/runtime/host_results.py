@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.runtime.cache import free_unused
+from opencl_lab.runtime.freeing import free_unused
 from opencl_lab.runtime.results import Pool
 
 LEAST = 32 << 20

@@ -28,11 +28,12 @@ import numpy as np
 
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundCall, Result
-from opencl_lab.runtime.cache import call_when_dropped, call_when_freeing, free_unused
+from opencl_lab.runtime.cache import call_when_dropped
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.call_key import MOST_CONSTANT, Keys
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import is_in_order
+from opencl_lab.runtime.freeing import call_when_freeing, free_unused
 from opencl_lab.runtime.host_call import HostCall
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.results import attributes_of
@@ -75,13 +76,7 @@ class RecordedCall:
         what = (self.queue, recording.runs, len(arrays), recording.fresh, results)
         self._bound: BoundCall
         if is_device_array(arrays[0]):
-            memory = [array.base_data for array in recording.constants]
-            new = [
-                recording.fresh[r.place - len(arrays)] for r in results if r.place >= len(arrays)
-            ]
-            # Results of the pool make their event once they are asked for it.
-            pooled = len(new) == len(results) and all(item.allocator is None for item in new)
-            self._bound = DeviceCall(*what, memory, needs_event=not pooled)
+            self._bound = DeviceCall(*what, [array.base_data for array in recording.constants])
         else:
             plain = all(array.flags.c_contiguous and array.flags.writeable for array in arrays)
             self._bound = HostCall(*what, recording.constants, in_place=plain)

@@ -22,7 +22,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 
-from opencl_lab.runtime.cache import with_room
+from opencl_lab.runtime.freeing import with_room
 
 SMALL = 1 << 20
 MOST_SIZES = 256
@@ -126,7 +126,7 @@ class Pool:
         self._given = 0
 
 
-class ResultPool(Pool):
+class QueuePool(Pool):
     """Buffers of one in-order queue that no array lives in; `alone` is the lock of the queue."""
 
     def __init__(
@@ -144,7 +144,7 @@ class PooledArray(cl.array.Array):
     @classmethod
     def of(
         cls,
-        pool: ResultPool,
+        pool: QueuePool,
         block: cl.Buffer,
         attributes: dict[str, Any],
         event: cl.Event | None = None,

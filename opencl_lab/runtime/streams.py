@@ -28,8 +28,8 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import bytes_of
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
-from opencl_lab.runtime.cache import LOCK_SECONDS, free_unused, new_array
 from opencl_lab.runtime.executable import explain
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, new_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
 

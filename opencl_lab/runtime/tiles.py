@@ -30,8 +30,8 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.runtime.arrays import AnyArray
-from opencl_lab.runtime.cache import call_when_freeing
 from opencl_lab.runtime.executable import explain
+from opencl_lab.runtime.freeing import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
 from opencl_lab.runtime.streams import Lane, in_chunks, unless
