@@ -34,7 +34,7 @@ WAYS = ("address", "buffer", "copy")
 
 def svm_works(device):
     """Return whether kernels take addresses of the host."""
-    return [pointers.takes_pointers(device) for _ in range(pointers.UNASKED + 1)][-1]
+    return [pointers.takes_pointers(device) for _ in range(pointers.UNASKED_CALLS + 1)][-1]
 
 
 @pytest.fixture(params=WAYS)
@@ -361,6 +361,6 @@ def test_a_cpu_that_takes_no_addresses(refuses, device, unknown, monkeypatch):
 
     svm = cl.SVM
     monkeypatch.setattr(cl, "SVM", place)
-    for _ in range(pointers.UNASKED + 1):
+    for _ in range(pointers.UNASKED_CALLS + 1):
         assert not pointers.takes_pointers(device)
     assert refuses or len(copies) == 2
