@@ -106,6 +106,16 @@ def test_copies_and_views_have_events(started, given):
         assert np.array_equal(result.get(), right)
 
 
+def test_copies_are_plain_arrays_and_the_result_stays_what_it_is(given):
+    array, right = given
+    result = ol.sort(array)
+    kind = type(result)
+    copied = copy.copy(result)
+    assert type(copied) is cl.array.Array and type(result) is kind is PooledArray
+    assert copied.base_data is result.base_data and np.array_equal(copied.get(), right)
+    assert np.array_equal(ol.sort(result).get(), right)  # as an input, too
+
+
 def test_only_the_last_launch_has_an_event_and_only_for_out(queue, started, given):
     array, right = given
     options = {"algorithm": "odd-even-merge", "config": SMALL}

@@ -98,10 +98,12 @@ def escape_by_event(result):
     [escape_by_data, escape_by_view, escape_by_copy, escape_by_queue, escape_by_event],
 )
 def test_memory_that_others_may_have_is_not_used_again(escape, make):
-    result, _ = make()
-    block = block_of(result)
+    result, right = make()
+    block, kind = block_of(result), type(result)
     escape(result)
     assert not result.is_pooled and result.base_data is block
+    assert type(result) is kind and "Array" in repr(result)
+    assert np.array_equal(result.get(), right)
     del result
     gc.collect()
     others = [make()[0] for _ in range(3)]

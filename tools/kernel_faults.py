@@ -212,10 +212,10 @@ KERNEL_FAULTS = (
     ),
     # ------------------------------------------------------- plans and calls
     Fault(
-        "tiles: one comes into a slot while the last step still needs it",
+        "tiles: one comes into a slot while the last iteration still needs it",
         "opencl_lab/runtime/tile_schedule.py",
         "last[tile.array][slot] + 1", "last[tile.array][slot]",
-        "test_tiles.py -k step",
+        "test_tiles.py -k iteration",
     ),
     Fault(
         "tiles: the tile that is needed first makes room",

@@ -42,7 +42,7 @@ MOST_LAYOUTS = 16
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """Device arrays of the last call: the same ones again are of the same kind."""
+    """Device arrays of the last call: the same ones again have the same key."""
 
     arrays: tuple[tuple[weakref.ref[Any], Any], ...]
     count: int  # of those that are no options
