@@ -123,6 +123,7 @@ def test_our_own_templates_are_as_strict(template, tmp_path, monkeypatch):
 
 def test_our_own_templates_are_read_once_unless_one_develops(template, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "DEVELOP", False)
     name = "edited.cl.mako"
 
     def text(body):
