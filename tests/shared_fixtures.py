@@ -135,13 +135,13 @@ def nothing_recorded(monkeypatch):
 def runs(monkeypatch):
     """Count the calls that were replayed."""
     counts = []
-    run = replay.Recipe.run
+    run = replay.RecordedCall.run
 
     def counting(self, arrays):
         counts.append(self)
         return run(self, arrays)
 
-    monkeypatch.setattr(replay.Recipe, "run", counting)
+    monkeypatch.setattr(replay.RecordedCall, "run", counting)
     return counts
 
 

@@ -80,7 +80,7 @@ def test_files_are_taken_in_the_order_of_the_operation(rng, tmp_path):
 def test_a_product_of_files_by_tiles_is_that_of_all(matrices, tmp_path, monkeypatch):
     monkeypatch.setattr("opencl_lab.ops.gemm.functions.LARGE", 1)
     monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.SMALL", 1)
-    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.STEP_BYTES", 1)
+    monkeypatch.setattr("opencl_lab.ops.gemm.host.panels.ITERATION_BYTES", 1)
     a, b = (np.tile(array, (4, 4)).astype("f4") for array in matrices)
     files = saved(tmp_path, "a.npy", a), saved(tmp_path, "b.npy", b[:120])
     result = oclab(

@@ -212,7 +212,7 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
             return OddEvenMerge.plan(self, replace(problem, descending=True), config, device)
 
     class Two(SortSolver):
-        homes = {"wrong": Wrong(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
+        registry = {"wrong": Wrong(), "odd-even-merge": OddEvenMerge()}  # noqa: RUF012
 
     monkeypatch.setattr(type(SORT), "solver", Two())
     problem = SortProblem(100, np.dtype("int32"))

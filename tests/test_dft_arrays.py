@@ -22,6 +22,7 @@ from opencl_lab.lab.tuning.tuner import make_task
 from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.transform import converted
+from opencl_lab.runtime.call import Call
 
 
 @pytest.mark.few(2)
@@ -35,7 +36,7 @@ def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
     given = cl.array.to_device(queue, host)
     for target in {"float64", "complex128"} - {dtype}:
         for part in (np.s_[:], np.s_[1::2, 3:], np.s_[:0]):
-            result = converted(given[part], np.dtype(target))
+            result = converted(given[part], np.dtype(target), Call(queue))
             assert result.dtype == target
             np.testing.assert_array_equal(result.get(), host[part].astype(target))
 

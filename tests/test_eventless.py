@@ -102,8 +102,18 @@ def test_copies_and_views_have_events(started, given):
     array, right = given
     for changed in (copy.copy, lambda result: result[:], lambda result: result.with_queue(None)):
         result = ol.sort(array)
-        assert changed(result).events and type(result) is cl.array.Array
+        assert changed(result).events and not result.is_pooled
         assert np.array_equal(result.get(), right)
+
+
+def test_copies_are_plain_arrays_and_the_result_stays_what_it_is(given):
+    array, right = given
+    result = ol.sort(array)
+    kind = type(result)
+    copied = copy.copy(result)
+    assert type(copied) is cl.array.Array and type(result) is kind is PooledArray
+    assert copied.base_data is result.base_data and np.array_equal(copied.get(), right)
+    assert np.array_equal(ol.sort(result).get(), right)  # as an input, too
 
 
 def test_only_the_last_launch_has_an_event_and_only_for_out(queue, started, given):
@@ -113,9 +123,10 @@ def test_only_the_last_launch_has_an_event_and_only_for_out(queue, started, give
     for _ in range(2):
         ol.sort(array, out=out, **options)
         ol.sort(array, **options)
-    recipe = list(replay._recipes.values())[-1]
-    launches = len(recipe.steps[0].executable.plan.launches)
-    assert launches > 2 and len(recipe.steps) == 1
+    recorded = list(replay._recorded.values())[-1]
+    (executable,) = recorded.executables
+    launches = len(executable.plan.launches)
+    assert launches > 2
     started.clear()
     assert np.array_equal(ol.sort(array, **options).get(), right) and len(started) == launches
     started.clear()
@@ -131,14 +142,14 @@ def test_calls_on_host_arrays_wait_for_the_last_launch(queue, rng, started):
         started.clear()
         result = ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=queue)
         assert np.array_equal(result, np.sort(keys))
-    launches = len(list(replay._recipes.values())[-1].steps[-1].executable.plan.launches)
+    launches = len(list(replay._recorded.values())[-1].executables[-1].plan.launches)
     assert len(started) == launches - 1
 
 
 def test_arguments_are_set_one_by_one_if_need_be(given, monkeypatch):
     array, right = given
     monkeypatch.setattr(bound, "_set_all", None)
-    replay.forget()
+    ol.free_memory()
     for _ in range(3):
         assert np.array_equal(ol.sort(array).get(), right)
 
@@ -164,7 +175,7 @@ def test_what_another_queue_writes_is_waited_for(queue, rng, held_back, started,
 
 def test_what_the_driver_refuses_is_reported_by_pyopencl(started, given, monkeypatch):
     array, right = given
-    recipe = list(replay._recipes.values())[-1]
+    recorded = list(replay._recorded.values())[-1]
     refused = []
 
     def refuse():
@@ -174,8 +185,8 @@ def test_what_the_driver_refuses_is_reported_by_pyopencl(started, given, monkeyp
     def relaunch(launch):
         return launch._replace(start=refuse)
 
-    steps = recipe._bound._steps
-    steps[:] = [(lock, list(map(relaunch, launches)), more) for lock, launches, more in steps]
+    runs = recorded._bound._runs
+    runs[:] = [(lock, list(map(relaunch, launches)), more) for lock, launches, more in runs]
     assert np.array_equal(ol.sort(array).get(), right) and refused  # pyopencl could do it
 
     def fail(*given):

@@ -15,6 +15,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime import dlpack
 from opencl_lab.runtime.arrays import contiguous
+from opencl_lab.runtime.call import Call
 
 HOST = {
     "list": [[3, 1], [2, 5]],
@@ -152,7 +153,7 @@ def test_buffers_are_handed_on_by_their_handles(dtype, device, queue):
         taken = ol.to_device(handed)
         assert taken.base_data.int_ptr == there.base_data.int_ptr
         assert taken.dtype == host.dtype and taken.queue == device.queue()
-        np.testing.assert_array_equal(contiguous(taken, taken.queue).get(), host[part])
+        np.testing.assert_array_equal(contiguous(taken, Call(taken.queue)).get(), host[part])
     if dtype == "f4":
         np.testing.assert_array_equal(ol.sort(taken).get(), host[part])
 

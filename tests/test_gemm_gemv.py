@@ -296,8 +296,8 @@ def test_shape_decides_what_comes_first(made):
         first = "packed" if made.kind == "cpu" and first == "tensor" else first
         assert given[0] == first, shape
         known = list(dict.fromkeys(GEMM_SOLVER.ranked(problem, made)))
-        assert set(known) == set(GEMM_SOLVER.homes)
-        ours = [name for name in given if name in GEMM_SOLVER.homes]
+        assert set(known) == set(GEMM_SOLVER.registry)
+        ours = [name for name in given if name in GEMM_SOLVER.registry]
         assert known[: len(ours)] == ours
         assert GEMM_SOLVER.choose(problem, made).supports(problem, made) is None
 

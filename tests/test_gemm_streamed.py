@@ -34,7 +34,7 @@ def seen(monkeypatch):
     monkeypatch.setattr(streamed, "_multiply", noted)
     monkeypatch.setattr("opencl_lab.ops.gemm.functions.LARGE", 1)
     monkeypatch.setattr(panels, "SMALL", 1)
-    monkeypatch.setattr(panels, "STEP_BYTES", 100)
+    monkeypatch.setattr(panels, "ITERATION_BYTES", 100)
     cost = Panels.cost  # of few units, so that any device takes the same tiles
     monkeypatch.setattr(Panels, "cost", lambda parts, units: cost(parts, 2))
     panels._panels.cache_clear()
@@ -150,7 +150,7 @@ def covered(found):
     """Return how often each element of the result is made, after a check of all steps."""
     times = np.zeros((found.problem.m, found.problem.n), int)
     sums = 0
-    for step in found.steps():
+    for step in found.iterations():
         rows, columns = step.inputs["a"].bounds[0], step.inputs["b"].bounds[1]
         begin, end = step.inputs["a"].bounds[1]
         assert (begin, end) == step.inputs["b"].bounds[0] and begin == sums * bool(step.continues)
@@ -171,7 +171,7 @@ def test_every_element_is_made(kept, shape):
     found = Panels(problem, min(10, m), min(10, n), 50 if kept else 20, kept, *slots)
     times = covered(found)
     assert times.min() == 1 and times.max() <= 4 and (times > 1).sum() <= 3 * n + 4 * m
-    plan = streamed.schedule(tuple(found.steps()), found.slots)
+    plan = streamed.schedule(tuple(found.iterations()), found.slots)
     sent = sum(math.prod(end - begin for begin, end in item.tile.bounds) for item in plan.uploads)
     assert 4 * sent <= found.sent
 
@@ -260,16 +260,16 @@ def test_nothing_to_multiply_needs_no_tiles(shapes, seen, limit):
 
 
 def test_a_limit_that_would_take_minutes_is_refused(device, limit):
-    one = panels.MOST_STEPS
+    one = panels.MOST_ITERATIONS
     with pytest.raises(InvalidProblem, match=r"too few .* allow more"):
         panels_of(GemmProblem(one, 2, 100), device, "naive", None, 100, least=1)
     found = panels_of(GemmProblem(one, 2, 100), device, "naive", None, 1 << 20, least=1)
-    assert math.prod(found.counts) <= panels.MOST_STEPS
+    assert math.prod(found.counts) <= panels.MOST_ITERATIONS
 
 
 def test_fewer_tiles_than_slots_for_results(seen, limit, monkeypatch):
     a, b = np.full((64, 64), np.nan, np.float32), np.ones((64, 16), np.float32)
-    monkeypatch.setattr(panels, "STEP_BYTES", 1 << 20)  # few and large ones
+    monkeypatch.setattr(panels, "ITERATION_BYTES", 1 << 20)  # few and large ones
     limit(15_000)  # where a and b are not read, only tiles of the result need room
     assert not ol.gemm(a, b, alpha=0, **NAIVE).any()
     assert math.prod(seen[0].counts) <= 2

@@ -14,6 +14,7 @@ from public_calls import CALLS, arguments, floats, integers
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.runtime.arrays import overlap
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
 
 ALIKE = {"sort rows", "topk of many", "gemm of one stack", "gemm scaled", "conv2d of bytes"}
@@ -182,7 +183,7 @@ def test_copies_are_those_of_numpy(types, case, queue, rng, device):
     target = cl.array.to_device(queue, np.full((*shape[::-1], 2), 7, target_type))
     view = target.transpose([*range(ndim - 1, -1, -1), ndim])[..., 1]
     views = View.of(resident), View.of(view)
-    Copy(*views, source_type, target_type, conjugate, shifts).enqueue(queue, resident, target)
+    Copy(*views, source_type, target_type, conjugate, shifts).enqueue(Call(queue), resident, target)
     found = target.get()
     right = copied_by_numpy(source, shape, target_type, conjugate, shifts or (0,) * ndim)
     np.testing.assert_array_equal(found[..., 1].T, right)

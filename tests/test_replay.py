@@ -191,7 +191,7 @@ def test_nothing_is_replayed_if_not_wanted(rng, runs, monkeypatch):
     keys = rng.integers(0, 9, 50, np.int32)
     for _ in range(3):
         assert np.array_equal(ol.sort(keys), np.sort(keys))
-    assert not runs and not replay._recipes
+    assert not runs and not replay._recorded
 
 
 def test_outputs_that_numpy_fills_are_filled_every_time(rng):
@@ -264,13 +264,13 @@ def test_another_queue_is_another_kind(queue, rng, runs):
 
 
 def test_what_is_kept_is_bounded(rng, monkeypatch):
-    monkeypatch.setattr(replay, "MOST_RECIPES", 3)
+    monkeypatch.setattr(replay, "MOST_RECORDED", 3)
     for n in range(2, 9):
         ol.sort(np.arange(n))
-    assert len(replay._recipes) == 3
+    assert len(replay._recorded) == 3
     image = np.ones((9, 9), np.float32)
     ol.conv2d(image, np.ones((200, 200)))  # too much to compare in every call
-    assert len(replay._recipes) == 3
+    assert len(replay._recorded) == 3
 
 
 def test_threads_do_not_mix_their_calls(rng):

@@ -27,10 +27,10 @@ def test_free_memory_gives_scratch_memory_back(fresh, rng):
     keys = cl.array.to_device(fresh, rng.integers(0, 99, 5_000, np.int32))
     ol.sort(keys, algorithm="odd-even-merge", config=SMALL)
     fresh.finish()
-    (pool,) = pools(fresh).values()
-    assert pool.managed_bytes
+    pool = session_of(fresh).pool(fresh)
+    assert pool.idle_bytes
     ol.free_memory()
-    assert not pool.managed_bytes and not replay._recipes
+    assert not pool.idle_bytes and not replay._recorded
 
 
 @pytest.mark.full
@@ -113,13 +113,13 @@ def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
     keys = cl.array.to_device(queue, rng.integers(0, 99, 300, np.int32))
     for _ in range(2):
         ol.sort(keys)
-    recipe = list(replay._recipes.values())[-1]
-    executable = recipe.steps[0].executable
+    recorded = list(replay._recorded.values())[-1]
+    executable = recorded.executables[0]
     ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32))
     assert list(session._executables._entries.values())[-1] is not executable
-    monkeypatch.setattr(replay, "LOOK_INTERVAL", -1)
+    monkeypatch.setattr(replay, "TOUCH_SECONDS", -1)
     ol.sort(keys)
     assert list(session._executables._entries.values())[-1] is executable
     ol.free_memory()
-    assert not replay._recipes and executable.dropped
+    assert not replay._recorded and executable.dropped
     assert np.array_equal(ol.sort(keys).get(), np.sort(keys.get()))

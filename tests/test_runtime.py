@@ -17,7 +17,8 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.core.plan import LocalMemory
 from opencl_lab.core.template import Source
-from opencl_lab.runtime.pointers import UNASKED, takes_pointers
+from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.pointers import UNASKED_CALLS, takes_pointers
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
 
@@ -29,7 +30,7 @@ def test_a_second_call_builds_nothing(fresh, built, rng, monkeypatch):
     ol.sort(keys, queue=fresh)
     assert built["programs"] == 1
     kernels = built["kernels"]
-    for _ in range(UNASKED + 1):
+    for _ in range(UNASKED_CALLS + 1):
         takes_pointers(session_of(fresh).device)  # the last time a kernel may be asked
     monkeypatch.setattr(cl, "Program", None)
     monkeypatch.setattr(cl, "Kernel", None)
@@ -210,8 +211,8 @@ def test_limits_of_the_device_come_before_any_build(fresh, plan_of, built, devic
 )
 def test_rows_that_lie_in_place_are_not_copied_back(shape, axis, copies, queue):
     array = cl.array.to_device(queue, np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
-    rows = Rows.of(array, axis, queue)
-    back = rows.restore(rows.data, None, queue)
+    rows = Rows.of(array, axis, Call(queue))
+    back = rows.restore(rows.data, None, Call(queue))
     assert (rows.data.base_data is not array.base_data) == copies
     assert (back.base_data is not rows.data.base_data) == copies
     np.testing.assert_array_equal(back.get(), array.get())

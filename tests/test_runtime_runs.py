@@ -14,14 +14,13 @@ import pytest
 from runtime_kernels import ADD, INT32, SMALL, run_plan
 
 import opencl_lab as ol
-from opencl_lab.core import queues
+from opencl_lab.core import queues, template
 from opencl_lab.core.errors import InvalidConfig, LaunchError
 from opencl_lab.core.plan import Buffer, Plan
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime import bound, host
-from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.recording import Step
+from opencl_lab.runtime import bound, host_call, replay
+from opencl_lab.runtime.execute import device_call, execute
 from opencl_lab.runtime.session import session_of
 
 # -------------------------------------------------------------------- running
@@ -76,7 +75,7 @@ def counting(plan_of):
 @pytest.fixture
 def broken_off(monkeypatch):
     """Return what breaks the next calls off after so many launches, by an error, for a while."""
-    enqueue = cl.enqueue_nd_range_kernel
+    enqueue = bound._enqueue
 
     @contextmanager
     def broken(error, launches):
@@ -88,7 +87,6 @@ def broken_off(monkeypatch):
             return enqueue(*args, **kwargs)
 
         with monkeypatch.context() as patch:
-            patch.setattr(cl, "enqueue_nd_range_kernel", breaking)
             patch.setattr(bound, "_enqueue", breaking)
             yield
 
@@ -112,12 +110,12 @@ def test_counters_are_zero_after_a_plan_that_was_broken_off(
 @pytest.mark.parametrize("launches", [1, 2])
 def test_counters_are_zero_after_a_call_that_was_broken_off(launches, fresh, counting, broken_off):
     executable = session_of(fresh).executable(object(), lambda: counting)
-    steps = bound.BoundSteps(fresh, [Step(executable, {"x": 0}, {"y": 1})], 2)
+    call = device_call(executable, fresh, ("x", "y"))
     x = cl.array.to_device(fresh, np.arange(64, dtype=INT32))
     y = cl.array.zeros_like(x)
     with broken_off(KeyboardInterrupt(), launches), pytest.raises(KeyboardInterrupt):
-        steps.enqueue([x.base_data, y.base_data])
-    steps.enqueue([x.base_data, y.base_data])
+        call.enqueue([x.base_data, y.base_data])
+    call.enqueue([x.base_data, y.base_data])
     assert (y.get() == x.get() + 3).all()
 
 
@@ -145,15 +143,12 @@ def test_one_event_a_launch_times_the_kernels(fresh, rng):
 
 def test_scratch_memory_is_used_again(fresh, rng):
     keys = rng.integers(0, 99, 5_000, np.int32)
-    session = session_of(fresh)
-    session.allocate(fresh, 8)
-    (pool,) = session._pools.values()
-    ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)
-    held = pool.managed_bytes
-    assert held > 0
-    assert pool.active_bytes == 0
-    ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)
-    assert pool.managed_bytes == held
+    pool = session_of(fresh).pool(fresh)
+    held = []
+    for _ in range(3):
+        ol.sort(keys, algorithm="odd-even-merge", config=SMALL, queue=fresh)
+        held.append(pool.idle_bytes)
+    assert held[0] > 0 and held == held[:1] * 3
 
 
 def test_device_outputs_carry_the_last_event(fresh, rng):
@@ -177,17 +172,17 @@ def test_launches_run_one_after_the_other(in_order, device, own_queue, rng, monk
         properties=0 if in_order else cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE,
     )
     waits, barriers = [], []
-    enqueue, barrier = cl.enqueue_nd_range_kernel, cl.enqueue_barrier
+    enqueue, barrier = bound._enqueue, cl.enqueue_barrier
 
-    def recording_enqueue(*args, wait_for=None):
-        waits.append(list(wait_for or ()))
-        return enqueue(*args, wait_for=wait_for)
+    def recording_enqueue(*args):
+        waits.append(list(args[-1] or ()))
+        return enqueue(*args)
 
     def recording_barrier(*args):
         barriers.append(barrier(*args))
         return barriers[-1]
 
-    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", recording_enqueue)
+    monkeypatch.setattr(bound, "_enqueue", recording_enqueue)
     monkeypatch.setattr(cl, "enqueue_barrier", recording_barrier)
     keys = rng.integers(0, 99, (1, 500), np.int32)
     events = SORT.run(
@@ -239,7 +234,7 @@ def test_a_launch_that_the_device_refuses(fresh, plan_of):
 def test_running_out_of_memory(shared, fresh, rng, monkeypatch):
     session = session_of(fresh)
     session.device = replace(session.device, unified_memory=shared)
-    monkeypatch.setattr(host, "takes_pointers", lambda device: False)  # they need no memory
+    monkeypatch.setattr(host_call, "takes_pointers", lambda device: False)  # they need no memory
     keys = rng.integers(0, 99, 500, np.int32)
     before = keys.copy()
 
@@ -261,7 +256,7 @@ def test_a_device_that_fails_while_it_runs(fresh, rng, monkeypatch):
 
     keys = rng.integers(0, 99, 500, np.int32)
     with monkeypatch.context() as patch:
-        patch.setattr(cl, "enqueue_nd_range_kernel", fail)
+        patch.setattr(bound, "_enqueue", fail)
         for given in (keys, cl.array.to_device(fresh, keys)):
             with pytest.raises(LaunchError, match=r"the launch failed on .*OUT_OF_RESOURCES"):
                 ol.sort(given, queue=fresh)
@@ -293,10 +288,10 @@ def test_executables_are_planned_once_and_failures_not_kept(fresh, plan_of):
 
 
 def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatch, rng):
-    template = tmp_path / "planted.cl.mako"
+    file = tmp_path / "planted.cl.mako"
     text = Path(planted.TEMPLATE).read_text()
-    monkeypatch.setattr(planted, "TEMPLATE", str(template))
-    template.write_text(text)
+    monkeypatch.setattr(planted, "TEMPLATE", str(file))
+    file.write_text(text)
     operation = planted.make(("none",))
     problem = operation.problem(n=100)
     arrays = operation.generate(problem, 0)
@@ -307,9 +302,9 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
         return np.unique((doubled / arrays["source"]).round(3)).tolist()
 
     assert factor(operation) == [2]
-    template.write_text(text.replace("2.0f", "3.0f"))
+    file.write_text(text.replace("2.0f", "3.0f"))
     assert factor(operation) == [3]
-    template.write_text(text)
+    file.write_text(text)
     assert factor(operation) == [2]
 
     def wrong_plan(problem, config, device):
@@ -326,7 +321,8 @@ def test_an_edited_kernel_or_plan_runs_as_it_is_now(device, tmp_path, monkeypatc
     assert factor(operation) == [3]
 
 
-def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
+def test_a_method_plan_that_is_defined_anew_is_asked_while_one_develops(device, rng, monkeypatch):
+    monkeypatch.setattr(template, "DEVELOP", True)
     keys = rng.integers(0, 99, 500, np.int32)
     queue = device.queue()
     ol.sort(keys, queue=queue)
@@ -357,3 +353,10 @@ def test_a_method_plan_that_is_defined_anew_is_asked(device, rng, monkeypatch):
         ol.sort(keys, queue=queue)
         ol.sort(keys, queue=queue)
         assert len(calls) == 1
+    monkeypatch.setattr(template, "DEVELOP", False)
+    replay.forget()
+    ol.sort(keys, queue=queue)
+    monkeypatch.setattr(algorithm, "plan", broken("not asked"))
+    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))
+    replay.forget()
+    assert np.array_equal(ol.sort(keys, queue=queue), np.sort(keys))

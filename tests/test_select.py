@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import numpy as np
 import pyopencl as cl
@@ -127,12 +126,12 @@ def test_unique_of_any_shape(rng, queue):
 
 
 @pytest.mark.full
-def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, monkeypatch):
+def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, fresh):
     """They go there once, and only results come back."""
-    apart = SimpleNamespace(device=SimpleNamespace(unified_memory=False))
-    monkeypatch.setattr("opencl_lab.ops.select.functions.session_of", lambda queue: apart)
+    session = session_of(fresh)
+    session.device = replace(session.device, unified_memory=False)
     keys = rng.integers(0, 300, (30, 40), np.int32)
-    results = ol.unique(keys[:, ::-1], True, return_inverse=True, queue=queue)
+    results = ol.unique(keys[:, ::-1], True, return_inverse=True, queue=fresh)
     right = np.unique(keys[:, ::-1], return_inverse=True, return_counts=True)
     for got, wanted in zip(results, right, strict=True):
         assert type(got) is np.ndarray and got.dtype == wanted.dtype

@@ -164,7 +164,7 @@ def test_each_of_several_devices_is_asked(parts, rng, monkeypatch):
     """The halves of a device have equal records, so that nothing but their handle tells them."""
     ran = []
     monkeypatch.setattr(
-        "opencl_lab.ops.solver.execute",
+        "opencl_lab.runtime.call.execute",
         lambda executable, inputs, queue, out: (
             ran.append(queue.device) or execute(executable, inputs, queue, out)
         ),

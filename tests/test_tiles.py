@@ -13,7 +13,7 @@ import pytest
 from opencl_lab.runtime import streams, tiles
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
 
 
@@ -28,33 +28,33 @@ def tile(name, *bounds):
 
 
 def grid(rows, columns, size=1):
-    """Return steps that each take a panel of a and one of b, row by row."""
+    """Return iterations that each take a panel of a and one of b, row by row."""
 
     def at(index):
         return index * size, (index + 1) * size
 
     return [
-        Step((i, j), {"a": tile("a", at(i)), "b": tile("b", at(j))}, None, (size, size))
+        Iteration((i, j), {"a": tile("a", at(i)), "b": tile("b", at(j))}, None, (size, size))
         for i in range(rows)
         for j in range(columns)
     ]
 
 
 def replayed(plan):
-    """Check that each step finds its tiles when uploads come as early as they may."""
+    """Check that each iteration finds its tiles when uploads come as early as they may."""
     there, begun = {}, 0
-    for index, step in enumerate(plan.steps):
+    for index, iteration in enumerate(plan.iterations):
         while begun < len(plan.uploads) and plan.uploads[begun].after <= index:
             upload = plan.uploads[begun]
             there[upload.tile.array, upload.slot] = upload.tile
             begun += 1
         assert begun >= plan.needs[index]
-        for name, wanted in step.inputs.items():
+        for name, wanted in iteration.inputs.items():
             assert there[wanted.array, plan.taken[index][name]] == wanted
 
 
 @pytest.mark.parametrize("slots", [(1, 1), (2, 1), (2, 3), (3, 5), (4, 5)])
-def test_each_step_finds_its_tiles(slots):
+def test_each_iteration_finds_its_tiles(slots):
     plan = schedule(grid(4, 5), dict(zip("ab", slots, strict=True)))
     replayed(plan)
     rows = [upload for upload in plan.uploads if upload.tile.array == "a"]
@@ -63,7 +63,7 @@ def test_each_step_finds_its_tiles(slots):
         assert len(plan.uploads) == 9
 
 
-def test_tiles_come_while_steps_run_that_do_not_need_their_slot():
+def test_tiles_come_while_iterations_run_that_do_not_need_their_slot():
     plan = schedule(grid(6, 1), {"a": 2, "b": 1})
     assert [upload.after for upload in plan.uploads if upload.tile.array == "a"] == [
         0, 0, 1, 2, 3, 4,
@@ -72,14 +72,16 @@ def test_tiles_come_while_steps_run_that_do_not_need_their_slot():
 
 def test_the_tile_that_is_needed_last_makes_room():
     order = ["0", "1", "2", "0", "1", "3", "0", "1", "2"]
-    steps = [Step(at, {"a": tile("a", (int(at), int(at) + 1))}, None, (1,)) for at in order]
-    plan = schedule(steps, {"a": 3})
+    iterations = [
+        Iteration(at, {"a": tile("a", (int(at), int(at) + 1))}, None, (1,)) for at in order
+    ]
+    plan = schedule(iterations, {"a": 3})
     replayed(plan)
     assert [upload.tile.bounds[0][0] for upload in plan.uploads] == [0, 1, 2, 3, 2]
 
 
 def added(queue, after=lambda: None):
-    """Return what adds the tiles that a step is given, and what it goes on from."""
+    """Return what adds the tiles that an iteration is given, and what it goes on from."""
 
     def solve(problem, given, out):
         arrays = [array.get(queue) if is_device_array(array) else array for array in given.values()]
@@ -101,24 +103,24 @@ def test_tiles_of_rows_and_columns_come_back_to_their_places(queue, pinned, rng,
         monkeypatch.setattr(streams.Staging, "_take", lambda staging, count: [])
     a, b = (rng.integers(0, 1000, (110, 390), np.int32) for _ in range(2))
     result = np.zeros_like(a)
-    steps = []
+    iterations = []
     for rows in ((0, 40), (40, 80), (70, 110)):
         for columns in ((0, 130), (130, 260), (260, 390)):
             inputs = {"x": tile("a", rows, columns), "y": tile("b", rows, columns)}
-            steps.append(Step(0, inputs, tile("result", rows, columns), (40, 130)))
+            iterations.append(Iteration(0, inputs, tile("result", rows, columns), (40, 130)))
     seconds = run_tiles(
-        schedule(steps, {"a": 2, "b": 2}), {"a": a, "b": b}, result, added(queue), queue
+        schedule(iterations, {"a": 2, "b": 2}), {"a": a, "b": b}, result, added(queue), queue
     )
     np.testing.assert_array_equal(result, a + b)
     assert seconds["read"] > 0 and seconds["write"] > 0
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])  # fewer than slots for results, and more
-def test_a_step_goes_on_from_the_one_before(count, queue, rng):
+def test_an_iteration_goes_on_from_the_one_before(count, queue, rng):
     a = rng.integers(0, 1000, (64, count), np.int32)
     result = np.zeros((64, 1), np.int32)
-    steps = [
-        Step(
+    iterations = [
+        Iteration(
             0,
             {"x": tile("a", (0, 64), (k, k + 1))},
             tile("result", (0, 64), (0, 1)) if k == count - 1 else None,
@@ -127,7 +129,7 @@ def test_a_step_goes_on_from_the_one_before(count, queue, rng):
         )
         for k in range(count)
     ]
-    run_tiles(schedule(steps, {"a": 2}), {"a": a}, result, added(queue), queue)
+    run_tiles(schedule(iterations, {"a": 2}), {"a": a}, result, added(queue), queue)
     np.testing.assert_array_equal(result, a.sum(1, keepdims=True, dtype=np.int32))
 
 
@@ -137,16 +139,16 @@ def no_threads(pool, job):
 
 def test_tiles_without_new_threads(queue, monkeypatch):
     monkeypatch.setattr(tiles.ThreadPoolExecutor, "submit", no_threads)
-    test_a_step_goes_on_from_the_one_before(5, queue, np.random.default_rng(1))
+    test_an_iteration_goes_on_from_the_one_before(5, queue, np.random.default_rng(1))
 
 
 def pieces_of(count):
     array = np.ones((count, 5000), np.uint8)
-    steps = [
-        Step(at, {"x": tile("a", (at, at + 1))}, tile("result", (at, at + 1)), (1, 5000))
+    iterations = [
+        Iteration(at, {"x": tile("a", (at, at + 1))}, tile("result", (at, at + 1)), (1, 5000))
         for at in range(count)
     ]
-    return array, schedule(steps, {"a": 2})
+    return array, schedule(iterations, {"a": 2})
 
 
 @pytest.mark.parametrize("kind", ["error", "interrupt"])

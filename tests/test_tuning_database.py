@@ -95,7 +95,7 @@ def test_answers_are_kept(monkeypatch):
 def test_every_operation_on_the_real_device(device):
     for operation in operations().values():
         problem = operation.problem(**operation.with_defaults({operation.size_option: 300}))
-        for name in operation.solver.homes:
+        for name in operation.solver.registry:
             algorithm = operation.algorithm(name).on(device.kind)
             if algorithm.supports(problem, device) or not algorithm.space.parameters:
                 continue

@@ -101,7 +101,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
 
         def evaluate(self, config, best_ms, seconds):
             if len(self.asked) == 1:
-                monkeypatch.setattr(search, "kernel_digest", lambda templates: "edited")
+                monkeypatch.setattr(search, "digest_now", lambda templates: "edited")
             return super().evaluate(config, best_ms, seconds)
 
     runner = Editing(record(task, lambda config: 1.0))

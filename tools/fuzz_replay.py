@@ -26,7 +26,7 @@ from fuzz.world import Outcome, World, differences, function_of
 
 from opencl_lab.runtime import replay
 
-RECIPE: Any = getattr(replay, "Recipe", None) or replay._Recipe
+RECORDED: Any = replay.RecordedCall
 
 
 def takes_out(name: str) -> bool:
@@ -48,14 +48,14 @@ def check(world: World, seed: int, case: int) -> list[str]:
     world.counts[call.function] += 1
     sequence = [other, call, other, call, call]
     replay.forget()
-    recipes = []
-    run = RECIPE.run
+    replays = []
+    run = RECORDED.run
 
     def counting(self: Any, *args: Any, **kwargs: Any) -> Any:
-        recipes.append(self)
+        replays.append(self)
         return run(self, *args, **kwargs)
 
-    RECIPE.run = counting
+    RECORDED.run = counting
     try:
         outcomes: list[Outcome | None] = []
         for place, one in enumerate(sequence):
@@ -63,8 +63,8 @@ def check(world: World, seed: int, case: int) -> list[str]:
             if place == 2 and drawer.chance(0.5):
                 outcomes[2] = None  # the next call may use its memory
     finally:
-        RECIPE.run = run
-    world.replayed[call.function] += bool(recipes)
+        RECORDED.run = run
+    world.replayed[call.function] += bool(replays)
     last = outcomes[-1]
     world.errors[call.function] += last is not None and last.error is not None
     found = []

@@ -223,10 +223,10 @@ KERNEL_FAULTS = (
     ),
     # ------------------------------------------------------- plans and calls
     Fault(
-        "tiles: one comes into a slot while the last step still needs it",
+        "tiles: one comes into a slot while the last iteration still needs it",
         "opencl_lab/runtime/tile_schedule.py",
         "last[tile.array][slot] + 1", "last[tile.array][slot]",
-        "test_tiles.py -k step",
+        "test_tiles.py -k iteration",
     ),
     Fault(
         "tiles: the tile that is needed first makes room",
@@ -246,13 +246,13 @@ KERNEL_FAULTS = (
         "test_plan*.py",
     ),
     Fault(
-        "replay: strides of device arrays tell no kinds apart",
-        "opencl_lab/runtime/kinds.py", 'own["strides"],', "", "test_replay*.py",
+        "replay: strides of device arrays are not in the call key",
+        "opencl_lab/runtime/call_key.py", 'own["strides"],', "", "test_replay*.py",
     ),
     Fault(
-        "replay: options that the environment sets tell no kinds apart",
-        "opencl_lab/runtime/kinds.py", ", *map(_variable, _names)]", "]",
-        "test_replay*.py test_calls*.py test_kept*.py",
+        "replay: options that the environment sets are not in the call key",
+        "opencl_lab/runtime/call_key.py", ", *map(_variable, _names)]", "]",
+        "test_replay*.py test_calls*.py test_cache*.py",
     ),
     Fault(
         "results: who asks for the events of one that has none gets none",
@@ -261,7 +261,7 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "replay: a launch that others wait for has no event",
-        "opencl_lab/runtime/bound.py", "        if needs_event:", "        if not needs_event:",
+        "opencl_lab/runtime/bound.py", "if needs_event and", "if not needs_event and",
         "test_eventless*.py",
     ),
     Fault(

@@ -24,7 +24,7 @@ from opencl_lab.lab.operation import UNLIKE, Difference, Operation, Option
 from opencl_lab.lab.reference.descriptor import CReference, HostReference
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.solver import Algorithm, Problem, Solver
-from opencl_lab.runtime.arrays import as_array, assign, contiguous, direct_target, queue_for
+from opencl_lab.runtime.arrays import as_array, assign, contiguous, direct_target
 from opencl_lab.runtime.replay import replayed
 
 FLOAT = np.dtype(np.float32)
@@ -136,7 +136,7 @@ class TransposeSolver(Solver[TransposeProblem]):
     """The transpose of a matrix."""
 
     name = "transpose"
-    homes = {"tiled": Tiled(), "plain": Plain()}  # noqa: RUF012
+    registry = {"tiled": Tiled(), "plain": Plain()}  # noqa: RUF012
 
     def ranked(self, problem, device, group="auto"):
         """Return the algorithms, those that are probably faster first."""
@@ -148,26 +148,26 @@ SOLVER = TransposeSolver()
 
 # functions.py
 @replayed()
-def transpose(a, *, algorithm="auto", config=None, out=None, queue=None, device=None):
+def transpose(call, a, *, algorithm="auto", config=None, out=None, queue=None, device=None):
     """Return the transpose of a matrix, contiguous, on the side where it is."""
     a = as_array(a)
-    queue = queue_for(a, queue, device)
+    call.use(a, queue, device)
     if a.ndim != 2:
         raise InvalidProblem(f"a matrix has two dimensions, not {a.ndim}")
     problem = TransposeProblem(*a.shape, a.dtype)
     target = direct_target(out, (problem.columns, problem.rows), problem.dtype, (a,))
     run = SOLVER.run(
         problem,
-        {"a": contiguous(a, queue)},
+        {"a": contiguous(a, call)},
         algorithm=algorithm,
         config=config,
-        queue=queue,
+        call=call,
         out={} if target is None else {"transposed": target},
     )
     transposed = run.outputs["transposed"]
     if out is None or target is not None:
         return transposed
-    assign(out, transposed, queue)
+    assign(out, transposed, call)
     return out
 
 

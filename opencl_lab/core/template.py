@@ -1,15 +1,16 @@
-"""Strict rendering of Mako templates into OpenCL C, and what a template is at this moment.
+"""Strict rendering of Mako templates into OpenCL C, and digests of what they say.
 
-Files may change while a process runs, which is how kernels are written: nothing that was made of
-a template is used once its text, or that of a file it includes, is another.
+The package's own templates are read once in a process. A user's own may change at any time, as
+happens while a kernel is written: nothing that was made of one is used once its text, or that of a
+file which it includes, is another. With ``OCLAB_DEVELOP=1`` that holds for the package's, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,15 +25,15 @@ from mako.template import Template
 
 from opencl_lab.core.errors import BuildError
 
-__all__ = ["Source", "declared", "kernel_digest", "recent_digest", "render"]
+__all__ = ["Source", "declared", "digest_now", "is_watched", "kernel_digest", "render"]
 
 ROOT = Path(str(files("clkernels")))
 DIGEST_LENGTH = 16
 UNREAD = re.compile(r"<%(doc|text)\b[^>]*>.*?</%\1>|^\s*##[^\n]*$", re.DOTALL | re.MULTILINE)
 TAG = re.compile(r"""<%(?:include|namespace|inherit)\b((?:"[^"]*"|'[^']*'|[^>"'])*)>""")
 FILE = re.compile(r"""(\w+)\s*=\s*("[^"]*"|'[^']*')""")
-LOOK_INTERVAL = 0.1
-"""Seconds between two looks at the package's own files on the way of every call."""
+DEVELOP = os.environ.get("OCLAB_DEVELOP", "").lower() not in ("", "off", "0", "no")
+"""Whether the package's own templates, and plans of its algorithms, may change in this process."""
 
 _Stamp: TypeAlias = tuple[int, int, int, int]
 
@@ -68,7 +69,6 @@ class _Content:
 
 
 _contents: dict[tuple[str, ...], _Content] = {}
-_looked: dict[tuple[str, ...], float] = {}
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -114,8 +114,15 @@ def _read(templates: tuple[str, ...]) -> _Content:
     return _Content(digest.hexdigest()[:DIGEST_LENGTH], stamps, own)
 
 
+def _content(templates: tuple[str, ...]) -> _Content:
+    known = _contents.get(templates)
+    if known is None or ((DEVELOP or not known.own) and not known.current):
+        known = _contents[templates] = _read(templates)
+    return known
+
+
 def kernel_digest(templates: tuple[str, ...]) -> str:
-    """Return a digest of template files, and of all that they include, as they are now.
+    """Return a digest of template files, and of all that they include, as this process uses them.
 
     Parameters
     ----------
@@ -127,20 +134,17 @@ def kernel_digest(templates: tuple[str, ...]) -> str:
     BuildError
         If a template cannot be read.
     """
-    known = _contents.get(templates)
-    if known is None or not known.current:
-        known = _read(templates)
-    _looked[templates] = time.monotonic()  # first: another thread that finds the one has both
-    _contents[templates] = known
-    return known.digest
+    return _content(templates).digest
 
 
-def recent_digest(templates: tuple[str, ...]) -> str:
-    """Return `kernel_digest`, which for the package's own files may be a tenth of a second old."""
-    known = _contents.get(templates)
-    if known is not None and known.own and time.monotonic() < _looked[templates] + LOOK_INTERVAL:
-        return known.digest
-    return kernel_digest(templates)
+def digest_now(templates: tuple[str, ...]) -> str:
+    """Return the digest of template files as they are at this moment."""
+    return _read(templates).digest
+
+
+def is_watched(templates: tuple[str, ...]) -> bool:
+    """Return whether templates are looked at before each use, as they may have changed."""
+    return DEVELOP or not _content(templates).own
 
 
 @lru_cache(maxsize=256)

@@ -23,9 +23,10 @@ from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array, queue_for
-from opencl_lab.runtime.kinds import kinds_of
-from opencl_lab.runtime.replay import Recipe, data_and_values, is_replayed, record
+from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array
+from opencl_lab.runtime.call import queue_for
+from opencl_lab.runtime.call_key import arrays_key, unpacked
+from opencl_lab.runtime.replay import RecordedCall, data_and_values, is_replayed, record
 
 FUNCTIONS = {
     function.__name__: function
@@ -35,23 +36,23 @@ FUNCTIONS = {
     )
     if is_replayed(function)
 }
-MOST_KINDS = 16
+MOST_LAYOUTS = 16
 """Layouts and queues that one prepared call remembers."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """Device arrays of the last call: the same ones again are of the same kind."""
+    """Device arrays of the last call: the same ones again have the same key."""
 
     arrays: tuple[tuple[weakref.ref[Any], Any], ...]
     count: int  # of those that are no options
-    recipe: Recipe
+    recorded: RecordedCall
 
     @classmethod
-    def of(cls, given: Sequence[Any], count: int, recipe: Recipe) -> _Last | None:
+    def of(cls, given: Sequence[Any], count: int, recorded: RecordedCall) -> _Last | None:
         if not all(map(is_device_array, given)):
             return None  # NumPy changes shapes in place
-        return cls(tuple((weakref.ref(array), array.queue) for array in given), count, recipe)
+        return cls(tuple((weakref.ref(array), array.queue) for array in given), count, recorded)
 
     def was_of(self, given: Sequence[Any], count: int) -> bool:
         if count != self.count or len(given) != len(self.arrays):
@@ -98,7 +99,7 @@ class Prepared:
         self.calls = 0
         self.seconds = 0.0
         self._begin = 0.0
-        self._known: dict[Hashable, Recipe] = {}
+        self._known: dict[Hashable, RecordedCall] = {}
         self._fixed = data
         self._last: _Last | None = None
         self._queue: cl.CommandQueue | None = options.get("queue")
@@ -124,17 +125,17 @@ class Prepared:
         """
         given = [*arrays, *self._fixed]
         if out is not None:
-            given.append(out)
+            given += unpacked(out)
         self.calls += 1
         last = self._last
         if last is not None and last.was_of(given, len(arrays)):
-            return last.recipe.run(given)
-        kinds = kinds_of(given, len(arrays))
-        recipe = self._known.get(kinds)
-        if recipe is None:
+            return last.recorded.run(given)
+        key = arrays_key(given, len(arrays))
+        recorded = self._known.get(key)
+        if recorded is None:
             return self._first(arrays, out)
-        self._last = _Last.of(given, len(arrays), recipe)
-        return recipe.run(given)
+        self._last = _Last.of(given, len(arrays), recorded)
+        return recorded.run(given)
 
     def _first(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
         made = [as_array(array) for array in arrays]
@@ -144,17 +145,17 @@ class Prepared:
             name = self.function.__name__
             raise InvalidProblem(f"{name} was prepared for {_listed(wanted)}, not {_listed(got)}")
         options = self.options if out is None else {**self.options, "out": out}
-        given = [*made, *self._fixed] + ([] if out is None else [out])
-        kinds = kinds_of(given, len(made))
-        result, recipe, taken = record(self.function, made, options)
+        given = [*made, *self._fixed, *unpacked(out)]
+        key = arrays_key(given, len(made))
+        result, recorded, taken = record(self.function, made, options)
         if (
-            recipe is not None
-            and kinds is not None
+            recorded is not None
+            and key is not None
             and list(map(id, taken)) == list(map(id, given))
         ):
-            self._queue = recipe.queue
-            if len(self._known) < MOST_KINDS:
-                self._known[kinds] = recipe
+            self._queue = recorded.queue
+            if len(self._known) < MOST_LAYOUTS:
+                self._known[key] = recorded
         return result
 
     def __enter__(self) -> Prepared:

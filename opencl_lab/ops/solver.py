@@ -1,38 +1,37 @@
-"""What solves: problems, their algorithms, and the one road from a problem to its result.
+"""What solves: problems, their algorithms, and the one way from a problem to its result.
 
-Public functions take it, and so do comparisons, the tuner and the tests. What an operation needs
-beyond that to be compared and tuned is in `opencl_lab.lab.operation`.
+Public functions go this way, and so do comparisons, the tuner and the tests. What an operation
+needs beyond that to be compared and tuned is in `opencl_lab.lab.operation`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
+from opencl_lab.core import template
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.core.template import kernel_digest, recent_digest
+from opencl_lab.core.template import kernel_digest
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.execute import Execution, execute
-from opencl_lab.runtime.recording import note_condition
-from opencl_lab.runtime.session import queue_or_default, session_of
+from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.execute import Execution
 from opencl_lab.tuned import database
 
 __all__ = [
     "AUTO",
     "Algorithm",
-    "Homes",
     "Problem",
+    "Registry",
     "Solver",
     "made",
     "real_number",
@@ -121,7 +120,7 @@ class Algorithm(ABC, Generic[P]):
     templates: ClassVar[tuple[str, ...]] = ()
     """Templates of its kernels; tuned configurations hold until one of them changes."""
     replanned: ClassVar[bool] = False
-    """Whether `plan` is asked at every call: what it calls may change while a kernel is written."""
+    """Whether `plan` is asked at every call, as what it calls may change: a user's own kernel."""
     modelled: ClassVar[bool] = False
     """Whether `default_config` follows from a model of device and problem: what was tuned on other
     devices, or at sizes that are not nearly the same, need not be better then."""
@@ -172,7 +171,7 @@ class Algorithm(ABC, Generic[P]):
             return self._configure(problem, device, values)
         # This is on the way of every call, so the answer is kept.
         return database.remember(
-            (self, recent_digest(self.templates), problem, device, database.enabled()),
+            (self, kernel_digest(self.templates), problem, device, database.enabled()),
             lambda: self._configure(problem, device, {}),
         )
 
@@ -206,16 +205,16 @@ class Algorithm(ABC, Generic[P]):
         return None
 
 
-Homes: TypeAlias = Mapping[str, str | Algorithm[Any]]
+Registry: TypeAlias = Mapping[str, str | Algorithm[Any]]
 
 
 class Solver(ABC, Generic[P]):
-    """What solves problems of a kind: its algorithms, and the one road to a result."""
+    """What solves problems of a kind: its algorithms, and the one way to a result."""
 
     name: ClassVar[str]
-    homes: ClassVar[Homes]
-    """The algorithms by name, in order of preference: each itself or, so that a call loads what it
-    needs alone, its place ``"module:class"``."""
+    registry: ClassVar[Registry]
+    """The algorithms by name, in order of preference: each itself, or its place ``"module:class"``,
+    from which it is loaded when it is first asked for."""
     groups: ClassVar[tuple[str, ...]] = (AUTO,)
     """Names that stand for several algorithms each; see `ranked`."""
     choices: ClassVar[Mapping[str, str]] = {}
@@ -229,7 +228,7 @@ class Solver(ABC, Generic[P]):
     @property
     def algorithms(self) -> tuple[Algorithm[Any], ...]:
         """All of them, in order of preference."""
-        return tuple(map(self.algorithm, self.homes))
+        return tuple(map(self.algorithm, self.registry))
 
     def algorithm(self, name: str) -> Algorithm[P]:
         """Return an algorithm by name.
@@ -244,22 +243,22 @@ class Solver(ABC, Generic[P]):
             return found
         if name in self.choices:
             raise InvalidConfig(f"{name} cannot be run or tuned here: {self.choices[name]}")
-        if name not in self.homes:
-            names = ", ".join((AUTO, *self.homes, *self.choices))
+        if name not in self.registry:
+            names = ", ".join((AUTO, *self.registry, *self.choices))
             raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: {names}")
-        home = self.homes[name]
-        algorithm = made(home) if isinstance(home, str) else home
+        entry = self.registry[name]
+        algorithm = made(entry) if isinstance(entry, str) else entry
         if self.tunable:
             algorithm.operation = self.name
         return self._loaded.setdefault(name, algorithm)
 
     def ranked(self, problem: P, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the names of a group's algorithms, those that are probably faster first."""
-        return self.homes
+        return self.registry
 
     def promising(self, problem: P, device: Device) -> Iterable[str]:
         """Return the names of those that may be the fastest: what a search for it has to try."""
-        return self.homes
+        return self.registry
 
     def choose(self, problem: P, device: Device, name: str = AUTO) -> Algorithm[P]:
         """Return the algorithm `name`.
@@ -308,6 +307,7 @@ class Solver(ABC, Generic[P]):
         config: Mapping[str, Any] | None = None,
         queue: Any = None,
         out: Mapping[str, Any | None] | None = None,
+        call: Call | None = None,
     ) -> Execution:
         """Solve a problem on contiguous arrays of the host or of the device.
 
@@ -324,6 +324,8 @@ class Solver(ABC, Generic[P]):
             Where to run; by default the library's queue on `select_device()`.
         out : mapping, optional
             Arrays that receive outputs, which must not overlap the inputs. None: a new one.
+        call : Call, optional
+            The call of a public function that this is part of, in place of `queue`.
 
         Raises
         ------
@@ -333,33 +335,31 @@ class Solver(ABC, Generic[P]):
         for name, array in {**inputs, **given}.items():
             if is_device_array(array) and array.size and array.offset:
                 raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
-        queue = queue_or_default(queue)
-        session = session_of(queue)
+        call = Call(queue) if call is None else call
+        session = call.session
         chosen = self.choose(problem, session.device, algorithm)
         configured = chosen.configure(problem, session.device, config)
-        definition = _definition(chosen.plan)
-        note_condition(partial(_is_defined_so, chosen, *definition))
+        key: tuple[Any, ...] = (chosen, problem, configured)
+        if template.DEVELOP:
+            definition = _definition(chosen)
+            call.condition(lambda: _definition(chosen) == definition)
+            key = (*key, definition)
         executable = session.executable(
-            (chosen, definition, problem, configured),
+            key,
             lambda: chosen.plan(problem, configured, session.device),
             replan=chosen.replanned,
         )
-        return execute(executable, inputs, queue, given)
+        return call.execute(executable, inputs, given)
 
 
 def made(place: str) -> Algorithm[Any]:
-    """Import and make what lives at ``"module:class"``."""
+    """Import the class at ``"module:class"`` and return an instance."""
     module, _, name = place.partition(":")
     algorithm: Algorithm[Any] = getattr(import_module(module), name)()
     return algorithm
 
 
-def _is_defined_so(algorithm: Algorithm[Any], function: Any, code: Any) -> bool:
-    """Return whether `_definition` of an algorithm's plan is still this one."""
-    plan = algorithm.plan  # asked at every call
-    return getattr(plan, "__code__", None) is code and getattr(plan, "__func__", plan) is function
-
-
-def _definition(method: Callable[..., Any]) -> tuple[Any, Any]:
-    """Return what tells a method from one that was defined anew, also in place."""
-    return getattr(method, "__func__", method), getattr(method, "__code__", None)
+def _definition(algorithm: Algorithm[Any]) -> tuple[Any, Any]:
+    """Return what tells the plan of an algorithm from one that was defined anew, also in place."""
+    plan = algorithm.plan
+    return getattr(plan, "__func__", plan), getattr(plan, "__code__", None)

@@ -13,10 +13,9 @@ import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import counted
-from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.runtime.kept import new_array, with_room
-from opencl_lab.runtime.recording import note_fresh
+from opencl_lab.runtime.freeing import new_array, with_room
 from opencl_lab.runtime.results import PooledArray
 from opencl_lab.runtime.session import session_of
 
@@ -92,37 +91,6 @@ def native(array: AnyArray) -> AnyArray:
     return array
 
 
-def queue_for(
-    array: AnyArray, queue: cl.CommandQueue | None, device: DeviceSpec = None
-) -> cl.CommandQueue | None:
-    """Return the queue that a device array lives on, else the one that the caller asked for.
-
-    `device` stands for the library's queue on it. It refuses a `queue` that is none, both at once,
-    and a device array that has no queue, is on another device or has another context.
-    """
-    if queue is not None and not isinstance(queue, cl.CommandQueue):
-        raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
-    if device is not None:
-        if queue is not None:
-            raise InvalidProblem("give queue= or device=, not both")
-        chosen = select_device(device)
-        if not is_device_array(array) or array.queue is None:
-            queue = chosen.queue()
-        elif array.queue.device != chosen.handle:
-            raise InvalidProblem(
-                f"the array is on {device_of(array.queue.device)}, and device= says {chosen}; "
-                "opencl_lab.to_device copies it there"
-            )
-    if not is_device_array(array):
-        return queue
-    if array.queue is None and queue is None:
-        raise InvalidProblem("the device array has no queue; use array.with_queue(queue)")
-    if queue is not None and array.context != queue.context:
-        given = "queue=" if device is None else "device="
-        raise InvalidProblem(f"the device array and {given} belong to different contexts")
-    return array.queue or queue
-
-
 def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise `InvalidProblem` unless `out` can take a result beside the input `beside`."""
     if is_device_array(out) != is_device_array(beside):
@@ -190,27 +158,25 @@ def is_plain(array: AnyArray) -> bool:
     return View.of(array).is_plain
 
 
-def contiguous(array: AnyArray, queue: cl.CommandQueue | None = None) -> AnyArray:
+def contiguous(array: AnyArray, call: Call) -> AnyArray:
     """Return a plain array with the elements of `array`: itself if it is plain, else a copy."""
     if is_plain(array):
         return array
     if not is_device_array(array):
         return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
-    return copied(array, queue)
+    return copied(array, call)
 
 
-def empty(
-    beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], queue: cl.CommandQueue | None
-) -> AnyArray:
+def empty(beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], call: Call) -> AnyArray:
     """Return an array without values on the side where `beside` is."""
     if is_device_array(beside):
-        return note_fresh(new_array(queue, shape, dtype, beside.allocator))
+        return call.new_array(shape, dtype, beside.allocator)
     return np.empty(shape, dtype)
 
 
 def copied(
     array: AnyArray,
-    queue: cl.CommandQueue | None,
+    call: Call,
     *,
     shape: tuple[int, ...] | None = None,
     dtype: np.dtype[Any] | None = None,
@@ -225,11 +191,11 @@ def copied(
     shape = array.shape if shape is None else shape
     dtype = array.dtype if dtype is None else dtype
     if is_device_array(array):
-        made = empty(array, shape, dtype, queue)
+        made = empty(array, shape, dtype, call)
         if made.size:
             source = View.of(array).cut(shape)
             copy = Copy(source, View.dense(shape), array.dtype, dtype, conjugate)
-            copy.enqueue(queue, array, made)
+            copy.enqueue(call, array, made)
         return made
     part = array[tuple(map(slice, shape))] if array.ndim else array
     if part.shape == shape:
@@ -242,7 +208,7 @@ def copied(
 
 def fitted(
     array: AnyArray,
-    queue: cl.CommandQueue | None,
+    call: Call,
     n: int,
     axis: int,
     dtype: np.dtype[Any],
@@ -257,13 +223,13 @@ def fitted(
         part = tuple(slice(n) if d == axis else slice(None) for d in range(array.ndim))
         return array if n == have else array[part]
     shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
-    return copied(array, queue, shape=shape, dtype=dtype, conjugate=conjugate)
+    return copied(array, call, shape=shape, dtype=dtype, conjugate=conjugate)
 
 
 def assign(
     target: AnyArray,
     source: AnyArray,
-    queue: cl.CommandQueue | None = None,
+    call: Call,
     *,
     conjugate: bool = False,
 ) -> None:
@@ -275,18 +241,16 @@ def assign(
         np.conjugate(source, out=target) if conjugate else np.copyto(target, source)
     elif target.size:
         copy = Copy(View.of(source), View.of(target), source.dtype, target.dtype, conjugate)
-        copy.enqueue(queue, source, target)
+        copy.enqueue(call, source, target)
 
 
-def roll(
-    target: AnyArray, source: AnyArray, shifts: Sequence[int], queue: cl.CommandQueue | None = None
-) -> None:
+def roll(target: AnyArray, source: AnyArray, shifts: Sequence[int], call: Call) -> None:
     """Copy as `assign` does, elements moved so far along each axis, around the ends."""
     if is_device_array(target):
         if target.size:
             views = View.of(source), View.of(target)
             Copy(*views, source.dtype, target.dtype, shifts=tuple(shifts)).enqueue(
-                queue, source, target
+                call, source, target
             )
         return
     parts = []
@@ -305,7 +269,7 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     """
     if count == array.size:
         return array
-    if type(array) is PooledArray:
+    if isinstance(array, PooledArray) and array.is_pooled:
         return array.beginning(count)
     if 2 * count >= array.size:
         return array[:count]
@@ -325,13 +289,11 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     return made
 
 
-def reshaped(
-    array: AnyArray, shape: tuple[int, ...], queue: cl.CommandQueue | None = None
-) -> AnyArray:
+def reshaped(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
     """Return a plain array in another shape of the same size, without a copy."""
     if not is_device_array(array) or array.size:
         return array.reshape(shape)
-    return empty(array, shape, array.dtype, queue)
+    return empty(array, shape, array.dtype, call)
 
 
 def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.array.Array:
@@ -342,21 +304,19 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.
     return with_room(lambda: cl.array.to_device(queue, array, async_=True))
 
 
-def broadcast(
-    array: AnyArray, shape: tuple[int, ...], queue: cl.CommandQueue | None = None
-) -> AnyArray:
+def broadcast(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
     """Return `array` with axes of length 1 repeated to `shape`: a copy where it is on a device."""
     if tuple(array.shape) == shape:
         return array
     if not is_device_array(array):
         return np.broadcast_to(array, shape)
-    made = empty(array, shape, array.dtype, queue)
+    made = empty(array, shape, array.dtype, call)
     if made.size:
         view = View.of(array)
         repeated = zip(shape, array.shape, view.strides, strict=True)
         strides = tuple(step if have == want else 0 for want, have, step in repeated)
         copy = Copy(View(shape, strides, view.offset), View.dense(shape), array.dtype, made.dtype)
-        copy.enqueue(queue, array, made)
+        copy.enqueue(call, array, made)
     return made
 
 

@@ -1,6 +1,10 @@
-"""Launches whose arguments are bound to places, so that a call only fills the places.
+"""Launches bound to places of memory on one queue, so that a call only fills the places.
 
-Launches need no event where the order of the queue says it all, but pyopencl always makes one. On
+This is the one way in which kernels are enqueued. A call for the first time binds one executable
+after the other (`execute`); a call that was recorded has all its executables bound at once. Arrays
+of a device are in `DeviceCall`, those of the host in `HostCall`.
+
+A launch needs no event where the order of the queue says it all, but pyopencl always makes one. On
 an H200 a launch then takes 5.9 us instead of 4.4. So the driver's own function is called where it
 is found in the library that pyopencl has loaded.
 """
@@ -8,19 +12,77 @@ is found in the library that pyopencl has loaded.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+import numpy as np
 import pyopencl as cl
 
-from opencl_lab.runtime.executable import BoundLaunch, DeviceMemory, make_zero
-from opencl_lab.runtime.recording import Step
+from opencl_lab.core.plan import Launch
+from opencl_lab.core.queues import check_fork
+from opencl_lab.runtime.executable import (
+    DeviceMemory,
+    Executable,
+    explain,
+    is_in_order,
+    make_zero,
+)
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused
 from opencl_lab.runtime.session import session_of
 
 _Sizes: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An executable, and the places of the arrays that it reads and writes, by name.
+
+    Places count the arrays of the caller first, then new ones. Constants have those below zero:
+    the first one -1, the next one -2.
+    """
+
+    executable: Executable
+    inputs: Mapping[str, int]
+    outputs: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """An array that a call makes: on the host as NumPy makes them, on a device as plain memory."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    nbytes: int
+    allocator: Any = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """An array that a call returns: one of the caller's, or a view of a new one."""
+
+    place: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    as_made: bool = False
+    """Whether it is a new array of the host as it was made, and no view of it."""
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """Of a new array of a device: all but its memory and events."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of one run that there are: of launches in order, and of copies.
+
+    Each launch has one on a queue with profiling, and the last one has one everywhere.
+    """
+
+    kernels: list[cl.Event] = field(default_factory=list)
+    copies: list[cl.Event] = field(default_factory=list)
 
 
 class _Launch(NamedTuple):
@@ -58,72 +120,101 @@ def _driver_enqueue() -> Callable[..., int] | None:
 def _starter(queue: cl.CommandQueue) -> Callable[..., int] | None:
     """Return what enqueues launches without events, or None where events are to be had.
 
-    Drivers of CPUs make them cheaply, and on a queue with profiling they tell times.
+    Drivers of CPUs make them cheaply, on a queue with profiling they tell times, and out of order
+    each launch waits for the one before.
     """
     profiling = queue.properties & cl.command_queue_properties.PROFILING_ENABLE
-    if profiling or session_of(queue).device.unified_memory:
+    if profiling or not is_in_order(queue) or session_of(queue).device.unified_memory:
         return None
     return _driver_enqueue()
 
 
-class BoundSteps:
-    """The launches of recorded steps on one in-order queue, ready to enqueue on other memory.
+class BoundCall(ABC):
+    """Runs of executables on one queue, bound to places of memory.
 
-    There is at least one step. Places are those of the memory that `enqueue` takes, `memory` in
-    number; below zero they count `constants`, what the call has put on the device itself, from the
-    end: the last one first. There may be `addresses` of the host (`pyopencl.SVM`) among the memory.
-    If it `needs_event`, somebody waits for the last launch by that.
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    runs : sequence of Run
+        One or more. A queue that is out of order takes one.
+    arrays : int
+        How many arrays of the caller each call gets; theirs are the first places.
+    fresh : sequence of Fresh
+        New arrays, in the places behind. Those that no result lies in are memory of the device,
+        which is used again after the call.
+    results : sequence of Result
+    constants : sequence of pyopencl.Buffer
+        What runs read at each call.
     """
+
+    on_host: ClassVar[bool] = False
+    """Whether it is for arrays of the host, whose addresses (`pyopencl.SVM`) may be the memory."""
 
     def __init__(
         self,
         queue: cl.CommandQueue,
-        steps: Sequence[Step],
-        memory: int,
+        runs: Sequence[Run],
+        arrays: int,
+        fresh: Sequence[Fresh],
+        results: Sequence[Result],
         constants: Sequence[DeviceMemory] = (),
-        addresses: bool = False,
-        needs_event: bool = True,
     ):
-        self._queue = queue
-        session = session_of(queue)
-        self._pool = session.results(queue)  # the order of the queue makes it safe for scratch too
+        self.queue = queue
+        self._session = session = session_of(queue)
+        self._pool = session.pool(queue)  # the order of the queue makes it safe for scratch too
         self._alone = session.alone(queue)
+        self._in_order = is_in_order(queue)
         self._starter = _starter(queue)
-        self._one_by_one = addresses or _set_all is None
-        self._memory = memory
-        self._fixed: list[Any] = []  # in the places behind
+        self._one_by_one = self.on_host or _set_all is None
+        self._results = tuple(results)
+        self._fresh = tuple(fresh)
+        self._returned = {item.place for item in results}
+        pooled = {p: f.nbytes for p, f in enumerate(fresh, arrays) if f.allocator is None}
+        self._passing = [item for item in pooled.items() if item[0] not in self._returned]
+        self._arrays, self._count = arrays, arrays + len(fresh)
+        self._fixed: list[Any] = list(constants)  # memory in the places behind all others
         self._zeros: list[cl.Buffer] = []  # those of them that only whole plans leave zero
-        self._steps = []
-        for step in steps:
-            places = {
-                name: place if place >= 0 else self._fix(constants[place])
-                for name, place in step.places
-            }
-            for name, zeros in step.executable.zeros_of(queue).items():
-                places[name] = self._fix(zeros)
-                self._zeros.append(zeros)
-            scratch: list[int] = []
-            for spec in step.executable.plan.with_role("scratch"):
-                places[spec.name] = -1 - len(scratch)
-                scratch.append(max(spec.nbytes, 1))
-            launches = [self._launch(launch) for launch in step.executable.bound(places)]
-            self._steps.append((step.executable.lock, launches, scratch[::-1]))
-        if needs_event:
+        self._runs = list(map(self._bind, runs))
+        launches = self._runs[-1][1]
+        # Results in the pool make their event once they are asked for it.
+        needs_event = self.on_host or not self._returned <= pooled.keys()
+        if needs_event and launches:
             launches[-1] = launches[-1]._replace(start=None)
+
+    def _bind(self, run: Run) -> tuple[Any, list[_Launch], list[int]]:
+        """Return the lock of an executable, its launches, and the bytes of its scratch memory."""
+        executable = run.executable
+        places = {
+            name: place if place >= 0 else self._count - 1 - place
+            for name, place in (*run.inputs.items(), *run.outputs.items())
+        }
+        for name, zeros in executable.zeros_of(self.queue).items():
+            places[name] = self._fix(zeros)
+            self._zeros.append(zeros)
+        scratch = [max(spec.nbytes, 1) for spec in executable.plan.with_role("scratch")]
+        for index, spec in enumerate(executable.plan.with_role("scratch")):
+            places[spec.name] = index - len(scratch)  # they count from the end
+        launches = [
+            self._launch(kernel, launch, [(index, places[name]) for index, name in variable])
+            for kernel, launch, variable in executable.launches
+        ]
+        return executable.lock, launches, scratch
 
     def _fix(self, item: Any) -> int:
         self._fixed.append(item)
-        return self._memory + len(self._fixed) - 1
+        return self._count + len(self._fixed) - 1
 
-    def _launch(self, launch: BoundLaunch) -> _Launch:
-        kernel, global_size, local_size, arguments = launch
+    def _launch(
+        self, kernel: cl.Kernel, launch: Launch, arguments: Sequence[tuple[int, int]]
+    ) -> _Launch:
+        global_size, local_size = launch.global_size, launch.local_size
         take = None
         if arguments and not self._one_by_one:
             numbered = [(self._fix(index), place) for index, place in arguments]
             take = itemgetter(*chain.from_iterable(numbered))
         start = self._starter and partial(
             self._starter,
-            ctypes.c_void_p(self._queue.int_ptr),
+            ctypes.c_void_p(self.queue.int_ptr),
             ctypes.c_void_p(kernel.int_ptr),
             ctypes.c_uint(len(global_size)),
             None,  # no offsets
@@ -135,35 +226,62 @@ class BoundSteps:
         )
         return _Launch(kernel, global_size, local_size, arguments, take, start)
 
-    def enqueue(self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()) -> Any:
-        """Enqueue all launches on the buffers of all places, and return the last one's event.
+    def run(self, arrays: Sequence[Any], events: Events | None = None) -> list[Any]:
+        """Run it on arrays of the caller's and return the results.
 
-        The first launch waits for the given events. What is returned may be None if no event is
-        needed.
+        If memory runs out it is tried once more, with all that is kept for other calls freed.
+
+        Raises
+        ------
+        LaunchError
+            For whatever the driver refuses, and in a process that was forked too late.
         """
-        with self._alone:
-            return self.enqueue_alone(memory, wait_for)
-
-    def enqueue_alone(
-        self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event] = ()
-    ) -> Any:
-        """Do what `enqueue` does for somebody who has the lock of the queue."""
+        check_fork()
         try:
-            return self._enqueue_all(memory, wait_for)
+            try:
+                return self._run(arrays, events)
+            except cl.MemoryError:
+                pass  # what its frames hold is free behind this line
+            free_unused(LOCK_SECONDS)
+            return self._run(arrays, events)
+        except cl.Error as error:
+            raise explain(error, self.queue) from error
+
+    @abstractmethod
+    def _run(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
+        """Do what `run` says once."""
+
+    def enqueue(
+        self,
+        memory: list[DeviceMemory],
+        wait_for: Sequence[cl.Event] = (),
+        events: Events | None = None,
+    ) -> Any:
+        """Enqueue all launches for somebody who holds the lock of the queue.
+
+        `memory` is that of all places, of the caller's arrays and of new ones. The first launch
+        waits for the given events. Return the event of the last launch, or None if it has none.
+        """
+        try:
+            return self._enqueue(memory, wait_for, events)
         except BaseException:
-            make_zero(self._queue, self._zeros)
+            make_zero(self.queue, self._zeros)
             raise
 
-    def _enqueue_all(self, memory: Sequence[DeviceMemory], wait_for: Sequence[cl.Event]) -> Any:
-        queue, pool = self._queue, self._pool
+    def _enqueue(
+        self, memory: list[DeviceMemory], wait_for: Sequence[cl.Event], events: Events | None
+    ) -> Any:
+        queue, pool, in_order = self.queue, self._pool, self._in_order
+        if not in_order:  # scratch memory may still serve earlier commands
+            wait_for = [*wait_for, cl.enqueue_barrier(queue)]
         waits = wait_for or None
-        given = [*memory, *self._fixed]
+        given = memory + self._fixed
         event = None
-        for lock, launches, scratch in self._steps:
-            places, blocks = given, None
+        for lock, launches, scratch in self._runs:
+            places = given
             if scratch:
                 blocks = [pool.take(nbytes) for nbytes in scratch]
-                places = given + blocks  # they count from the end
+                places = given + blocks
             with lock:
                 for kernel, global_size, local_size, arguments, take, start in launches:
                     if take is not None:
@@ -176,10 +294,14 @@ class BoundSteps:
                     # What the driver refuses is tried by pyopencl, which says why.
                     if start is None or waits or start():
                         event = _enqueue(queue, kernel, global_size, local_size, None, waits)
-                        waits = None
+                        waits = None if in_order else [event]
+                        if events is not None:
+                            events.kernels.append(event)
                     else:
                         event = None
-            if blocks:
-                for nbytes, taken in zip(scratch, blocks, strict=True):
-                    pool.give(nbytes, taken)
+            if scratch:
+                for nbytes, block in zip(scratch, blocks, strict=True):
+                    pool.give(nbytes, block)
+        for place, nbytes in self._passing:
+            pool.give(nbytes, memory[place])
         return event

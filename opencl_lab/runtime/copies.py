@@ -22,8 +22,7 @@ from opencl_lab.core.kernels import (
     word_size,
 )
 from opencl_lab.core.plan import Buffer, Plan, round_up
-from opencl_lab.runtime.execute import execute
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.call import Call
 
 TEMPLATE = "common/copy.cl.mako"
 CONVERTED = ("float32", "float64", "complex64", "complex128", "int64")
@@ -231,12 +230,8 @@ class Copy:
         launch = item_launch(TEMPLATE, "copy_strided", count, params, arguments)
         return Plan(buffers, (launch,))
 
-    def enqueue(
-        self, queue: cl.CommandQueue | None, source: cl.array.Array, target: cl.array.Array
-    ) -> None:
+    def enqueue(self, call: Call, source: cl.array.Array, target: cl.array.Array) -> None:
         """Enqueue it from one device array to another, whose memory is apart."""
-        assert queue is not None  # `queue_for` gives every device array one
-        session = session_of(queue)
-        wg_size = min(COPY_GROUP, session.device.capabilities.max_work_group)
-        executable = session.executable(("copy", self), lambda: self.plan(wg_size))
-        execute(executable, {"source": source}, queue, {"target": target})
+        wg_size = min(COPY_GROUP, call.device.capabilities.max_work_group)
+        executable = call.session.executable(("copy", self), lambda: self.plan(wg_size))
+        call.execute(executable, {"source": source}, {"target": target})

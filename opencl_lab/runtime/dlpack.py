@@ -21,6 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime.arrays import AnyArray, contiguous, copied
+from opencl_lab.runtime.call import Call
 
 CPU, OPENCL = 1, 4
 """Types of devices: ``kDLCPU`` and ``kDLOpenCL``."""
@@ -95,13 +96,13 @@ class Exported:
         there, array = self.__dlpack_device__(), self.array
         kind, _ = dl_device or there
         if kind == OPENCL:
-            return _capsule(copied(array, array.queue) if copy else array)
+            return _capsule(copied(array, Call(array.queue)) if copy else array)
         if kind != CPU:
             raise BufferError(f"memory of OpenCL cannot be used on devices of DLPack's type {kind}")
         if copy is False and there[0] != CPU:
             raise BufferError("to be used on the CPU, memory of this device must be copied")
         in_place = there[0] == CPU and not copy and array.size
-        host = _mapped(array) if in_place else contiguous(array, array.queue).get()
+        host = _mapped(array) if in_place else contiguous(array, Call(array.queue)).get()
         if max_version is None:
             return host.__dlpack__()
         # NumPy before 2.1 does not know it; who asks for it then asks again without.

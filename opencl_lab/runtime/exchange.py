@@ -16,9 +16,9 @@ from opencl_lab.runtime.arrays import (
     contiguous,
     is_device_array,
     native,
-    queue_for,
 )
 from opencl_lab.runtime.arrays import to_device as copy_to
+from opencl_lab.runtime.call import Call, queue_for
 from opencl_lab.runtime.dlpack import Exported, imported
 from opencl_lab.runtime.session import queue_or_default, session_of
 
@@ -68,7 +68,7 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
             return array
         if wanted.context == there.context:
             return array.with_queue(wanted)
-        array = contiguous(array, there).get()
+        array = contiguous(array, Call(there)).get()
     if array.dtype.hasobject:
         raise InvalidProblem(f"a device cannot hold {array.dtype}, Python's objects")
     wanted = queue_or_default(wanted)

@@ -7,23 +7,22 @@ import time
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyopencl as cl
 
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan
-from opencl_lab.core.template import recent_digest
+from opencl_lab.core.template import is_watched, kernel_digest
+from opencl_lab.runtime.freeing import with_room
 
 MOST_QUEUES = 16
 """Queues whose pools and counters are kept, where they are idle."""
 
 DeviceMemory: TypeAlias = Any
 """A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
-
-
-BoundLaunch: TypeAlias = tuple[cl.Kernel, tuple[int, ...], tuple[int, ...], list[tuple[int, int]]]
-"""A kernel, its global and local size, and the places of the buffers that its arguments are."""
 
 
 def is_in_order(queue: cl.CommandQueue) -> bool:
@@ -42,6 +41,14 @@ def make_zero(queue: cl.CommandQueue, counters: Iterable[cl.Buffer]) -> None:
             if not is_in_order(queue):
                 cl.enqueue_barrier(queue)
             cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
+
+
+def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
+    """Return an error of the driver as one of this package."""
+    name = queue.device.name.strip()
+    if isinstance(error, cl.MemoryError):
+        return LaunchError(f"{name} ran out of memory: {error}")
+    return LaunchError(f"the launch failed on {name}: {error}")
 
 
 @dataclass(frozen=True)
@@ -112,35 +119,42 @@ class Executable:
         begin = time.perf_counter()
         self.plan = plan
         self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))
-        self._digest = recent_digest(self._templates)  # before they are rendered
+        self._digest = kernel_digest(self._templates)  # before they are rendered
+        self.watched = is_watched(self._templates)
         self.lock = threading.Lock()  # arguments are state of the kernel objects
         self.dropped = False
         self.key: Hashable = None
         self.programs = builder.programs(plan.launches)  # it keeps none itself
-        self._kernels = [
+        kernels = [
             builder.kernel(program, launch)
             for program, launch in zip(self.programs, plan.launches, strict=True)
         ]
         self._tables = {spec.name: builder.table(spec) for spec in plan.with_role("table")}
         memory = {name: table.memory for name, table in self._tables.items()}
-        for kernel, launch in zip(self._kernels, plan.launches, strict=True):
+        for kernel, launch in zip(kernels, plan.launches, strict=True):
             _set_constant_arguments(kernel, launch, memory)
-        # The others are set anew each time: buffers of the user, or from a pool.
-        self._variable = [
-            [
-                (index, argument)
-                for index, argument in enumerate(launch.arguments.values())
-                if isinstance(argument, str) and argument not in memory
-            ]
-            for launch in plan.launches
+        # Other arguments are set anew each time, by number and name: buffers of the user's, or of a
+        # pool.
+        self.launches: list[tuple[cl.Kernel, Launch, list[tuple[int, str]]]] = [
+            (
+                kernel,
+                launch,
+                [
+                    (index, argument)
+                    for index, argument in enumerate(launch.arguments.values())
+                    if isinstance(argument, str) and argument not in memory
+                ],
+            )
+            for kernel, launch in zip(kernels, plan.launches, strict=True)
         ]
+        self.bound_calls: dict[Hashable, Any] = {}  # of this executable alone
         self._zeros: dict[int, dict[str, DeviceMemory]] = {}
         self.build_seconds = time.perf_counter() - begin
 
     @property
     def current(self) -> bool:
         """Whether it is still kept, and its templates are still what it was built from."""
-        return not self.dropped and recent_digest(self._templates) == self._digest
+        return not self.dropped and kernel_digest(self._templates) == self._digest
 
     @property
     def memory(self) -> dict[Hashable, int]:
@@ -151,58 +165,7 @@ class Executable:
 
     def kernel_info(self) -> list[KernelInfo]:
         """Return what the device says of each launch's kernel, in order."""
-        return [
-            _kernel_info(kernel, launch)
-            for kernel, launch in zip(self._kernels, self.plan.launches, strict=True)
-        ]
-
-    def enqueue(
-        self,
-        queue: cl.CommandQueue,
-        buffers: Mapping[str, DeviceMemory],
-        wait_for: Sequence[cl.Event] = (),
-    ) -> list[cl.Event]:
-        """Enqueue every launch in order and return their events."""
-        with self.lock:
-            zeros = self.zeros_of(queue)
-            try:
-                return self._enqueue(queue, {**buffers, **zeros}, list(wait_for))
-            except BaseException:
-                make_zero(queue, zeros.values())
-                raise
-
-    def _enqueue(
-        self, queue: cl.CommandQueue, given: Mapping[str, DeviceMemory], waits: list[cl.Event]
-    ) -> list[cl.Event]:
-        events: list[cl.Event] = []
-        in_order = is_in_order(queue)
-        if not in_order:  # scratch memory may still serve earlier commands
-            waits.append(cl.enqueue_barrier(queue))
-        for kernel, launch, variable in zip(
-            self._kernels, self.plan.launches, self._variable, strict=True
-        ):
-            for index, name in variable:
-                kernel.set_arg(index, given[name])
-            event = cl.enqueue_nd_range_kernel(
-                queue, kernel, launch.global_size, launch.local_size, wait_for=waits or None
-            )
-            events.append(event)
-            waits = [] if in_order else [event]
-        return events
-
-    def bound(self, places: Mapping[str, int]) -> list[BoundLaunch]:
-        """Return the launches with their arguments by the places of buffers instead of names."""
-        return [
-            (
-                kernel,
-                launch.global_size,
-                launch.local_size,
-                [(index, places[name]) for index, name in variable],
-            )
-            for kernel, launch, variable in zip(
-                self._kernels, self.plan.launches, self._variable, strict=True
-            )
-        ]
+        return [_kernel_info(kernel, launch) for kernel, launch, _ in self.launches]
 
     def zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
         """Return the buffers of role ``zeros`` of one queue, whose commands take turns."""
@@ -213,9 +176,12 @@ class Executable:
             if len(self._zeros) >= MOST_QUEUES:  # what still runs holds its own
                 self._zeros.clear()
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+
+            def zeros(spec: Buffer) -> DeviceMemory:
+                return cl.Buffer(queue.context, flags, hostbuf=np.zeros(spec.shape, spec.dtype))
+
             self._zeros[queue.int_ptr] = {
-                spec.name: cl.Buffer(queue.context, flags, hostbuf=np.zeros(spec.shape, spec.dtype))
-                for spec in specs
+                spec.name: with_room(partial(zeros, spec)) for spec in specs
             }
         return self._zeros[queue.int_ptr]
 

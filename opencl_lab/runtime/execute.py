@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
-from opencl_lab.runtime.executable import DeviceMemory, Executable, KernelInfo, is_in_order
-from opencl_lab.runtime.host import run_host
-from opencl_lab.runtime.kept import with_room
-from opencl_lab.runtime.recording import LOCAL
-from opencl_lab.runtime.session import Session, session_of
+from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
+from opencl_lab.runtime.device_call import DeviceCall
+from opencl_lab.runtime.executable import Executable, KernelInfo, explain
+from opencl_lab.runtime.freeing import new_array
+from opencl_lab.runtime.host_call import HostCall
 
-COMPLETE = cl.command_execution_status.COMPLETE
+MOST_BOUND = 32
+"""Bound calls that an executable keeps: one for each queue, side of the arrays and given `out`."""
+
+C = TypeVar("C", bound=BoundCall)
 
 
 @dataclass
 class Execution:
-    """One run of a plan: its outputs by name and the events that time it."""
+    """One run of a plan: its outputs by name and the events that time it.
+
+    `kernel_events` are those of all launches, in order, where the queue profiles.
+    """
 
     executable: Executable
     outputs: dict[str, Any]
@@ -69,87 +76,72 @@ def execute(
     arrays the work is enqueued and the outputs carry its last event. `LaunchError` says what the
     device refuses.
     """
-    out = out or {}
-    given = frozenset(out)
-    arrays = (*inputs.values(), *out.values())  # a kernel may need no input
-    on_device = any(isinstance(array, cl.array.Array) for array in arrays)
+    out = dict(out or {})
+    known, outputs = executable.plan.by_name, executable.plan.with_role("out")
+    given = {name: array for name, array in inputs.items() if name in known}
+    events = Events()
+    call: BoundCall
     try:
-        run = _run_device if on_device else _run_host
-        with session_of(queue).alone(queue):
-            execution = with_room(lambda: run(executable, inputs, queue, dict(out)))
+        # A kernel may need no input.
+        if any(isinstance(array, cl.array.Array) for array in (*inputs.values(), *out.values())):
+            given |= out
+            for spec in outputs:
+                if spec.name not in given:
+                    allocator = next(iter(inputs.values())).allocator
+                    given[spec.name] = new_array(queue, spec.shape, spec.dtype, allocator)
+            call = device_call(executable, queue, tuple(given))
+        else:
+            given = {name: np.ascontiguousarray(array) for name, array in given.items()} | out
+            in_place = all(array.size and array.flags.writeable for array in given.values())
+            call = _host_call(executable, queue, tuple(given), in_place)
+        results = call.run(tuple(given.values()), events)
     except cl.Error as error:
         raise explain(error, queue) from error
-    recorder = LOCAL.recorder
-    if recorder is not None:
-        recorder.step(executable, inputs, execution.outputs, given, queue)
-    return execution
+    names = (spec.name for spec in outputs)
+    return Execution(
+        executable, dict(zip(names, results, strict=True)), events.kernels, events.copies
+    )
 
 
-def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
-    """Return an error of the driver as one of this package."""
-    name = queue.device.name.strip()
-    if isinstance(error, cl.MemoryError):
-        return LaunchError(f"{name} ran out of memory: {error}")
-    return LaunchError(f"the launch failed on {name}: {error}")
+def device_call(executable: Executable, queue: cl.CommandQueue, names: Sequence[str]) -> DeviceCall:
+    """Return an executable bound for device arrays, its inputs and all outputs in this order."""
+    key = (queue.int_ptr, *names)
+    call: DeviceCall | None = executable.bound_calls.get(key)
+    if call is None:
+        call = _keep(executable, key, DeviceCall(queue, *_bound(executable, names)))
+    return call
 
 
-def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
-    """Return the events that the contents of device arrays still wait for.
-
-    Commands of other queues are flushed: until then no other queue may wait for them. Those of an
-    in-order queue wait for each other anyway, but an error should be seen. Arrays forget events
-    that are complete, or each call would look at them again.
-    """
-    waits = []
-    for array in arrays:
-        complete = True
-        for event in array.events:
-            status = event.command_execution_status
-            if status == COMPLETE:
-                continue
-            complete = False
-            other = event.command_queue  # a user event has none
-            if other == queue and status >= 0 and is_in_order(queue):
-                continue
-            waits.append(event)
-            if other is not None and other != queue:
-                other.flush()
-        if complete:
-            del array.events[:]
-    return waits
+def _host_call(
+    executable: Executable, queue: cl.CommandQueue, names: Sequence[str], in_place: bool
+) -> HostCall:
+    key = (queue.int_ptr, in_place, *names)
+    call: HostCall | None = executable.bound_calls.get(key)
+    if call is None:
+        call = HostCall(queue, *_bound(executable, names), in_place=in_place)
+        _keep(executable, key, call)
+    return call
 
 
-def _run_host(
-    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
-) -> Execution:
-    return Execution(executable, *run_host(executable, inputs, queue, out))
+def _bound(
+    executable: Executable, names: Sequence[str]
+) -> tuple[Sequence[Run], int, Sequence[Fresh], Sequence[Result]]:
+    """Return what a bound call takes for one executable, which returns its outputs in order."""
+    plan, places = executable.plan, {name: place for place, name in enumerate(names)}
+    new = [spec for spec in plan.with_role("out") if spec.name not in places]
+    everything = places | {spec.name: place for place, spec in enumerate(new, len(names))}
+    outputs = {spec.name: everything[spec.name] for spec in plan.with_role("out")}
+    inputs = {name: place for name, place in places.items() if name not in outputs}
+    results = [
+        Result(outputs[spec.name], spec.shape, spec.dtype, as_made=True)
+        for spec in plan.with_role("out")
+    ]
+    fresh = [Fresh(spec.shape, spec.dtype, spec.nbytes) for spec in new]
+    return (Run(executable, inputs, outputs),), len(names), fresh, results
 
 
-def _run_device(
-    executable: Executable, inputs: Mapping[str, Any], queue: cl.CommandQueue, out: dict[str, Any]
-) -> Execution:
-    plan, session = executable.plan, session_of(queue)
-    waits = pending((*inputs.values(), *out.values()), queue)
-    for spec in plan.with_role("out"):
-        if spec.name not in out:
-            allocator = next(iter(inputs.values())).allocator
-            out[spec.name] = cl.array.empty(queue, spec.shape, spec.dtype, allocator=allocator)
-    buffers: dict[str, DeviceMemory] = {
-        name: array.base_data if array.size else session.allocate(queue, 1)
-        for name, array in {**inputs, **out}.items()
-    }
-    buffers.update(_scratch(executable, session, queue))
-    events = executable.enqueue(queue, buffers, waits)
-    for name in out:
-        if events:
-            out[name].add_event(events[-1])
-    return Execution(executable, out, events)
-
-
-def _scratch(
-    executable: Executable, session: Session, queue: cl.CommandQueue
-) -> dict[str, DeviceMemory]:
-    return {
-        spec.name: session.allocate(queue, max(spec.nbytes, 1))
-        for spec in executable.plan.with_role("scratch")
-    }
+def _keep(executable: Executable, key: Hashable, call: C) -> C:
+    if len(executable.bound_calls) >= MOST_BOUND:  # each keeps its queue alive
+        executable.bound_calls.clear()
+    executable.bound_calls[key] = call
+    return call

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.runtime.kept import free_kept
+from opencl_lab.runtime.freeing import free_unused
 from opencl_lab.runtime.results import Pool
 
 LEAST = 32 << 20
@@ -52,7 +52,7 @@ def _new_pages(nbytes: int) -> Any:
     try:
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     except MemoryError:
-        free_kept()
+        free_unused()
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     return pages, -pages.__array_interface__["data"][0] % LINE_BYTES
 

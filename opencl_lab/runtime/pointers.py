@@ -20,7 +20,8 @@ __kernel void add(__global int *words, const int amount)
 }
 """
 
-UNASKED = 3  # calls
+UNASKED_CALLS = 3
+"""Calls of a process that do without, as the kernel that shows it takes long to build."""
 
 _shown: dict[int, bool] = {}
 _told: dict[int, int] = {}
@@ -30,12 +31,10 @@ _lock = threading.Lock()
 def takes_pointers(device: Device) -> bool:
     """Return whether kernels read and write memory of the host by its address.
 
-    OpenCL promises that of devices with fine-grained system SVM. A runtime whose device is the
-    processor of this process has no other memory, and may do it without a promise. PoCL does: a
-    buffer made of host memory is the same to its kernels, but it enqueues a copy that is none
-    for each of them. So a CPU is asked once in a process, by a kernel. Its build takes as long as
-    hundreds of calls gain by the answer, so the first few in a process, often all that there are,
-    are told that the device does not.
+    OpenCL promises that for devices with fine-grained system SVM. A runtime whose device is the
+    processor of this process may do it without a promise, as there is no other memory; PoCL does.
+    So on a CPU a kernel tries it, once in a process. To build that kernel takes as long as hundreds
+    of calls gain, and many processes make few calls: so the first few get the answer no.
     """
     if device.shared_pointers or not device.unified_memory:
         return device.shared_pointers
@@ -46,7 +45,7 @@ def takes_pointers(device: Device) -> bool:
         with _lock:
             if key not in _shown:
                 _told[key] = _told.get(key, 0) + 1
-                if _told[key] <= UNASKED:
+                if _told[key] <= UNASKED_CALLS:
                     return False
                 _shown[key] = _shows_pointers(device.handle)
     return _shown[key]

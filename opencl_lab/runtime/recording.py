@@ -1,86 +1,59 @@
-"""What a call does with memory, seen while it runs: executables, the caller's arrays, new ones."""
+"""What a call does with memory while it runs: executables, the caller's arrays, new ones."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-if TYPE_CHECKING:
-    from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.bound import Fresh, Run
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.results import block_of
 
 
-class _Local(threading.local):
-    """What a thread is recording."""
+class Recording:
+    """The recording of one call on arrays of the caller's, all on one side and none of them empty.
 
-    recorder: Recorder | None = None
-
-
-LOCAL = _Local()
-
-
-@dataclass(frozen=True)
-class Fresh:
-    """An array that a call makes: on the host as NumPy makes them, on a device as plain memory."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    nbytes: int
-    allocator: Any = None
-
-
-@dataclass(frozen=True)
-class Step:
-    """An executable, and the places of the arrays that it reads and writes, by name.
-
-    Places count the caller's arrays first, then new ones; constants count back from -1.
-    """
-
-    executable: Executable
-    inputs: Mapping[str, int]
-    outputs: Mapping[str, int]
-
-    @cached_property
-    def places(self) -> tuple[tuple[str, int], ...]:
-        """All of them."""
-        return (*self.inputs.items(), *self.outputs.items())
-
-
-class Recorder:
-    """Records one call on arrays of the caller's, all on one side and none of them empty.
-
-    New arrays are `fresh`, in the order in which they were made; `constants` are what the call has
-    made of arguments whose values its kind includes; `conditions` must hold for it to be of use; it
-    is `lost` once memory was read of which nobody knows where it came from. Executables ran on
-    `queue`.
+    Attributes
+    ----------
+    runs : list of Run
+    fresh : list of Fresh
+        New arrays, in the order in which they were made.
+    constants : list of array
+        What the call has made of arguments whose values belong to its key.
+    conditions : list of callable
+        What must hold for the recording to be of use.
+    lost : bool
+        Whether an executable used memory of which nobody knows where it came from.
+    queue : pyopencl.CommandQueue or None
+        Where executables ran.
     """
 
     def __init__(self, arrays: Sequence[Any]):
-        self.steps: list[Step] = []
+        self.runs: list[Run] = []
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
         self.conditions: list[Callable[[], bool]] = []
         self.lost = False
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
-        self._kept: list[Any] = []  # alive, so that no address comes twice
-        self._places: dict[int, tuple[int, int, np.dtype[Any]]] = {}
+        self._alive: list[Any] = []  # so that no address comes twice
+        self._places: dict[Any, tuple[int, int, np.dtype[Any]]] = {}
         for place, array in enumerate(arrays):
-            self._kept.append(array)
             # A view of another order has the address of the whole and none of its order.
             if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
-                self._places.setdefault(_address(array), (place, array.nbytes, array.dtype))
+                self._put(array, place)
+
+    def _put(self, array: Any, place: int) -> None:
+        self._alive.append(array)
+        self._places.setdefault(_memory(array), (place, array.nbytes, array.dtype))
 
     def place(self, array: Any) -> int | None:
         """Return the place of the memory of an array, if it is known."""
-        known = self._places.get(_address(array))
+        known = self._places.get(_memory(array))
         if known is None:
             return None
         place, nbytes, dtype = known
@@ -89,97 +62,49 @@ class Recorder:
             return place if whole else None  # else another view of the same memory
         return place if nbytes == array.nbytes or not isinstance(array, np.ndarray) else None
 
-    def add(self, array: Any) -> int:
+    def add_fresh(self, array: Any) -> int:
         """Give a new array a place and return it."""
         place = self._count + len(self.fresh)
         allocator = getattr(array, "allocator", None)
         self.fresh.append(Fresh(tuple(array.shape), array.dtype, array.nbytes, allocator))
-        self._places[_address(array)] = (place, array.nbytes, array.dtype)
-        self._kept.append(array)
+        self._put(array, place)
         return place
 
-    def constant(self, array: Any) -> None:
-        """Give an array that holds the same in every call of the kind a place."""
-        if _address(array) in self._places:  # it is the caller's data, too
+    def add_constant(self, array: Any) -> None:
+        """Give an array that holds the same in every call of this key a place."""
+        if _memory(array) in self._places:  # it is the caller's data, too
             self.lost = True
             return
-        self._kept.append(array)
         # The caller may change an array of the host.
         self.constants.append(array.copy() if isinstance(array, np.ndarray) else array)
-        self._places[_address(array)] = (-len(self.constants), array.nbytes, array.dtype)
+        self._put(array, -len(self.constants))
 
-    def step(
+    def add_run(
         self,
         executable: Executable,
         inputs: Mapping[str, Any],
         outputs: Mapping[str, Any],
-        given: frozenset[str],
+        given: Mapping[str, Any],
         queue: cl.CommandQueue,
     ) -> None:
-        """Note what ran; `given` are the outputs that were there before."""
+        """Note what ran; of the outputs the `given` ones were there before."""
         if self.queue is not None and self.queue != queue:
             self.lost = True
         self.queue = queue
-        arrays = (*inputs.values(), *outputs.values())
-        if not all(array.size for array in arrays):
+        if not all(array.size for array in (*inputs.values(), *outputs.values())):
             self.lost = True
             return
         read = {name: self.place(array) for name, array in inputs.items()}
         written = {
-            name: self.place(array) if name in given else self.add(array)
+            name: self.place(array) if name in given else self.add_fresh(array)
             for name, array in outputs.items()
         }
         if None in read.values() or None in written.values():
             self.lost = True
             return
-        self.steps.append(Step(executable, read, written))  # type: ignore[arg-type]
+        self.runs.append(Run(executable, read, written))  # type: ignore[arg-type]
 
 
-def _address(array: Any) -> int:
-    if isinstance(array, np.ndarray):
-        return int(array.ctypes.data)
-    data = array.base_data
-    return int(data.int_ptr) if data is not None else 0  # what has none is no kind of call
-
-
-@contextmanager
-def recording(arrays: Sequence[Any]) -> Iterator[Recorder]:
-    """Record what this thread does; not inside of another recording."""
-    LOCAL.recorder = Recorder(arrays)
-    try:
-        yield LOCAL.recorder
-    finally:
-        LOCAL.recorder = None
-
-
-@contextmanager
-def unrecorded() -> Iterator[None]:
-    """Record nothing of what this thread does meanwhile: it is not part of the call."""
-    recorder, LOCAL.recorder = LOCAL.recorder, None
-    try:
-        yield
-    finally:
-        LOCAL.recorder = recorder
-
-
-def note_fresh(array: pyopencl.array.Array) -> pyopencl.array.Array:
-    """Tell the recording, if there is one, of new memory on the device, and return it."""
-    recorder = LOCAL.recorder
-    if recorder is not None and array.size:
-        recorder.add(array)
-    return array
-
-
-def note_constants(arrays: Iterable[Any]) -> None:
-    """Tell the recording, if there is one, of arrays that further calls of the kind share."""
-    recorder = LOCAL.recorder
-    if recorder is not None:
-        for array in arrays:
-            recorder.constant(array)
-
-
-def note_condition(holds: Callable[[], bool]) -> None:
-    """Tell the recording, if there is one, what must hold for it to be of use."""
-    recorder = LOCAL.recorder
-    if recorder is not None:
-        recorder.conditions.append(holds)
+def _memory(array: Any) -> Any:
+    """Return what tells memory: a buffer of the device, or an address of the host."""
+    return int(array.ctypes.data) if isinstance(array, np.ndarray) else block_of(array)

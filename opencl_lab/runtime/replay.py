@@ -1,15 +1,16 @@
-"""Calls that are repeated: what the first of a kind has worked out, the next ones only enqueue.
+"""Calls that repeat: what the first one of a key has worked out, the next ones only enqueue.
 
 A public function is written once, as a user would read it: it checks its arguments, looks for a
 configuration, makes views, and runs executables. All of this depends on shapes, strides, types
-and options, and not on values. So the first call of a kind is recorded while it runs: which
-executables it runs, on which of the caller's arrays and on which new ones. A further call takes new
-memory, puts its own arrays into the places of the earlier ones, and enqueues.
+and options, and not on values. So the first call is recorded while it runs: which executables it
+runs, on which of the caller's arrays and on which new ones. All of them become one bound call. A
+further call with the same key takes new memory, puts its arrays into the places of the earlier
+ones, and enqueues.
 
-What the recording cannot see is never replayed: it is thrown away as soon as an executable reads
+What cannot be seen is never replayed: a recording is thrown away as soon as an executable reads
 memory that neither belongs to the caller nor was written by an earlier executable, such as a
-result of NumPy or of pyopencl's own kernels. ``OCLAB_REPLAY=off`` in the environment, when the
-package is imported, lets every call work everything out anew.
+result of NumPy or of pyopencl's own kernels. With ``OCLAB_REPLAY=off`` in the environment, when the
+package is imported, every call is worked out anew.
 """
 
 from __future__ import annotations
@@ -20,48 +21,37 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
-import pyopencl as cl
-import pyopencl.array
 
-from opencl_lab.core.queues import check_fork
-from opencl_lab.core.template import LOOK_INTERVAL
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.bound import BoundSteps
+from opencl_lab.runtime.bound import BoundCall, Result
+from opencl_lab.runtime.cache import call_when_dropped
+from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.call_key import MOST_CONSTANT, Keys
+from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import is_in_order
-from opencl_lab.runtime.execute import explain, pending
-from opencl_lab.runtime.host import HostSteps
-from opencl_lab.runtime.kept import PATIENCE, call_when_dropped, call_when_freeing, free_kept
-from opencl_lab.runtime.kinds import MOST_CONSTANT, Signature
-from opencl_lab.runtime.recording import LOCAL, Recorder, recording
-from opencl_lab.runtime.results import PooledArray, memory_of
+from opencl_lab.runtime.freeing import call_when_freeing, free_unused
+from opencl_lab.runtime.host_call import HostCall
+from opencl_lab.runtime.recording import Recording
+from opencl_lab.runtime.results import attributes_of
 from opencl_lab.runtime.session import session_of
 from opencl_lab.tuned import database
 
-MOST_RECIPES = 1024
+MOST_RECORDED = 1024
+"""Recorded calls that are kept."""
+TOUCH_SECONDS = 0.1
+"""How often a recorded call is counted as used lately, with its executables."""
 ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@dataclass(frozen=True)
-class _Result:
-    """One array that a call returns: one of the caller's, or a view of a new one."""
-
-    place: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    attributes: dict[str, Any] = field(default_factory=dict)  # of a device array
-    pooled: bool = False
-    as_made: bool = False  # of the shape and type in which it was made, or the caller's own
-
-
-class Recipe:
-    """What calls of one kind do, as recorded at the first one.
+class RecordedCall:
+    """The bound call of all executables that the first call of a key ran, and when it is of use.
 
     It returns a tuple if there are `several` results. The `generation` is that of the tuned
     configurations that were asked.
@@ -69,173 +59,117 @@ class Recipe:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recording: Recording,
         arrays: Sequence[Any],
-        results: Sequence[_Result],
+        results: Sequence[Result],
         several: bool,
         generation: int,
     ):
-        assert recorder.queue is not None
-        self.looked = time.monotonic()
-        self.queue = recorder.queue
-        self.steps = tuple(recorder.steps)
-        self.fresh = tuple(recorder.fresh)
-        self._results = tuple(results)
-        self._several = several
+        assert recording.queue is not None
+        self.touched = time.monotonic()
+        self.queue = recording.queue
+        self.executables = tuple(run.executable for run in recording.runs)
+        self.watched = tuple(item for item in self.executables if item.watched)
         self.generation = generation
-        self.conditions = tuple(recorder.conditions)
-        self.constants = tuple(reversed(recorder.constants))
-        self._on_device = is_device_array(arrays[0])
-        self._own_events: list[cl.Event] = []
-        if self._on_device:
-            places = len(arrays) + len(self.fresh)
-            memory = [array.base_data for array in self.constants]
-            # Results of the pool make their event once they are asked for it.
-            needed = not all(item.pooled for item in results)
-            self._bound = BoundSteps(self.queue, self.steps, places, memory, needs_event=needed)
-            self._pool = session_of(self.queue).results(self.queue)
-            self._allocations = [(item.allocator, item.nbytes) for item in self.fresh]
-            returned = {item.place for item in results}
-            self._passing = [
-                (place, item.nbytes)
-                for place, item in enumerate(self.fresh, len(arrays))
-                if place not in returned and item.allocator is None
-            ]
+        self.conditions = tuple(recording.conditions)
+        self._several = several
+        what = (self.queue, recording.runs, len(arrays), recording.fresh, results)
+        self._bound: BoundCall
+        if is_device_array(arrays[0]):
+            self._bound = DeviceCall(*what, [array.base_data for array in recording.constants])
         else:
-            returned = {item.place for item in results}
-            self._host = HostSteps(
-                self.queue, self.steps, arrays, self.fresh, self.constants, returned
-            )
+            plain = all(array.flags.c_contiguous and array.flags.writeable for array in arrays)
+            self._bound = HostCall(*what, recording.constants, in_place=plain)
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Do it again with other arrays of the caller's; the errors are those of the first call."""
-        check_fork()
-        run = self._run_device if self._on_device else self._run_host
-        try:
-            try:
-                return run(arrays)
-            except cl.MemoryError:
-                free_kept(PATIENCE)
-                return run(arrays)
-        except cl.Error as error:
-            raise explain(error, self.queue) from error
-
-    def _run_host(self, arrays: Sequence[Any]) -> Any:
-        everything = [*arrays, *self._host.run(arrays)]
-        if not self._several:
-            return _host_result(self._results[0], everything)
-        return tuple(_host_result(item, everything) for item in self._results)
-
-    def _run_device(self, arrays: Sequence[Any]) -> Any:
-        queue, pool = self.queue, self._pool
-        memory: list[Any] = []
-        waits: list[cl.Event] = []
-        for array in arrays:
-            memory.append(memory_of(array, queue))
-            # What is still in the pool's hands was written by a command of this queue, as is what
-            # the last of these calls has written.
-            if type(array) is not PooledArray:
-                events = array.events
-                if events and events != self._own_events:
-                    waits += pending((array,), queue)
-        for allocator, nbytes in self._allocations:
-            memory.append(pool.take(nbytes) if allocator is None else allocator(nbytes))
-        event = self._bound.enqueue(memory, waits)
-        if event is not None:
-            self._own_events = [event]
-        for place, nbytes in self._passing:
-            pool.give(nbytes, memory[place])
-        if not self._several:
-            return self._device_result(self._results[0], arrays, memory, event)
-        return tuple(self._device_result(item, arrays, memory, event) for item in self._results)
-
-    def _device_result(
-        self, result: _Result, arrays: Sequence[Any], memory: Sequence[Any], event: Any
-    ) -> Any:
-        place = result.place
-        if place < len(arrays):
-            # The command has waited for all that this array did.
-            arrays[place].events[:] = [event]
-            return arrays[place]
-        if result.pooled:
-            return PooledArray.of(self._pool, memory[place], result.attributes, event)
-        array = cl.array.Array.__new__(cl.array.Array)
-        vars(array).update(result.attributes, base_data=memory[place], events=[event])
-        return array
+        results = self._bound.run(arrays)
+        return tuple(results) if self._several else results[0]
 
 
-def _host_result(result: _Result, arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    array = arrays[result.place]
-    return array if result.as_made else array.view(result.dtype).reshape(result.shape)
+class _Public(NamedTuple):
+    """What is known of a public function."""
+
+    function: Callable[..., Any]
+    """What it is made of, which takes a `Call` first."""
+    keys: Keys
 
 
-_signatures: dict[Callable[..., Any], Signature] = {}
-_recipes: OrderedDict[Hashable, Recipe] = OrderedDict()
+_public: dict[Callable[..., Any], _Public] = {}
+_recorded: OrderedDict[Hashable, RecordedCall] = OrderedDict()
 _lock = threading.Lock()
 
 
 def forget() -> None:
     """Drop everything that was recorded."""
     with _lock:
-        _recipes.clear()
+        _recorded.clear()
 
 
 def free_memory() -> None:
-    """Give back the memory of devices that is kept for further calls and not in use.
+    """Give back the memory of devices that is held for further calls and not in use.
 
     The next calls take a little longer.
     """
-    free_kept()
+    free_unused()
 
 
 def _forget_what_runs(dropped: Any) -> None:
-    """Drop the recordings that would keep an executable alive."""
+    """Drop the recorded calls that would keep an executable alive."""
     with _lock:
-        for kind, recipe in list(_recipes.items()):
-            if any(step.executable is dropped for step in recipe.steps):
-                del _recipes[kind]
+        for key, recorded in list(_recorded.items()):
+            if dropped in recorded.executables:
+                del _recorded[key]
 
 
 call_when_dropped(_forget_what_runs)
-call_when_freeing(lambda patience: forget())
+call_when_freeing(lambda seconds: forget())
 
 
-def replayed(*values: str) -> Callable[[F], F]:
-    """Return a decorator that lets further calls of a kind enqueue what the first has worked out.
+def replayed(
+    *values: str,
+) -> Callable[[Callable[Concatenate[Call, P], R]], Callable[P, R]]:
+    """Return a decorator that makes a public function of one that takes a `Call` first.
 
-    Of the arguments `values`, on the host and small, the values make a difference to what is run.
-    Arrays that are made of them are told by `recording.note_constants`.
+    The public function has the other parameters alone. Its first call with a key is recorded, and
+    further ones replay that. Of the arguments `values`, on the host and small, the values belong to
+    the key; `Call.constants` gets the arrays that are made of them.
     """
 
-    def decorate(function: F) -> F:
-        signature = Signature(function, values)
+    def decorate(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
+        whole = inspect.signature(function)
+        first, *others = whole.parameters.values()
+        signature = whole.replace(parameters=others)
+        keys = Keys(f"{function.__module__}.{function.__qualname__}", signature, values)
 
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            # Inside of another call each step of its own is recorded.
-            if not ENABLED or LOCAL.recorder is not None:
-                return function(*args, **kwargs)
+        def public(*args: P.args, **kwargs: P.kwargs) -> Any:
+            if not ENABLED:
+                return function(Call(), *args, **kwargs)
             try:
-                kind, arrays = signature.kind(args, kwargs)
+                key, arrays = keys.of(args, kwargs)
             except Exception:  # the function refuses it in its own words
-                return function(*args, **kwargs)
-            recipe = _recipes.get(kind)
-            if recipe is not None and _is_current(kind, recipe):
-                return recipe.run(arrays)
-            result, made = _recorded(function, args, kwargs, arrays)
-            if made is not None:
-                _keep(kind, made)
+                return function(Call(), *args, **kwargs)
+            recorded = _recorded.get(key)
+            if recorded is not None and _is_current(key, recorded):
+                return recorded.run(arrays)
+            result, recorded = _record(function, args, kwargs, arrays)
+            if recorded is not None:
+                _keep(key, recorded)
             return result
 
-        _signatures[call] = signature
-        return cast(F, call)
+        public.__signature__ = signature  # type: ignore[attr-defined]
+        annotations = function.__annotations__.items()
+        public.__annotations__ = {name: item for name, item in annotations if name != first.name}
+        _public[public] = _Public(function, keys)
+        return public
 
     return decorate
 
 
 def is_replayed(function: Callable[..., Any]) -> bool:
     """Return whether calls of a function are replayed."""
-    return function in _signatures
+    return function in _public
 
 
 def data_and_values(
@@ -243,103 +177,100 @@ def data_and_values(
 ) -> tuple[list[Any], list[str]]:
     """Return the arrays among options that are data of a call, and the names of other arrays.
 
-    The values of these are part of the kind of a call.
+    The values of these belong to the key of the call.
     """
-    return _signatures[function].data_and_values(options)
+    return _public[function].keys.data_and_values(options)
 
 
 def record(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
-) -> tuple[Any, Recipe | None, list[Any]]:
-    """Call a function that is replayed; return its result, what it did, and its arrays.
+) -> tuple[Any, RecordedCall | None, list[Any]]:
+    """Call a public function; return its result, the recorded call, and the arrays that it took.
 
-    What it did is a recipe, which takes the like of these arrays, or None if that is not known.
+    There is no recorded call where what it did cannot be replayed.
     """
-    inner = inspect.unwrap(function)
+    inner, keys = _public[function]
     try:
-        _, arrays = _signatures[function].kind(tuple(args), kwargs)
+        _, arrays = keys.of(args, kwargs)
     except Exception:  # the function refuses it in its own words
-        return inner(*args, **kwargs), None, []
-    if LOCAL.recorder is not None:
-        return inner(*args, **kwargs), None, []
-    return *_recorded(inner, args, kwargs, arrays), arrays
+        return inner(Call(), *args, **kwargs), None, []
+    return *_record(inner, args, kwargs, arrays), arrays
 
 
-def _recorded(
+def _record(
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     arrays: Sequence[Any],
-) -> tuple[Any, Recipe | None]:
+) -> tuple[Any, RecordedCall | None]:
     generation = database.generation()
-    with recording(arrays) as recorder:
-        result = function(*args, **kwargs)
-    return result, _recipe(recorder, arrays, result, generation)
+    recording = Recording(arrays)
+    result = function(Call(recording=recording), *args, **kwargs)
+    return result, _recorded_call(recording, arrays, result, generation)
 
 
-def _is_current(kind: Hashable, recipe: Recipe) -> bool:
+def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
     """Return whether a call would still come to the same."""
-    if recipe.generation != database.generation():
+    if recorded.generation != database.generation():
         return False
-    for holds in recipe.conditions:
+    for holds in recorded.conditions:
         if not holds():
             return False
-    now = time.monotonic()
-    if now > recipe.looked + LOOK_INTERVAL:
-        if not all(step.executable.current for step in recipe.steps):
+    for executable in recorded.watched:
+        if not executable.current:
             return False
-        recipe.looked = now
-        _keep(kind, recipe)
-        for step in recipe.steps:
-            session_of(recipe.queue).touch(step.executable)
+    now = time.monotonic()
+    if now > recorded.touched + TOUCH_SECONDS:
+        if any(executable.dropped for executable in recorded.executables):
+            return False
+        recorded.touched = now
+        _keep(key, recorded)
+        for executable in recorded.executables:
+            session_of(recorded.queue).touch(executable)
     return True
 
 
-def _keep(kind: Hashable, recipe: Recipe) -> None:
+def _keep(key: Hashable, recorded: RecordedCall) -> None:
     with _lock:
-        _recipes[kind] = recipe
-        _recipes.move_to_end(kind)
-        if len(_recipes) > MOST_RECIPES:
-            _recipes.popitem(last=False)
+        _recorded[key] = recorded
+        _recorded.move_to_end(key)
+        if len(_recorded) > MOST_RECORDED:
+            _recorded.popitem(last=False)
 
 
-def _recipe(
-    recorder: Recorder, arrays: Sequence[Any], result: Any, generation: int
-) -> Recipe | None:
+def _recorded_call(
+    recording: Recording, arrays: Sequence[Any], result: Any, generation: int
+) -> RecordedCall | None:
     """Return what was recorded, or None if it cannot be replayed."""
     several = isinstance(result, tuple)
     returned = result if several else (result,)
-    if recorder.lost or not recorder.steps or recorder.queue is None:
+    if recording.lost or not recording.runs or recording.queue is None:
         return None
-    if not is_in_order(recorder.queue) or not recorder.steps[-1].executable.plan.launches:
+    if not is_in_order(recording.queue) or not recording.runs[-1].executable.plan.launches:
         return None
-    if sum(array.nbytes for array in recorder.constants) > MOST_CONSTANT:
+    if sum(array.nbytes for array in recording.constants) > MOST_CONSTANT:
         return None
     results = []
     for array in returned:
         if not (isinstance(array, np.ndarray) or is_device_array(array)):
             return None  # a number
         same_side = is_device_array(array) == is_device_array(arrays[0])
-        place = recorder.place(array) if same_side else None
+        place = recording.place(array) if same_side else None
         if place is None:
             return None
         if place < len(arrays):
-            written = any(place in step.outputs.values() for step in recorder.steps)
+            written = any(place in run.outputs.values() for run in recording.runs)
             if not written or array is not arrays[place]:
                 return None
-            results.append(_Result(place, tuple(array.shape), array.dtype, as_made=True))
+            results.append(Result(place, tuple(array.shape), array.dtype))
             continue
-        fresh = recorder.fresh[place - len(arrays)]
+        fresh = recording.fresh[place - len(arrays)]
         if array.nbytes != fresh.nbytes:
             return None
-        attributes = {}
-        if is_device_array(array):
-            attributes = dict(vars(array))
-            del attributes["base_data"], attributes["events"]
-        pooled = fresh.allocator is None
+        attributes = attributes_of(array) if is_device_array(array) else {}
         shape, dtype = tuple(array.shape), array.dtype
         as_made = (shape, dtype) == (fresh.shape, fresh.dtype)
-        results.append(_Result(place, shape, dtype, attributes, pooled, as_made))
+        results.append(Result(place, shape, dtype, as_made, attributes))
     if len({item.place for item in results}) < len(results):
         return None
-    return Recipe(recorder, arrays, results, several, generation)
+    return RecordedCall(recording, arrays, results, several, generation)

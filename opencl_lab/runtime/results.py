@@ -4,9 +4,9 @@ A driver takes a tenth of a millisecond and more for new memory. The pool of a q
 results have lain in, and the order of the queue makes it safe to use this again while earlier
 commands still run. Memory that somebody else may have handed to another queue must not be used
 again: no runtime tells whether commands of that queue are done with it. So a result gives its
-memory back only if nobody has asked for it. It is a `PooledArray` until `data` or `base_data` are
-read, as all functions of pyopencl do. From then on it is a plain `pyopencl.array.Array` with a
-plain buffer, which the driver keeps for as long as any command needs it.
+memory back only if nobody has asked for it. A `PooledArray` holds a lease until `data` or
+`base_data` are read, as all functions of pyopencl do. That ends the lease: from then on its memory
+is a plain buffer, which the driver keeps for as long as any command needs it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 
-from opencl_lab.runtime.kept import with_room
+from opencl_lab.runtime.freeing import with_room
 
 SMALL = 1 << 20
 MOST_SIZES = 256
@@ -126,7 +126,7 @@ class Pool:
         self._given = 0
 
 
-class ResultPool(Pool):
+class QueuePool(Pool):
     """Buffers of one in-order queue that no array lives in; `alone` is the lock of the queue."""
 
     def __init__(
@@ -144,7 +144,7 @@ class PooledArray(cl.array.Array):
     @classmethod
     def of(
         cls,
-        pool: ResultPool,
+        pool: QueuePool,
         block: cl.Buffer,
         attributes: dict[str, Any],
         event: cl.Event | None = None,
@@ -167,6 +167,11 @@ class PooledArray(cl.array.Array):
         return array
 
     @property
+    def is_pooled(self) -> bool:
+        """Whether its memory goes back to a pool if nobody asks for it from now on."""
+        return "_lease" in vars(self)
+
+    @property
     def events(self) -> list[cl.Event]:
         """Events to wait for: if it has none, one of all commands that its queue has by now."""
         own = vars(self)
@@ -187,19 +192,20 @@ class PooledArray(cl.array.Array):
         own = vars(self)
         lease = own.get("_lease")
         if lease is not None:
-            self.events  # noqa: B018 - plain arrays have them
+            self.events  # noqa: B018 - other arrays have them
             own.setdefault("base_data", lease.block)
-        self.__class__ = cl.array.Array  # type: ignore[assignment]
-        own.pop("_lease", None)
+            own.pop("_lease", None)
         return own["base_data"]
 
     @base_data.setter
     def base_data(self, memory: Any) -> None:
-        vars(self)["base_data"] = memory
-        self.base_data  # noqa: B018
+        own = vars(self)
+        if "_lease" in own:
+            self.base_data  # noqa: B018 - ends the lease
+        own["base_data"] = memory
 
     def beginning(self, count: int) -> PooledArray:
-        """Return the first elements of an array of one dimension, which nobody else has.
+        """Return the first elements of a pooled array of one dimension, which nobody else has.
 
         They stay where they are if they fill half of the memory. Else they are copied to a block of
         the pool, of one of few sizes: calls that find other counts shall find it again.
@@ -215,22 +221,21 @@ class PooledArray(cl.array.Array):
         block = pool.take(room)
         with pool.alone:
             event = cl.enqueue_copy(pool.queue, block, lease.block, byte_count=nbytes)
-        kept = {name: item for name, item in own.items() if name not in ("events", "_lease")}
-        return self.of(pool, block, kept | changes, event, room)
+        return self.of(pool, block, attributes_of(self) | changes, event, room)
 
     def add_event(self, evt: cl.Event) -> None:
         """See `pyopencl.array.Array.add_event`; of another queue perhaps."""
-        self.base_data  # noqa: B018
-        self.add_event(evt)
+        self.base_data  # noqa: B018 - ends the lease
+        super().add_event(evt)
 
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
         own = dict(vars(self))
         lease = own.pop("_lease", None)
+        if lease is None:
+            return super().get(queue, ary)
         plain = cl.array.Array.__new__(cl.array.Array)
         vars(plain).update(own)
-        if lease is None:  # another thread has asked for it
-            return plain.get(queue, ary)
         plain.base_data = lease.block
         if (queue or own["queue"]) == lease.pool.queue:
             plain.events = []  # the order of the queue says it
@@ -241,22 +246,21 @@ class PooledArray(cl.array.Array):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self.base_data  # noqa: B018 - a copy shares the memory
-        return self.__reduce_ex__(protocol)
+        plain = cl.array.Array.__new__(cl.array.Array)
+        vars(plain).update(vars(self))
+        return plain.__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         return super().__repr__().replace(type(self).__name__, "Array", 1)
 
 
-def memory_of(array: cl.array.Array, queue: cl.CommandQueue | None) -> Any:
-    """Return the memory of a device array for commands of a queue.
+def attributes_of(array: cl.array.Array) -> dict[str, Any]:
+    """Return the attributes of a device array but for its memory and events."""
+    left_out = ("_lease", "base_data", "events")
+    return {name: item for name, item in vars(array).items() if name not in left_out}
 
-    If that is the queue of the array's pool, the memory may go back there afterwards. If not, or if
-    it is None, the memory does not.
-    """
-    if type(array) is PooledArray:
-        own = array.__dict__
-        lease = own.get("_lease")
-        # A user may have set another queue.
-        if lease is not None and own["queue"] is queue is lease.pool.queue:
-            return lease.block
-    return array.base_data
+
+def block_of(array: cl.array.Array) -> Any:
+    """Return the memory of a device array only to tell it by: the lease does not end."""
+    lease = vars(array).get("_lease")
+    return array.base_data if lease is None else lease.block

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -18,6 +17,7 @@ from opencl_lab.runtime.arrays import (
     is_device_array,
     shares_memory,
 )
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
 
 
@@ -35,7 +35,7 @@ class Rows:
         cls,
         array: AnyArray,
         axis: int | None,
-        queue: cl.CommandQueue | None = None,
+        call: Call,
         *,
         length: int | None = None,
         dtype: np.dtype[Any] | None = None,
@@ -46,15 +46,15 @@ class Rows:
         The others are as for `fitted`, and done in the same pass.
         """
         if axis is None:
-            flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, queue)
-            return cls.of(flat, 0, queue, length=length, dtype=dtype, conjugate=conjugate)
+            flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, call)
+            return cls.of(flat, 0, call, length=length, dtype=dtype, conjugate=conjugate)
         axis = axis_of(axis, array.ndim)
         n = array.shape[axis] if length is None else length
         dtype = array.dtype if dtype is None else dtype
         shape = tuple(n if d == axis else size for d, size in enumerate(array.shape))
         rows = math.prod(size for d, size in enumerate(shape) if d != axis)
         if not is_device_array(array):
-            array = fitted(array, queue, n, axis, dtype, conjugate)
+            array = fitted(array, call, n, axis, dtype, conjugate)
             plain = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(rows, n)
             return cls(plain, shape, axis)
         view = View.of(array, axis)
@@ -64,11 +64,11 @@ class Rows:
             if view.is_plain:
                 order = [d for d in range(array.ndim) if d != axis] + [axis]
                 return cls(array.transpose(order).reshape(rows, n), shape, axis)
-        data = empty(array, (rows, n), dtype, queue)
+        data = empty(array, (rows, n), dtype, call)
         if data.size:
             target = View.dense((*view.shape[:-1], n))
             copy = Copy(view.cut(target.shape), target, array.dtype, dtype, conjugate)
-            copy.enqueue(queue, array, data)
+            copy.enqueue(call, array, data)
         return cls(data, shape, axis)
 
     @property
@@ -110,7 +110,7 @@ class Rows:
         self,
         result: AnyArray,
         out: AnyArray | None,
-        queue: cl.CommandQueue | None = None,
+        call: Call,
         *inputs: AnyArray,
     ) -> AnyArray:
         """Return `result`, rows again, in the shape of the original, in `out` if given.
@@ -130,15 +130,15 @@ class Rows:
         if out is None:
             if self.in_place:
                 return result.reshape(self.shape)
-            out = empty(result, self.shape, result.dtype, queue)
+            out = empty(result, self.shape, result.dtype, call)
         if result.size:
             target = View.of(out, self.axis)
-            Copy(View.dense(moved), target, result.dtype, result.dtype).enqueue(queue, result, out)
+            Copy(View.dense(moved), target, result.dtype, result.dtype).enqueue(call, result, out)
         return out
 
 
-def _flatten(array: AnyArray, queue: cl.CommandQueue | None) -> AnyArray:
+def _flatten(array: AnyArray, call: Call) -> AnyArray:
     if array.ndim == 0:
         return array.reshape(1)
-    rows = Rows.of(array, array.ndim - 1, queue)
+    rows = Rows.of(array, array.ndim - 1, call)
     return rows.data.reshape(array.size)

@@ -18,11 +18,12 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.core.queues import MAKING, check_fork
 from opencl_lab.drivers.discovery import device_of, select_device
+from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
+from opencl_lab.runtime.freeing import call_when_freeing, with_room
 from opencl_lab.runtime.host_results import HostResults
-from opencl_lab.runtime.kept import KEPT_SHARE, Kept, bytes_limit, call_when_freeing, with_room
 from opencl_lab.runtime.programs import Programs
-from opencl_lab.runtime.results import ResultPool
+from opencl_lab.runtime.results import QueuePool
 from opencl_lab.runtime.staging import Staging
 
 IDLE_SHARE = 0.25
@@ -35,14 +36,12 @@ class Session(Programs):
     def __init__(self, context: cl.Context, device: Device):
         super().__init__(context, device)
         self.staging = Staging(context, device.handle)
-        self._executables: Kept[Executable] = Kept(
-            bytes_limit("OCLAB_KEPT_BYTES", KEPT_SHARE, device)
-        )
+        self._executables = ExecutableCache(bytes_limit("OCLAB_KEPT_BYTES", HELD_SHARE, device))
         self._tables: weakref.WeakValueDictionary[Table, DeviceTable] = (
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
-        self._results: dict[int, ResultPool] = {}
+        self._results: dict[int, QueuePool] = {}
         self._alone: dict[int, AbstractContextManager[Any]] = {}
         self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
         self.host_results = HostResults(self._most_idle)
@@ -112,14 +111,14 @@ class Session(Programs):
             pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
 
-    def results(self, queue: cl.CommandQueue) -> ResultPool:
+    def pool(self, queue: cl.CommandQueue) -> QueuePool:
         """Return the pool of an in-order queue for the results of calls."""
         pool = self._results.get(queue.int_ptr)
         if pool is None:
             with self._lock:
                 while len(self._results) >= MOST_QUEUES:  # recipes and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
-                pool = ResultPool(queue, self._most_idle, self.alone(queue))
+                pool = QueuePool(queue, self._most_idle, self.alone(queue))
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
@@ -130,9 +129,9 @@ class Session(Programs):
         """
         return self._alone.setdefault(queue.int_ptr, threading.RLock())
 
-    def free(self, patience: float = -1) -> None:
-        """Give back what is kept and not in use, waiting `patience` seconds for other threads."""
-        if self._lock.acquire(timeout=patience):
+    def free(self, seconds: float = -1) -> None:
+        """Give back what is not in use; wait so long for other threads, without end for -1."""
+        if self._lock.acquire(timeout=seconds):
             try:
                 self._executables.clear()
             finally:

@@ -28,8 +28,8 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import bytes_of
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
-from opencl_lab.runtime.execute import explain
-from opencl_lab.runtime.kept import PATIENCE, free_kept, new_array
+from opencl_lab.runtime.executable import explain
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, new_array
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
 
@@ -149,7 +149,7 @@ class Stream:
 
         self._lanes: list[Lane] = []
         if self._copies:
-            free_kept(PATIENCE)  # the parts take most of the device
+            free_unused(LOCK_SECONDS)  # the parts take most of the device
             self._lanes = [Lane(queue.context, queue.device) for _ in range(2)]
         self._queue = queue
         try:

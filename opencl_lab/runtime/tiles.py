@@ -1,16 +1,16 @@
-"""Tiles of host arrays that go through a device in steps, while copies and kernels overlap.
+"""Tiles of host arrays that go through a device in iterations, while copies and kernels overlap.
 
-A step takes a few tiles of inputs and makes one of the result. A device keeps few tiles, in slots;
-which tile comes into which slot, and when, is worked out before anything runs
-(`tile_schedule`). Then three things go on at the same time, each in the order of the steps:
+An iteration takes a few tiles of inputs and makes one of the result. A device has few tiles, in
+slots; which tile comes into which slot, and when, is worked out before anything runs
+(`tile_schedule`). Then three things go on at the same time, each in the order of the iterations:
 
-    a thread      brings tiles into slots that no earlier step needs any more
-    the caller    enqueues kernels, one step ahead of the one that is waited for
+    a thread      brings tiles into slots that no earlier iteration needs any more
+    the caller    enqueues kernels, one iteration ahead of the one that is waited for
     a thread      takes finished tiles away
 
-Only the calling thread decides what starts: it starts a copy when the steps that it must follow
-are seen to be done. So no thread waits for another one, and each copy has a queue of its own. A
-device that works on memory of the host gets tiles as arrays there.
+Only the calling thread decides what starts: it starts a copy when the iterations before it are seen
+to be done. So no thread waits for another one, and each copy has a queue of its own. A device that
+works on memory of the host gets tiles as arrays there.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.runtime.arrays import AnyArray
-from opencl_lab.runtime.execute import explain
-from opencl_lab.runtime.kept import call_when_freeing
+from opencl_lab.runtime.executable import explain
+from opencl_lab.runtime.freeing import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
 from opencl_lab.runtime.streams import Lane, in_chunks, unless
@@ -52,7 +52,7 @@ class _Lanes:
         self.lock = threading.Lock()
         call_when_freeing(self.free)
 
-    def free(self, patience: float = -1) -> None:
+    def free(self, seconds: float = -1) -> None:
         """Let go of pinned memory, unless somebody copies."""
         if self.lock.acquire(blocking=False):
             try:
@@ -85,7 +85,7 @@ def run_tiles(
     solve: Solve,
     queue: cl.CommandQueue,
 ) -> dict[str, float]:
-    """Go through all steps; return the seconds of ``read`` and ``write``, which overlap.
+    """Go through all iterations; return the seconds of ``read`` and ``write``, which overlap.
 
     Rows of a tile lie along the last axis; tiles of arrays with more than two axes must lie in one
     piece. The result shares no memory with `arrays`. The calling thread runs `solve`. Kernels have
@@ -104,7 +104,7 @@ def run_tiles(
 
 
 class _Run:
-    """One way through all steps."""
+    """One way through all iterations."""
 
     def __init__(
         self,
@@ -132,25 +132,25 @@ class _Run:
             name: [self._memory(sizes[name]) for _ in range(count)]
             for name, count in plan.slots.items()
         }
-        largest = max(math.prod(step.shape) for step in plan.steps) * result.itemsize
-        self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.steps)))]
+        largest = max(math.prod(iteration.shape) for iteration in plan.iterations) * result.itemsize
+        self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.iterations)))]
         if lanes is not None:
             queue.finish()  # earlier commands of it may still use what the pool has handed out
 
     def go(self) -> dict[str, float]:
-        """Go through the steps."""
+        """Go through the iterations."""
         with (
             ThreadPoolExecutor(1, "oclab-read") as self._reading,
             ThreadPoolExecutor(1, "oclab-write") as self._writing,
         ):
             try:
-                for index in range(len(self._plan.steps)):
+                for index in range(len(self._plan.iterations)):
                     self._take(index)
                     while len(self._running) >= AHEAD:
                         self._see_done()
                 while self._running:
                     self._see_done()
-                self._finish_writes(len(self._plan.steps))
+                self._finish_writes(len(self._plan.iterations))
             except BaseException:
                 self._stop.set()
                 try:
@@ -173,8 +173,8 @@ class _Run:
         return cl.array.Array(self._queue, shape, dtype, data=memory)
 
     def _take(self, index: int) -> None:
-        """Enqueue a step once what it needs is there."""
-        plan, step = self._plan, self._plan.steps[index]
+        """Enqueue an iteration once what it needs is there."""
+        plan, iteration = self._plan, self._plan.iterations[index]
         self._bring()
         while self._begun < plan.needs[index]:
             self._see_done()
@@ -190,13 +190,13 @@ class _Run:
                 self._slots[tile.array][plan.taken[index][name]],
                 tile.of(self._arrays[tile.array]).shape,
             )
-            for name, tile in step.inputs.items()
+            for name, tile in iteration.inputs.items()
         }
         out = self._outs[index % OUT_SLOTS]
-        if step.continues:
+        if iteration.continues:
             before = self._outs[(index - 1) % OUT_SLOTS]
-            inputs[step.continues] = self._array(before, step.shape)
-        events = self._solve(step.problem, inputs, self._array(out, step.shape))
+            inputs[iteration.continues] = self._array(before, iteration.shape)
+        events = self._solve(iteration.problem, inputs, self._array(out, iteration.shape))
         self._running.append((index, events))
 
     def _bring(self) -> None:
@@ -207,20 +207,20 @@ class _Run:
             self._begun += 1
 
     def _see_done(self) -> None:
-        """Wait for the first step that runs, and start what may follow it."""
+        """Wait for the first iteration that runs, and start what may follow it."""
         index, events = self._running[0]
         if events:
             events[-1].wait()
         self._running.popleft()
         self._done = index + 1
-        tile = self._plan.steps[index].result
+        tile = self._plan.iterations[index].result
         if tile is not None:
             job = partial(self._write, tile, self._outs[index % OUT_SLOTS])
             self._written.append((index, start(self._writing, job)))
         self._bring()
 
     def _finish_writes(self, end: int) -> None:
-        """Wait until the results of the steps before `end` are on the host."""
+        """Wait until the results of the iterations before `end` are on the host."""
         while self._written and self._written[0][0] < end:
             self._written[0][1].result()
             self._written.popleft()

@@ -9,6 +9,7 @@ from typing import Any
 import pyopencl as cl
 
 from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import device_call
 from opencl_lab.runtime.session import session_of
 
 NOTHING = "__kernel void nothing(void) {}"
@@ -47,13 +48,13 @@ class LaunchBaseline:
 
         It is the least that a call can cost from Python: no array is made, checked or looked up.
         """
-        plan, session = executable.plan, session_of(self.queue)
-        fixed = {name: array.base_data for name, array in inputs.items()}
-        specs = (*plan.with_role("out"), *plan.with_role("scratch"))
-        fresh = [(spec.name, max(spec.nbytes, 1)) for spec in specs]
+        session = session_of(self.queue)
+        fixed = [array.base_data for array in inputs.values()]
+        outputs = executable.plan.with_role("out")
+        fresh = [max(spec.nbytes, 1) for spec in outputs]
+        call = device_call(executable, self.queue, (*inputs, *(spec.name for spec in outputs)))
 
         def enqueue() -> None:
-            memory = {name: session.allocate(self.queue, nbytes) for name, nbytes in fresh}
-            executable.enqueue(self.queue, {**fixed, **memory})
+            call.enqueue(fixed + [session.allocate(self.queue, nbytes) for nbytes in fresh])
 
         return enqueue

@@ -18,6 +18,7 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.runtime.arrays import native
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.rows import Rows
 
 ORDERS = (
@@ -55,7 +56,7 @@ def rows_of(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     keys = keys_of(arrays, options, ("n", "rows"))
     if not keys.ndim:
         raise InvalidProblem("the file holds a single number without dimensions, not an array")
-    data: np.ndarray[Any, Any] = Rows.of(keys, axis_of(options, keys.ndim)).data
+    data: np.ndarray[Any, Any] = Rows.of(keys, axis_of(options, keys.ndim), Call()).data
     return data
 
 

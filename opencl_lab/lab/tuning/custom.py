@@ -63,7 +63,7 @@ class _Single(Solver[P]):
 
     def __init__(self, name: str, algorithm: Algorithm[P]):
         super().__init__()
-        vars(self).update(name=name, homes={algorithm.name: algorithm})
+        vars(self).update(name=name, registry={algorithm.name: algorithm})
 
 
 class KernelOperation(Operation[P], Generic[P]):

@@ -12,7 +12,7 @@ from typing import Literal
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.space import Config
-from opencl_lab.core.template import kernel_digest
+from opencl_lab.core.template import digest_now, kernel_digest
 from opencl_lab.lab.engine.explore import Exploration, Limits, PointGenerator, Stop, Stopped
 from opencl_lab.lab.engine.journal import Journal
 from opencl_lab.lab.measuring.roofline import stored_peaks
@@ -134,7 +134,7 @@ class Search(Exploration[Config, Evaluation]):
             self._record(found.config, found)
             raise
         task, problem = self.task, self.task.problem
-        if kernel_digest(task.algorithm.templates) != self._kernel:
+        if digest_now(task.algorithm.templates) != self._kernel:
             raise OclabError(
                 f"a template of {task.algorithm_name} has changed during tuning; start again "
                 "to tune the new one"

@@ -19,6 +19,7 @@ from opencl_lab.runtime.arrays import (
     is_device_array,
     reshaped,
 )
+from opencl_lab.runtime.call import Call
 
 WIDE = np.dtype(np.int64)
 COLOURS = (3, 4)
@@ -83,7 +84,7 @@ def _check_numbers(weights: np.ndarray[Any, Any]) -> None:
 
 
 def _device_weights(
-    weights: AnyArray, dtype: np.dtype[Any], saturate: bool, queue: Any
+    weights: AnyArray, dtype: np.dtype[Any], saturate: bool, call: Call
 ) -> tuple[dict[str, AnyArray], np.dtype[Any]]:
     """Return the inputs of a filter on the device, whose values are not read by the host."""
     if weights.ndim != 2:
@@ -92,14 +93,14 @@ def _device_weights(
     if dtype.kind in "iu":
         allowed.append(WIDE if saturate else np.dtype(np.int32))
         if saturate and weights.dtype == np.int32:  # sums that wrap around do not saturate
-            weights = copied(weights, queue, dtype=WIDE)
+            weights = copied(weights, call, dtype=WIDE)
     if weights.dtype not in allowed:
         names = " or ".join(str(kind) for kind in allowed)
         raise InvalidProblem(
             f"weights on the device must be {names} for an image of {dtype} (saturate={saturate}), "
             f"not {weights.dtype}: convert with astype, or give a NumPy array"
         )
-    return {"weights": contiguous(weights, queue)}, np.dtype(weights.dtype)
+    return {"weights": contiguous(weights, call)}, np.dtype(weights.dtype)
 
 
 def bind(
@@ -112,12 +113,13 @@ def bind(
     flip: bool,
     channels_last: bool | None,
     saturate: bool,
-    queue: Any = None,
+    call: Call | None = None,
 ) -> tuple[Conv2dProblem, dict[str, AnyArray]]:
     """Return the problem of a user's image and filter, and its inputs.
 
     Host weights for an image on the device are allowed; they are not copied here.
     """
+    call = call or Call()
     cval = real_number(cval, "cval")
     least = 3 if channels_last else 2
     if image.ndim < least:
@@ -136,7 +138,7 @@ def bind(
     dtype = np.dtype(image.dtype).newbyteorder("=")
     saturate = bool(saturate) and dtype.kind in "iu"
     if is_device_array(weights):
-        inputs, accumulator = _device_weights(weights, dtype, saturate, queue)
+        inputs, accumulator = _device_weights(weights, dtype, saturate, call)
     else:
         inputs, accumulator = weight_inputs(weights, dtype, cval=cval, saturate=saturate)
     height, width = image.shape[-least : image.ndim - least + 2]
@@ -157,7 +159,7 @@ def bind(
         accumulator,
         "row" in inputs,
     )
-    inputs["image"] = reshaped(contiguous(image, queue), problem.image_shape, queue)
+    inputs["image"] = reshaped(contiguous(image, call), problem.image_shape, call)
     return problem, inputs
 
 

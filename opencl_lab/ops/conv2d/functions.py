@@ -16,16 +16,16 @@ from opencl_lab.runtime.arrays import (
     assign,
     direct_target,
     is_device_array,
-    queue_for,
     reshaped,
     to_device,
 )
-from opencl_lab.runtime.recording import note_constants
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 
 
 @replayed("weights")
 def conv2d(
+    call: Call,
     image: Any,
     weights: Any,
     *,
@@ -121,13 +121,13 @@ def conv2d(
     `scipy.ndimage` leaves out the weights that are zero.
     """
     given = as_array(image)
-    queue = queue_for(given, queue, device)
+    call.use(given, queue, device)
     if is_device_array(weights):
         if not is_device_array(given):
             raise InvalidProblem(
                 "weights are on the device and the image is not; use weights.get()"
             )
-        queue_for(weights, queue)
+        call.check(weights)
     problem, inputs = bind(
         given,
         weights,
@@ -137,15 +137,15 @@ def conv2d(
         flip=flip,
         channels_last=channels_last,
         saturate=saturate,
-        queue=queue,
+        call=call,
     )
     if is_device_array(given):
         inputs = {
-            name: array if is_device_array(array) else to_device(array, queue)
+            name: array if is_device_array(array) else to_device(array, call.queue)
             for name, array in inputs.items()
         }
     if not is_device_array(weights):
-        note_constants(array for name, array in inputs.items() if name != "image")
+        call.constants(array for name, array in inputs.items() if name != "image")
     shape = result_shape(problem, given.shape, channels_last)
     target = direct_target(out, shape, problem.dtype, (given, *inputs.values()))
     run = CONV2D_SOLVER.run(
@@ -153,12 +153,12 @@ def conv2d(
         inputs,
         algorithm=algorithm,
         config=config,
-        queue=queue,
-        out={"result": None if target is None else reshaped(target, problem.result_shape, queue)},
+        out={"result": None if target is None else reshaped(target, problem.result_shape, call)},
+        call=call,
     )
-    result = reshaped(run.outputs["result"], shape, queue)
+    result = reshaped(run.outputs["result"], shape, call)
     if out is None:
         return result
     if target is None:
-        assign(out, result, queue)
+        assign(out, result, call)
     return out

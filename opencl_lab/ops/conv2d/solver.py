@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
-from opencl_lab.ops.solver import AUTO, Homes, Solver
+from opencl_lab.ops.solver import AUTO, Registry, Solver
 
 MANY_TAPS = 49
 """Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
@@ -18,7 +18,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
     """Correlation and convolution of images with one filter."""
 
     name = "conv2d"
-    homes: ClassVar[Homes] = {
+    registry: ClassVar[Registry] = {
         "separable": "opencl_lab.ops.conv2d.register:Separable",
         "register": "opencl_lab.ops.conv2d.register:Register",
         "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
@@ -30,7 +30,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         """Return the algorithms by the size of the filter."""
         if problem.filter_height * problem.filter_width < MANY_TAPS:
             return ("register",)  # two passes over memory would not save enough
-        return ("fft", *self.homes) if _fft_pays(problem, device) else self.homes
+        return ("fft", *self.registry) if _fft_pays(problem, device) else self.registry
 
 
 CONV2D_SOLVER = Conv2dSolver()

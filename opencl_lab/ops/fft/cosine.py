@@ -21,9 +21,8 @@ from opencl_lab.ops.fft.problem import DftProblem, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER
 from opencl_lab.ops.fft.transform import finish, whole
 from opencl_lab.runtime.arrays import AnyArray, axis_of, empty
-from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import queue_or_default, session_of
 
 TEMPLATE = "dft/cosine.cl.mako"
 FFT = FftAlgorithm()
@@ -146,27 +145,25 @@ def cosine_axis(
     n: int | None,
     axis: int,
     kind: CosineKind,
-    queue: Any,
+    call: Call,
     out: AnyArray | None = None,
 ) -> AnyArray:
     """Transform real numbers in float32 or float64, `real`, along one axis, to length `n`."""
     axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     factor = kind.factor(n)
-    rows = Rows.of(array, axis, queue, length=n, dtype=real)
+    rows = Rows.of(array, axis, call, length=n, dtype=real)
     if not rows.data.size:
-        return finish(empty(rows.data, rows.shape, real, queue), out, queue)
+        return finish(empty(rows.data, rows.shape, real, call), out, call)
     dtype = np.result_type(real, np.complex64)
     type = INVERSES[kind.type] if kind.inverse else kind.type
     problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
-    queue = queue_or_default(queue)
-    session = session_of(queue)
-    fourier = problem.fourier
-    config = DFT_SOLVER.choose(fourier, session.device, FFT.name).configure(fourier, session.device)
-    executable = session.executable(
-        ("cosine", problem, config), lambda: problem.plan(config, session.device)
+    fourier, device = problem.fourier, call.device
+    config = DFT_SOLVER.choose(fourier, device, FFT.name).configure(fourier, device)
+    executable = call.session.executable(
+        ("cosine", problem, config), lambda: problem.plan(config, device)
     )
     target = rows.target(out, real)
     given = {} if target is None else {"result": target}
-    result = execute(executable, {"signal": rows.data}, queue, given).outputs["result"]
-    return rows.restore(result, out, queue)
+    result = call.execute(executable, {"signal": rows.data}, given).outputs["result"]
+    return rows.restore(result, out, call)

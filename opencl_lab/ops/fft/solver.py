@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.ops.fft.problem import DftProblem
-from opencl_lab.ops.solver import AUTO, Homes, Solver
+from opencl_lab.ops.solver import AUTO, Registry, Solver
 
 DIRECT = "direct"
 """Stands for the fastest algorithm that follows the definition."""
@@ -20,7 +20,7 @@ class DftSolver(Solver[DftProblem]):
     """The discrete Fourier transform, by its definition and fast."""
 
     name = "dft"
-    homes: ClassVar[Homes] = {
+    registry: ClassVar[Registry] = {
         "fft": "opencl_lab.ops.fft.fast:FftAlgorithm",
         "direct-tiled": "opencl_lab.ops.fft.direct:DirectTiled",
         "direct-naive": "opencl_lab.ops.fft.direct:DirectNaive",
@@ -38,7 +38,7 @@ class DftSolver(Solver[DftProblem]):
         if group == DIRECT:
             return direct
         short = not problem.largest_prime and problem.terms <= FEW_TERMS
-        return (*direct, *self.homes) if short else self.homes
+        return (*direct, *self.registry) if short else self.registry
 
 
 DFT_SOLVER = DftSolver()

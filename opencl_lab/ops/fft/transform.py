@@ -28,29 +28,28 @@ from opencl_lab.runtime.arrays import (
     fitted,
     is_device_array,
     native,
-    queue_for,
     roll,
     shares_memory,
     whole_number,
 )
-from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
 
 
-def prepared(a: Any, queue: Any, device: DeviceSpec = None) -> tuple[AnyArray, Any]:
-    """Return `a` as an array in the machine's byte order, and its queue."""
+def prepared(call: Call, a: Any, queue: Any = None, device: DeviceSpec = None) -> AnyArray:
+    """Return `a` as an array in the machine's byte order, where the call works from now on."""
     array = native(as_array(a))
     complex_dtype(array.dtype)  # refuses what is no number
-    return _on_queue(array, queue, device)
+    return _with_queue(call, array, queue, device)
 
 
-def _on_queue(array: AnyArray, queue: Any, device: DeviceSpec) -> tuple[AnyArray, Any]:
-    """Return an array that has a queue if it is on a device, and the queue."""
-    queue = queue_for(array, queue, device)
+def _with_queue(call: Call, array: AnyArray, queue: Any, device: DeviceSpec) -> AnyArray:
+    """Return an array that has a queue if it is on a device."""
+    call.use(array, queue, device)
     if is_device_array(array) and array.queue is None:
-        array = array.with_queue(queue)
-    return array, queue
+        array = array.with_queue(call.queue)
+    return array
 
 
 def complex_type(array: AnyArray) -> np.dtype[Any]:
@@ -78,12 +77,11 @@ def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def converted(array: AnyArray, dtype: np.dtype[Any]) -> AnyArray:
+def converted(array: AnyArray, dtype: np.dtype[Any], call: Call) -> AnyArray:
     """Return `array` in `dtype`: itself if it has that type."""
     if array.dtype == dtype:
         return array
-    queue = array.queue if is_device_array(array) else None
-    return copied(array, queue, dtype=_possible(array, dtype))
+    return copied(array, call, dtype=_possible(array, dtype))
 
 
 def axes_and_lengths(
@@ -141,7 +139,7 @@ def _samples(n: int) -> int:
     return n
 
 
-def _run(problem: DftProblem, data: AnyArray, queue: Any, target: AnyArray | None) -> AnyArray:
+def _run(problem: DftProblem, data: AnyArray, call: Call, target: AnyArray | None) -> AnyArray:
     """Transform contiguous data, to `target` if that is given."""
     shape, _ = problem.signal
     out = None if target is None else target.reshape(problem.spectrum[0])
@@ -149,7 +147,7 @@ def _run(problem: DftProblem, data: AnyArray, queue: Any, target: AnyArray | Non
         problem,
         {"signal": data.reshape(shape)},
         algorithm="fft",
-        queue=queue,
+        call=call,
         out={"spectrum": out},
     )
     return run.outputs["spectrum"]
@@ -161,7 +159,7 @@ def complex_axis(
     axis: int,
     norm: str | None,
     inverse: bool,
-    queue: Any,
+    call: Call,
     out: AnyArray | None = None,
     *,
     conjugate: bool = False,
@@ -170,18 +168,18 @@ def complex_axis(
     axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, inverse)
-    array = fitted(array, queue, _samples(n), axis, complex_type(array), conjugate)
+    array = fitted(array, call, _samples(n), axis, complex_type(array), conjugate)
     target = direct_target(out, array.shape, array.dtype, (array,))
     if not array.size:
-        return finish(empty(array, array.shape, array.dtype, queue), out, queue)
+        return finish(empty(array, array.shape, array.dtype, call), out, call)
     batch, inner = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
     problem = DftProblem(n, array.dtype, batch, inner, inverse, scale)
-    result = _run(problem, contiguous(array, queue), queue, target)
-    return finish(result.reshape(array.shape), out, queue) if target is None else out
+    result = _run(problem, contiguous(array, call), call, target)
+    return finish(result.reshape(array.shape), out, call) if target is None else out
 
 
 def _real_axis(
-    rows: Rows, problem: DftProblem, queue: Any, out: AnyArray | None = None
+    rows: Rows, problem: DftProblem, call: Call, out: AnyArray | None = None
 ) -> AnyArray:
     """Transform rows to or from real numbers, and return the result in the shape of the array."""
     spectral, dtype = problem.spectrum
@@ -189,9 +187,9 @@ def _real_axis(
     shape = tuple(length if d == rows.axis else size for d, size in enumerate(rows.shape))
     result = Rows(rows.data, shape, rows.axis)
     if not rows.data.size:
-        return finish(empty(rows.data, shape, dtype, queue), out, queue)
-    spectrum = _run(problem, rows.data, queue, result.target(out, dtype))
-    return result.restore(spectrum.reshape(rows.count, length), out, queue)
+        return finish(empty(rows.data, shape, dtype, call), out, call)
+    spectrum = _run(problem, rows.data, call, result.target(out, dtype))
+    return result.restore(spectrum.reshape(rows.count, length), out, call)
 
 
 def from_real(
@@ -199,7 +197,7 @@ def from_real(
     n: int | None,
     axis: int,
     norm: str | None,
-    queue: Any,
+    call: Call,
     out: AnyArray | None = None,
 ) -> AnyArray:
     """Transform real numbers along one axis to n // 2 + 1 frequencies."""
@@ -207,8 +205,8 @@ def from_real(
     axis = axis_of(axis, array.ndim)
     n = array.shape[axis] if n is None else whole(n, "n")
     scale = scale_of(n, norm, False)
-    rows = Rows.of(array, axis, queue, length=_samples(n), dtype=dtype)
-    return _real_axis(rows, DftProblem.of(n, dtype, rows.count, False, scale), queue, out)
+    rows = Rows.of(array, axis, call, length=_samples(n), dtype=dtype)
+    return _real_axis(rows, DftProblem.of(n, dtype, rows.count, False, scale), call, out)
 
 
 def to_real(
@@ -216,7 +214,7 @@ def to_real(
     n: int | None,
     axis: int,
     norm: str | None,
-    queue: Any,
+    call: Call,
     out: AnyArray | None = None,
     *,
     conjugate: bool = False,
@@ -226,25 +224,24 @@ def to_real(
     axis = axis_of(axis, array.ndim)
     n = _samples(2 * (array.shape[axis] - 1) if n is None else whole(n, "n"))
     scale = scale_of(n, norm, True)
-    rows = Rows.of(array, axis, queue, length=n // 2 + 1, dtype=dtype, conjugate=conjugate)
+    rows = Rows.of(array, axis, call, length=n // 2 + 1, dtype=dtype, conjugate=conjugate)
     problem = DftProblem.of(n, real_dtype(dtype), rows.count, True, scale)
-    return _real_axis(rows, problem, queue, out)
+    return _real_axis(rows, problem, call, out)
 
 
 def whole_spectrum(
-    halves: AnyArray, n: int, conjugate: bool, out: AnyArray | None, queue: Any
+    halves: AnyArray, n: int, conjugate: bool, out: AnyArray | None, call: Call
 ) -> AnyArray:
     """Return all n frequencies of rows of n // 2 + 1, or their conjugates, in `out` if given."""
     shape, dtype = (halves.shape[0], n), halves.dtype
     if is_device_array(halves) and halves.size:
-        session = session_of(queue)
-        executable = session.executable(
+        executable = call.session.executable(
             ("mirror", shape, dtype, conjugate),
-            lambda: mirror(n, shape[0], dtype, conjugate, session.device),
+            lambda: mirror(n, shape[0], dtype, conjugate, call.device),
         )
         given = {} if out is None else {"whole": out}
-        return execute(executable, {"half_rows": halves}, queue, given).outputs["whole"]
-    whole = empty(halves, shape, dtype, queue) if out is None else out
+        return call.execute(executable, {"half_rows": halves}, given).outputs["whole"]
+    whole = empty(halves, shape, dtype, call) if out is None else out
     if halves.size:
         bins = halves.shape[1]
         lower, upper = halves, halves[:, n - bins : 0 : -1]
@@ -255,6 +252,7 @@ def whole_spectrum(
 
 
 def rolled(
+    call: Call,
     x: Any,
     axes: int | Sequence[int] | None,
     shift: Callable[[int], int],
@@ -263,7 +261,7 @@ def rolled(
     device: DeviceSpec,
 ) -> AnyArray:
     """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
-    array, queue = _on_queue(as_array(x), queue, device)
+    array = _with_queue(call, as_array(x), queue, device)
     if axes is None:
         axes = range(array.ndim)
     elif not isinstance(axes, (Sequence, np.ndarray)):
@@ -274,17 +272,17 @@ def rolled(
     if out is not None:
         check_out(out, array, tuple(array.shape), array.dtype)
     apart = out is not None and not shares_memory(out, array)
-    made = out if apart else empty(array, array.shape, array.dtype, queue)
-    roll(made, array, shifts, queue)
-    return made if made is out else finish(made, out, queue)
+    made = out if apart else empty(array, array.shape, array.dtype, call)
+    roll(made, array, shifts, call)
+    return made if made is out else finish(made, out, call)
 
 
 def finish(
-    result: AnyArray, out: AnyArray | None, queue: Any, *, conjugate: bool = False
+    result: AnyArray, out: AnyArray | None, call: Call, *, conjugate: bool = False
 ) -> AnyArray:
     """Return `result`, or its conjugate, in `out` if that is given."""
     if out is None:
-        return copied(result, queue, conjugate=True) if conjugate else result
+        return copied(result, call, conjugate=True) if conjugate else result
     check_out(out, result, tuple(result.shape), result.dtype)
-    assign(out, result, queue, conjugate=conjugate)
+    assign(out, result, call, conjugate=conjugate)
     return out

@@ -21,6 +21,7 @@ from opencl_lab.ops.gemm.problem import (
 )
 from opencl_lab.ops.solver import real_number
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain, reshaped
+from opencl_lab.runtime.call import Call
 
 
 def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
@@ -65,9 +66,9 @@ def _lengths(array: AnyArray) -> str:
     return " x ".join(map(str, array.shape))
 
 
-def shaped(array: AnyArray, shape: tuple[int, ...], queue: Any) -> AnyArray:
+def shaped(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
     """Return a plain array reshaped: the same object if it has that shape."""
-    return array if tuple(array.shape) == shape else reshaped(array, shape, queue)
+    return array if tuple(array.shape) == shape else reshaped(array, shape, call)
 
 
 def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
@@ -114,7 +115,7 @@ def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
         raise InvalidProblem(f"{name} must be a {kind}, not {value!r}") from error
 
 
-def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tuple[bool, ...]]:
+def _moving(array: AnyArray, dimensions: int, call: Call) -> tuple[AnyArray, tuple[bool, ...]]:
     """Return an array without the stack dimensions along which it repeats, and which ones remain.
 
     It repeats along dimensions of length 1, along those with stride 0, as `numpy.broadcast_to`
@@ -127,11 +128,11 @@ def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tup
             array = array[tuple(slice(None) if moving else 0 for moving in moves)]
         else:
             kept = (length for (length, _), moving in zip(ahead, moves, strict=True) if moving)
-            array = reshaped(array, (*kept, *array.shape[-2:]), queue)
+            array = reshaped(array, (*kept, *array.shape[-2:]), call)
     return array, (False,) * (dimensions - len(moves)) + moves
 
 
-def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
+def _stored(array: AnyArray, call: Call) -> tuple[AnyArray, bool]:
     """Return a plain array, and whether its matrices are the transposes of those of `array`.
 
     It is copied only if needed.
@@ -141,7 +142,7 @@ def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
         turned = array.transpose((*range(last - 1), last, last - 1))
         if is_plain(turned):
             return turned, True
-    return contiguous(array, queue), False
+    return contiguous(array, call), False
 
 
 def _merged(
@@ -158,7 +159,7 @@ def _merged(
 
 
 def _bias(
-    bias: AnyArray, shape: tuple[int, ...], result: tuple[int, ...], queue: Any
+    bias: AnyArray, shape: tuple[int, ...], result: tuple[int, ...], call: Call
 ) -> tuple[str, AnyArray]:
     """Return which bias of a product an array is, as NumPy broadcasts it, and its elements.
 
@@ -179,7 +180,7 @@ def _bias(
             f"bias must have a number for {wanted}, not {tuple(bias.shape)}; a whole matrix is c, "
             "with beta=1"
         )
-    return kind, shaped(contiguous(bias, queue), (bias.size,), queue)
+    return kind, shaped(contiguous(bias, call), (bias.size,), call)
 
 
 def bind(
@@ -194,13 +195,14 @@ def bind(
     precision: str,
     bias: AnyArray | None = None,
     activation: str | None = None,
-    queue: Any = None,
+    call: Call | None = None,
 ) -> tuple[GemmProblem, dict[str, AnyArray]]:
     """Return the problem of a user's matrices, and its inputs.
 
     A stack gets the fewest dimensions that describe it. Where all products along the last one
     share b, the matrices of a are joined to one tall matrix.
     """
+    call = call or Call()
     arrays = {"a": a, "b": b, "c": c, "bias": bias}
     arrays = {name: array for name, array in arrays.items() if array is not None}
     _check_arrays(arrays)
@@ -216,12 +218,12 @@ def bind(
         factor = arrays[name]
         if factor.ndim == 1:
             matrix = _matrix_shape(factor, name, trans)
-            factor = reshaped(contiguous(factor, queue), matrix, queue)
-        moving, moves[name] = _moving(factor, len(shape) - 2, queue)
-        inputs[name], turned[name] = _stored(moving, queue)
+            factor = reshaped(contiguous(factor, call), matrix, call)
+        moving, moves[name] = _moving(factor, len(shape) - 2, call)
+        inputs[name], turned[name] = _stored(moving, call)
     kind = ""
     if bias is not None:
-        kind, inputs["bias"] = _bias(bias, shape, wanted, queue)
+        kind, inputs["bias"] = _bias(bias, shape, wanted, call)
     (m, n) = shape[-2:]
     k = _matrix_shape(a, "a", trans_a)[-2 if is_transposed(trans_a, "trans_a") else -1]
     turned_a = is_transposed(trans_a, "trans_a") != turned["a"] and m != 1
@@ -249,7 +251,7 @@ def bind(
     if problem.beta:
         if c is None:
             raise InvalidProblem(f"beta is {beta:g}, so c is needed")
-        inputs["c"] = shaped(contiguous(c, queue), problem.shape, queue)
-    inputs["a"] = shaped(inputs["a"], problem.shape_a, queue)
-    inputs["b"] = shaped(inputs["b"], problem.shape_b, queue)
+        inputs["c"] = shaped(contiguous(c, call), problem.shape, call)
+    inputs["a"] = shaped(inputs["a"], problem.shape_a, call)
+    inputs["b"] = shaped(inputs["b"], problem.shape_b, call)
     return problem, inputs

@@ -15,8 +15,8 @@ from opencl_lab.runtime.arrays import (
     assign,
     direct_target,
     is_device_array,
-    queue_for,
 )
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 
 LARGE = 1 << 20
@@ -25,6 +25,7 @@ LARGE = 1 << 20
 
 @replayed()
 def gemm(
+    call: Call,
     a: Any,
     b: Any,
     *,
@@ -121,9 +122,9 @@ def gemm(
     """
     given = {"a": a, "b": b, "c": c, "bias": bias}
     arrays = {name: as_array(array) for name, array in given.items() if array is not None}
-    queue = queue_for(arrays["a"], queue, device)
+    call.use(arrays["a"], queue, device)
     for array in arrays.values():
-        queue_for(array, queue)
+        call.check(array)
     problem, inputs = bind(
         arrays["a"],
         arrays["b"],
@@ -135,24 +136,24 @@ def gemm(
         precision=precision,
         bias=arrays.get("bias"),
         activation=activation,
-        queue=queue,
+        call=call,
     )
     shape = result_shape(arrays["a"], arrays["b"], trans_a, trans_b)
     target = direct_target(out, shape, problem.dtype, tuple(arrays.values()))
-    place = None if target is None else shaped(target, problem.shape, queue)
-    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+    place = None if target is None else shaped(target, problem.shape, call)
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "call": call}
     result = None
     nbytes = max(problem.work.bytes, sum(array.nbytes for array in inputs.values()))
     if algorithm == HYBRID or nbytes >= LARGE:
         from opencl_lab.ops.gemm.host.elsewhere import multiply_elsewhere
 
-        result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, call=gemm)
+        result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, function=gemm)
     if result is None:
         result = GEMM_SOLVER.run(problem, inputs, out={"result": place}, **how).outputs["result"]
     if target is not None:
         return target
-    result = shaped(result, shape, queue)
+    result = shaped(result, shape, call)
     if out is None:
         return result if shape or is_device_array(result) else result[()]
-    assign(out, result, queue)
+    assign(out, result, call)
     return out

@@ -8,7 +8,7 @@ from typing import ClassVar
 from opencl_lab.core.device import Device
 from opencl_lab.ops.gemm import ranking
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.ops.solver import AUTO, Homes, Solver
+from opencl_lab.ops.solver import AUTO, Registry, Solver
 
 HYBRID = "hybrid"
 
@@ -21,7 +21,7 @@ class GemmSolver(Solver[GemmProblem]):
         HYBRID: "it is NumPy's BLAS or the device's best algorithm, for arrays of the host, and "
         "has no kernels of its own; name an algorithm that has"
     }
-    homes: ClassVar[Homes] = {
+    registry: ClassVar[Registry] = {
         "gemv": "opencl_lab.ops.gemm.thin.gemv:Gemv",
         "packed": "opencl_lab.ops.gemm.packed.algorithm:Packed",
         "blocked": "opencl_lab.ops.gemm.blocked.algorithm:Blocked",
@@ -33,12 +33,12 @@ class GemmSolver(Solver[GemmProblem]):
     def ranked(self, problem: GemmProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms by the shape of the product, see `ranking`."""
         first = ranking.ranked(problem, device)
-        return (*(name for name in first if name in self.homes), *self.homes)
+        return (*(name for name in first if name in self.registry), *self.registry)
 
     def promising(self, problem: GemmProblem, device: Device) -> Iterable[str]:
         """Return the algorithms that may be the fastest."""
         likely = ranking.promising(problem, device)
-        return tuple(name for name in likely if name in self.homes)
+        return tuple(name for name in likely if name in self.registry)
 
 
 GEMM_SOLVER = GemmSolver()

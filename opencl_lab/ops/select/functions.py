@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers.discovery import DeviceSpec, select_device
+from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
@@ -28,21 +28,21 @@ from opencl_lab.runtime.arrays import (
     native,
     overlap,
     pair_of,
-    queue_for,
     reshaped,
     to_device,
     whole_number,
 )
-from opencl_lab.runtime.execute import explain
+from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import session_of
 
 LONG = np.dtype(np.int64)
 
 
 @replayed()
 def topk(
+    call: Call,
     a: Any,
     k: int,
     *,
@@ -101,40 +101,11 @@ def topk(
         As for `sort`.
     """
     out_values, out_indices = pair_of(out, "values", "indices")
-    return _topk(
-        a,
-        k=k,
-        largest=largest,
-        axis=axis,
-        algorithm=algorithm,
-        config=config,
-        out_values=out_values,
-        out_indices=out_indices,
-        queue=queue,
-        device=device,
-    )
-
-
-@replayed()
-def _topk(
-    a: Any,
-    *,
-    k: int,
-    largest: bool,
-    axis: int | None,
-    algorithm: str,
-    config: Mapping[str, Any] | None,
-    out_values: AnyArray | None,
-    out_indices: AnyArray | None,
-    queue: Any,
-    device: DeviceSpec,
-) -> tuple[AnyArray, AnyArray]:
-    """Do what `topk` says; with outs that the kind of a call knows one by one."""
     k = whole_number(k, "k")
     given = as_array(a)
     array = native(given)
-    queue = queue_for(array, queue, device)
-    rows = Rows.of(array, axis, queue)
+    call.use(array, queue, device)
+    rows = Rows.of(array, axis, call)
     problem = TopkProblem(rows.length, k, array.dtype, rows.count, largest)
     # The result as rows: shorter ones, which share no memory with the data.
     shape = tuple(k if d == rows.axis else size for d, size in enumerate(rows.shape))
@@ -148,12 +119,12 @@ def _topk(
     if algorithm == "auto" and config is not None:
         algorithm = "radix-select"
     found = TOPK_SOLVER.run(
-        problem, {"keys": rows.data}, algorithm=algorithm, config=config, queue=queue, out=targets
+        problem, {"keys": rows.data}, algorithm=algorithm, config=config, out=targets, call=call
     ).outputs
     values, indices = found["values"], found["places"]
     if not given.dtype.isnative:
         values = values.astype(given.dtype)
-    return (short.restore(values, out_values, queue), short.restore(indices, out_indices, queue))
+    return short.restore(values, out_values, call), short.restore(indices, out_indices, call)
 
 
 @overload
@@ -236,33 +207,33 @@ def unique(
     """
     given = as_array(a)
     array = native(given)
-    queue = queue_for(array, queue, device)
-    queue = queue or select_device().queue()
+    call = Call()
+    call.use(array, queue, device)
     on_device = is_device_array(array)
-    if not on_device and array.size and not session_of(queue).device.unified_memory:
+    if not on_device and array.size and not call.device.unified_memory:
         UniqueProblem(array.size, array.dtype)  # before anything is sent
-        array = to_device(np.ascontiguousarray(array), queue)
+        array = to_device(np.ascontiguousarray(array), call.queue)
     wanted = {
         "first_places": bool(return_index),
         "inverse": bool(return_inverse),
         "counts": bool(return_counts),
     }
     names = ["values", *(name for name, asked in wanted.items() if asked)]
-    found, *parts = _unique(array, **wanted, algorithm=algorithm, config=config, queue=queue)
+    found, *parts = _unique(array, **wanted, algorithm=algorithm, config=config, queue=call.queue)
     m = 0
     try:
         if array.size:
             m = int(found.get()[0] if is_device_array(found) else found[0])
         results = [
-            reshaped(part, tuple(given.shape), queue)
+            reshaped(part, tuple(given.shape), call)
             if name == "inverse"
-            else beginning(part, m, queue)
+            else beginning(part, m, call.queue)
             for name, part in zip(names, parts, strict=True)
         ]
         if is_device_array(array) and not on_device:
             results = [part.get() for part in results]
     except cl.Error as error:
-        raise explain(error, queue) from error
+        raise explain(error, call.queue) from error
     if not given.dtype.isnative:
         results[0] = results[0].astype(given.dtype)
     return results[0] if len(results) == 1 else tuple(results)
@@ -270,6 +241,7 @@ def unique(
 
 @replayed()
 def _unique(
+    call: Call,
     a: AnyArray,
     *,
     first_places: bool,
@@ -280,13 +252,14 @@ def _unique(
     queue: Any,
 ) -> tuple[AnyArray, ...]:
     """Return how many results there are, and arrays as long as `a` with these at the beginning."""
-    rows = Rows.of(a, None, queue)
+    call.use(a, queue)
+    rows = Rows.of(a, None, call)
     outputs = UNIQUE_SOLVER.run(
         UniqueProblem(rows.length, a.dtype, counts, first_places, inverse),
-        {"keys": reshaped(rows.data, (rows.length,), queue)},
+        {"keys": reshaped(rows.data, (rows.length,), call)},
         algorithm=algorithm,
         config=config,
-        queue=queue,
+        call=call,
     ).outputs
     names = ("found", "values", "first_places", "inverse", "counts")
     return tuple(outputs[name] for name in names if name in outputs)
@@ -294,6 +267,7 @@ def _unique(
 
 @replayed("sorter")
 def searchsorted(
+    call: Call,
     a: Any,
     v: Any,
     side: Literal["left", "right"] = "left",
@@ -351,39 +325,39 @@ def searchsorted(
         raise InvalidProblem(f"a must have one dimension, not {keys.ndim}")
     if side not in ("left", "right"):
         raise InvalidProblem(f"side must be 'left' or 'right', not {side!r}")
-    queue = queue_for(keys, queue, device)
-    queue_for(values, queue)
+    call.use(keys, queue, device)
+    call.check(values)
     keys, values = of_one_type(keys, values)
     inputs = {"keys": keys, "values": values}
     if sorter is not None:
-        inputs["sorter"] = _sorter_of(keys, sorter, queue)
+        inputs["sorter"] = _sorter_of(keys, sorter, call)
     if out is not None:
         check_out(out, keys, tuple(values.shape), LONG)
     n, m = keys.size, values.size
     problem = SearchProblem(n, m, keys.dtype, side == "right", sorter is not None)
     target = direct_target(out, tuple(values.shape), LONG, tuple(inputs.values()))
-    inputs = {name: contiguous(array, queue) for name, array in inputs.items()}
+    inputs = {name: contiguous(array, call) for name, array in inputs.items()}
     result = SEARCH.run(
         problem,
-        {**inputs, "values": reshaped(inputs["values"], (m,), queue)},
+        {**inputs, "values": reshaped(inputs["values"], (m,), call)},
         algorithm=algorithm,
         config=config,
-        queue=queue,
-        out={"places": None if target is None else reshaped(target, (m,), queue)},
+        out={"places": None if target is None else reshaped(target, (m,), call)},
+        call=call,
     ).outputs["places"]
     if target is not None:
         return out
-    result = reshaped(result, tuple(values.shape), queue)
+    result = reshaped(result, tuple(values.shape), call)
     if out is not None:
-        assign(out, result, queue)
+        assign(out, result, call)
         return out
     return result[()] if values.ndim == 0 and not is_device_array(result) else result
 
 
-def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
+def _sorter_of(keys: AnyArray, sorter: Any, call: Call) -> AnyArray:
     """Return what sorts keys as int64 on their side."""
     sorter = as_array(sorter)
-    queue_for(sorter, queue)
+    call.check(sorter)
     check_sides(a=keys, sorter=sorter)
     if tuple(sorter.shape) != tuple(keys.shape):
         raise InvalidProblem(
@@ -396,7 +370,7 @@ def _sorter_of(keys: AnyArray, sorter: Any, queue: Any) -> AnyArray:
         if least < 0 or most >= keys.size:
             wrong = least if least < 0 else most
             raise InvalidProblem(f"sorter must hold 0 to {keys.size - 1}, the places in a: {wrong}")
-    return sorter if sorter.dtype == LONG else copied(sorter, queue, dtype=LONG)
+    return sorter if sorter.dtype == LONG else copied(sorter, call, dtype=LONG)
 
 
 def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:

@@ -12,7 +12,7 @@ from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.slices import largest_group
-from opencl_lab.ops.solver import Algorithm, Homes, Solver
+from opencl_lab.ops.solver import Algorithm, Registry, Solver
 from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/search.cl.mako"
@@ -82,7 +82,7 @@ class Search(Solver[SearchProblem]):
     """Where values would be inserted among sorted keys."""
 
     name = "searchsorted"
-    homes: ClassVar[Homes] = {"binary-search": BinarySearch()}
+    registry: ClassVar[Registry] = {"binary-search": BinarySearch()}
 
 
 SEARCH = Search()

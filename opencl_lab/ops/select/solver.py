@@ -8,7 +8,7 @@ from typing import ClassVar
 from opencl_lab.core.device import Device
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
-from opencl_lab.ops.solver import AUTO, Homes, Solver
+from opencl_lab.ops.solver import AUTO, Registry, Solver
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
 SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
@@ -22,14 +22,14 @@ class Topk(Solver[TopkProblem]):
     """The first k keys of rows, in order, and where they are."""
 
     name = "topk"
-    homes: ClassVar[Homes] = {
+    registry: ClassVar[Registry] = {
         "radix-select": "opencl_lab.ops.select.by_sort:RadixSelect",
         "sort": "opencl_lab.ops.select.by_sort:BySort",
     }
 
     def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return ``sort`` alone where that takes less time."""
-        return ("sort",) if self._is_sorted(problem, device) else self.homes
+        return ("sort",) if self._is_sorted(problem, device) else self.registry
 
     @staticmethod
     def _is_sorted(problem: TopkProblem, device: Device) -> bool:
@@ -48,7 +48,7 @@ class Unique(Solver[UniqueProblem]):
     """Each key once, in order: a sort, and the heads of runs of equal keys."""
 
     name = "unique"
-    homes: ClassVar[Homes] = {
+    registry: ClassVar[Registry] = {
         "radix": "opencl_lab.ops.select.by_sort:ByRadix",
         "merge-path": "opencl_lab.ops.select.by_sort:ByMergePath",
         "odd-even-merge": "opencl_lab.ops.select.by_sort:ByOddEvenMerge",

@@ -23,11 +23,10 @@ from opencl_lab.runtime.arrays import (
     native,
     overlap,
     pair_of,
-    queue_for,
 )
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
-from opencl_lab.runtime.session import queue_or_default, session_of
 
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 """Words of `numpy.sort`."""
@@ -35,6 +34,7 @@ KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 
 @replayed()
 def sort(
+    call: Call,
     a: Any,
     *,
     axis: int | None = -1,
@@ -102,27 +102,28 @@ def sort(
     _check_kind(kind, stable)
     given = as_array(a)
     array = native(given)
-    queue = queue_for(array, queue, device)
-    rows = Rows.of(array, axis, queue)
+    call.use(array, queue, device)
+    rows = Rows.of(array, axis, call)
     target = rows.target(out, given.dtype)
     problem = SortProblem(rows.length, array.dtype, rows.count, descending, bits=_pair(bits))
     how: dict[str, Any] = {"algorithm": algorithm, "config": config}
-    how["queue"] = queue_or_default(queue)
-    device = session_of(how["queue"]).device
-    if bits is None and not is_device_array(array) and _is_large(problem, device, how):
+    if bits is None and not is_device_array(array) and _is_large(problem, call.device, how):
         from opencl_lab.ops.sort.out_of_core import sort_array
 
-        result = sort_array(problem, rows.data, target, **how)
+        result = sort_array(problem, rows.data, target, **how, queue=call.queue)
     else:
-        run = SORT_SOLVER.run(problem, {"keys": rows.data}, out={"sorted": target}, **how)
+        run = SORT_SOLVER.run(
+            problem, {"keys": rows.data}, out={"sorted": target}, **how, call=call
+        )
         result = run.outputs["sorted"]
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
-    return rows.restore(result, out, queue)
+    return rows.restore(result, out, call)
 
 
 @replayed()
 def argsort(
+    call: Call,
     a: Any,
     *,
     axis: int | None = -1,
@@ -148,8 +149,8 @@ def argsort(
     """
     _check_kind(kind, stable)
     array = native(as_array(a))
-    queue = queue_for(array, queue, device)
-    rows = Rows.of(array, axis, queue)
+    call.use(array, queue, device)
+    rows = Rows.of(array, axis, call)
     target = rows.target(out, np.dtype(np.int64))
     problem = SortProblem(
         rows.length, array.dtype, rows.count, descending, indices=True, bits=_pair(bits)
@@ -159,14 +160,15 @@ def argsort(
         {"keys": rows.data},
         algorithm=algorithm,
         config=config,
-        queue=queue,
         out={"sorted_values": target},
+        call=call,
     )
-    return rows.restore(run.outputs["sorted_values"], out, queue)
+    return rows.restore(run.outputs["sorted_values"], out, call)
 
 
 @replayed()
 def sort_by_key(
+    call: Call,
     keys: Any,
     values: Any,
     *,
@@ -201,37 +203,6 @@ def sort_by_key(
         Both sorted by the keys.
     """
     out_keys, out_values = pair_of(out, "keys", "values")
-    return _sort_by_key(
-        keys,
-        values,
-        axis=axis,
-        descending=descending,
-        bits=bits,
-        algorithm=algorithm,
-        config=config,
-        out_keys=out_keys,
-        out_values=out_values,
-        queue=queue,
-        device=device,
-    )
-
-
-@replayed()
-def _sort_by_key(
-    keys: Any,
-    values: Any,
-    *,
-    axis: int | None,
-    descending: bool,
-    bits: tuple[int, int] | None,
-    algorithm: str,
-    config: Mapping[str, Any] | None,
-    out_keys: AnyArray | None,
-    out_values: AnyArray | None,
-    queue: Any,
-    device: DeviceSpec,
-) -> tuple[AnyArray, AnyArray]:
-    """Do what `sort_by_key` says; with outs that the kind of a call knows one by one."""
     given, value_array = as_array(keys), as_array(values)
     key_array = native(given)
     check_sides(keys=key_array, values=value_array)
@@ -243,9 +214,9 @@ def _sort_by_key(
         raise InvalidProblem("values of dtype object cannot travel with keys")
     if not value_array.dtype.itemsize:
         raise InvalidProblem("values of 0 bytes cannot travel with keys")
-    queue = queue_for(key_array, queue, device)
-    queue_for(value_array, queue)
-    key_rows, value_rows = Rows.of(key_array, axis, queue), Rows.of(value_array, axis, queue)
+    call.use(key_array, queue, device)
+    call.check(value_array)
+    key_rows, value_rows = Rows.of(key_array, axis, call), Rows.of(value_array, axis, call)
     apart = (key_array, value_array)
     key_target = key_rows.target(out_keys, given.dtype, *apart)
     value_target = value_rows.target(out_values, value_array.dtype, *apart)
@@ -259,7 +230,7 @@ def _sort_by_key(
         problem,
         key_rows.data,
         value_rows.data,
-        {"algorithm": algorithm, "config": config, "queue": queue},
+        {"algorithm": algorithm, "config": config, "call": call},
         key_target,
         value_target,
     )
@@ -267,8 +238,8 @@ def _sort_by_key(
     if not given.dtype.isnative:
         result = result.astype(given.dtype)
     return (
-        key_rows.restore(result, out_keys, queue, *apart),
-        value_rows.restore(moved, out_values, queue, *apart),
+        key_rows.restore(result, out_keys, call, *apart),
+        value_rows.restore(moved, out_values, call, *apart),
     )
 
 
@@ -327,8 +298,8 @@ def _by_index(
         taken = GATHER.run(
             GatherProblem(problem.n, problem.rows, source.dtype.itemsize, problem.n),
             {"source": source, "order": order["sorted_values"]},
-            queue=options["queue"],
             out={"target": target},
+            call=options["call"],
         )
         results.append(taken.outputs["target"])
     return results[0].view(keys.dtype), results[1]

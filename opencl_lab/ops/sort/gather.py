@@ -12,7 +12,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import WORD_TYPES, item_launch, positive, word_size
 from opencl_lab.core.plan import Argument, Buffer, Plan, Work, named
 from opencl_lab.core.space import Config, Parameter, SearchSpace
-from opencl_lab.ops.solver import Algorithm, Homes, Problem, Solver
+from opencl_lab.ops.solver import Algorithm, Problem, Registry, Solver
 
 TEMPLATE = "sort/gather.cl.mako"
 
@@ -96,7 +96,7 @@ class Gather(Solver[GatherProblem]):
     """Elements in another order."""
 
     name = "gather"
-    homes: ClassVar[Homes] = {"words": Words()}
+    registry: ClassVar[Registry] = {"words": Words()}
     tunable = False
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.ops.by_kind import ByKind
-from opencl_lab.ops.solver import AUTO, Homes, Solver
+from opencl_lab.ops.solver import AUTO, Registry, Solver
 from opencl_lab.ops.sort.problem import SortProblem
 
 MERGED = {4: 1 << 17, 8: 1 << 21}
@@ -44,7 +44,7 @@ class SortSolver(Solver[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
     name = "sort"
-    homes: ClassVar[Homes] = {
+    registry: ClassVar[Registry] = {
         "radix": Radix(),
         "merge-path": MergePath(),
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
@@ -55,7 +55,7 @@ class SortSolver(Solver[SortProblem]):
 
         That is radix, but for short rows on CPUs, and for what takes it longer to launch.
         """
-        return (self._fastest(problem, device), *self.homes)
+        return (self._fastest(problem, device), *self.registry)
 
     @staticmethod
     def _fastest(problem: SortProblem, device: Device) -> str:

@@ -12,6 +12,7 @@ from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.gemm.bind import shaped
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.runtime.call import Call
 
 OPTIONS = ("alpha", "beta", "precision")
 CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
@@ -32,7 +33,7 @@ def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> Ou
     found = []
     for place, name in ((1, "a"), (2, "b")):
         ahead = (stack[0] if stack[place] else 1 for stack in problem.dimensions)
-        found.append(shaped(arrays[name], (*ahead, *arrays[name].shape[-2:]), None))
+        found.append(shaped(arrays[name], (*ahead, *arrays[name].shape[-2:]), Call()))
     options = {"c": arrays.get("c"), **{name: getattr(problem, name) for name in OPTIONS}, **words}
     if problem.bias:
         options["bias"] = arrays["bias"].reshape((-1, 1) if problem.bias == "row" else (-1,))

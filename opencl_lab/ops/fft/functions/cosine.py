@@ -24,10 +24,11 @@ from opencl_lab.ops.fft.transform import (
     last_first,
 )
 from opencl_lab.runtime.arrays import AnyArray, axis_of, contiguous, copied, empty
+from opencl_lab.runtime.call import Call
 
 
 @like(cosines_along_axis)
-def dct(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
+def dct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Out) -> AnyArray:
     """Return the discrete cosine transform along one axis; see `scipy.fft.dct`.
 
     Parameters
@@ -73,32 +74,32 @@ def dct(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: An
     transform in one and two dimensions", 1980), of twice as many real ones for type 1, of
     half as many complex ones for type 4 of even length, and as many of odd length.
     """
-    return _one(x, CosineKind(*how, sine=False, inverse=False), n, axis, out, queue)
+    return _one(x, CosineKind(*how, sine=False, inverse=False), n, axis, out, call)
 
 
 @like(cosines_along_axis)
-def idct(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
+def idct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Out) -> AnyArray:
     """Undo `dct` of the same type; see `scipy.fft.idct`. Parameters are those of `dct`."""
-    return _one(x, CosineKind(*how, sine=False, inverse=True), n, axis, out, queue)
+    return _one(x, CosineKind(*how, sine=False, inverse=True), n, axis, out, call)
 
 
 @like(cosines_along_axis)
-def dst(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
+def dst(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Out) -> AnyArray:
     """Return the discrete sine transform along one axis; see `scipy.fft.dst`.
 
     Parameters are those of `dct`; type 1 takes a single sample, too.
     """
-    return _one(x, CosineKind(*how, sine=True, inverse=False), n, axis, out, queue)
+    return _one(x, CosineKind(*how, sine=True, inverse=False), n, axis, out, call)
 
 
 @like(cosines_along_axis)
-def idst(x: AnyArray, how: Options, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
+def idst(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Out) -> AnyArray:
     """Undo `dst` of the same type; see `scipy.fft.idst`. Parameters are those of `dst`."""
-    return _one(x, CosineKind(*how, sine=True, inverse=True), n, axis, out, queue)
+    return _one(x, CosineKind(*how, sine=True, inverse=True), n, axis, out, call)
 
 
 @like(cosines_along_axes)
-def dctn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
+def dctn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out) -> AnyArray:
     """Return the discrete cosine transform along several axes; see `scipy.fft.dctn`.
 
     Parameters
@@ -110,39 +111,39 @@ def dctn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: 
     axes : int or sequence of int, optional
         Default: the last ``len(s)``, or all.
     """
-    return _several(x, CosineKind(*how, sine=False, inverse=False), s, axes, out, queue)
+    return _several(x, CosineKind(*how, sine=False, inverse=False), s, axes, out, call)
 
 
 @like(cosines_along_axes)
-def idctn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
+def idctn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out) -> AnyArray:
     """Undo `dctn` of the same type; see `scipy.fft.idctn`. Parameters are those of `dctn`."""
-    return _several(x, CosineKind(*how, sine=False, inverse=True), s, axes, out, queue)
+    return _several(x, CosineKind(*how, sine=False, inverse=True), s, axes, out, call)
 
 
 @like(cosines_along_axes)
-def dstn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
+def dstn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out) -> AnyArray:
     """Return the discrete sine transform along several axes; see `scipy.fft.dstn`.
 
     Parameters are those of `dctn`.
     """
-    return _several(x, CosineKind(*how, sine=True, inverse=False), s, axes, out, queue)
+    return _several(x, CosineKind(*how, sine=True, inverse=False), s, axes, out, call)
 
 
 @like(cosines_along_axes)
-def idstn(x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out, queue: Any) -> AnyArray:
+def idstn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: Out) -> AnyArray:
     """Undo `dstn` of the same type; see `scipy.fft.idstn`. Parameters are those of `dstn`."""
-    return _several(x, CosineKind(*how, sine=True, inverse=True), s, axes, out, queue)
+    return _several(x, CosineKind(*how, sine=True, inverse=True), s, axes, out, call)
 
 
-def _one(x: AnyArray, kind: CosineKind, n: int | None, axis: int, out: Out, queue: Any) -> AnyArray:
-    return _along(x, [axis_of(axis, x.ndim)], [n], kind, out, queue)
+def _one(x: AnyArray, kind: CosineKind, n: int | None, axis: int, out: Out, call: Call) -> AnyArray:
+    return _along(x, [axis_of(axis, x.ndim)], [n], kind, out, call)
 
 
 def _several(
-    x: AnyArray, kind: CosineKind, s: Numbers, axes: Numbers, out: Out, queue: Any
+    x: AnyArray, kind: CosineKind, s: Numbers, axes: Numbers, out: Out, call: Call
 ) -> AnyArray:
     s, axes = ((v,) if isinstance(v, (int, np.integer)) else v for v in (s, axes))
-    return _along(x, *axes_and_lengths(x, s, axes), kind, out, queue)
+    return _along(x, *axes_and_lengths(x, s, axes), kind, out, call)
 
 
 def _along(
@@ -151,23 +152,23 @@ def _along(
     lengths: list[int | None],
     kind: CosineKind,
     out: Out,
-    queue: Any,
+    call: Call,
 ) -> AnyArray:
     """Transform along axes, counted from the front and each with its length, the last one first."""
     dtype = complex_type(array)
     real, wide = real_dtype(dtype), array.dtype.kind == "c"
     if not order:
-        return finish(copied(array, queue, dtype=dtype if wide else real), out, queue)
+        return finish(copied(array, call, dtype=dtype if wide else real), out, call)
     if wide:  # pairs of real numbers, along one axis more
-        array = contiguous(converted(array, dtype), queue)
-        array = _viewed(array, real, (*array.shape, 2), queue)
+        array = contiguous(converted(array, dtype, call), call)
+        array = _viewed(array, real, (*array.shape, 2), call)
     for axis, length, target in last_first(order, lengths, None if wide else out):
-        array = cosine_axis(array, real, length, axis, kind, queue, target)
+        array = cosine_axis(array, real, length, axis, kind, call, target)
     if not wide:
         return array
-    return finish(_viewed(array, dtype, array.shape[:-1], queue), out, queue)
+    return finish(_viewed(array, dtype, array.shape[:-1], call), out, call)
 
 
-def _viewed(array: AnyArray, dtype: np.dtype[Any], shape: tuple[int, ...], queue: Any) -> AnyArray:
+def _viewed(array: AnyArray, dtype: np.dtype[Any], shape: tuple[int, ...], call: Call) -> AnyArray:
     """Return the memory of a contiguous array as numbers of another type."""
-    return array.view(dtype).reshape(shape) if array.size else empty(array, shape, dtype, queue)
+    return array.view(dtype).reshape(shape) if array.size else empty(array, shape, dtype, call)

@@ -10,12 +10,14 @@ from opencl_lab.ops.fft.problem import DftProblem, Norm, complex_dtype, scale_of
 from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT
 from opencl_lab.ops.fft.transform import complex_type, prepared, real_type, whole_spectrum
 from opencl_lab.runtime.arrays import AnyArray, axis_of
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 
 
 @replayed()
 def dft(
+    call: Call,
     x: Any,
     *,
     inverse: bool = False,
@@ -77,10 +79,10 @@ def dft(
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
-    array, queue = prepared(x, queue, device)
+    array = prepared(call, x, queue, device)
     real = array.dtype.kind != "c"
     dtype = real_type(array) if real else complex_type(array)
-    rows = Rows.of(array, axis_of(axis, array.ndim), queue, dtype=dtype)
+    rows = Rows.of(array, axis_of(axis, array.ndim), call, dtype=dtype)
     n = rows.length
     target = rows.target(out, complex_dtype(dtype))
     forward = real or not inverse  # of a real signal, the inverse is the conjugate
@@ -91,10 +93,10 @@ def dft(
         {"signal": rows.data.reshape(shape) if rows.data.size else rows.data},
         algorithm=DIRECT if algorithm == "auto" else algorithm,
         config=config,
-        queue=queue,
         out={} if target is None or real else {"spectrum": target.reshape(shape)},
+        call=call,
     )
     result = run.outputs["spectrum"].reshape(rows.count, problem.bins)
     if real:
-        result = whole_spectrum(result, n, inverse, target, queue)
-    return rows.restore(result, out, queue)
+        result = whole_spectrum(result, n, inverse, target, call)
+    return rows.restore(result, out, call)

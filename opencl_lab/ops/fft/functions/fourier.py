@@ -27,13 +27,14 @@ from opencl_lab.ops.fft.transform import (
     to_real,
 )
 from opencl_lab.runtime.arrays import AnyArray, copied
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 
 LAST_TWO = (-2, -1)
 
 
 @like(along_axis)
-def fft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def fft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
     """Transform along one axis; see `numpy.fft.fft`.
 
     Parameters
@@ -56,55 +57,55 @@ def fft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any)
     numpy.ndarray or pyopencl.array.Array
         complex64 or complex128.
     """
-    return complex_axis(x, n, axis, norm, False, queue, out)
+    return complex_axis(x, n, axis, norm, False, call, out)
 
 
 @like(along_axis)
-def ifft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def ifft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
     """Transform back along one axis; see `numpy.fft.ifft`. Parameters are those of `fft`."""
-    return complex_axis(x, n, axis, norm, True, queue, out)
+    return complex_axis(x, n, axis, norm, True, call, out)
 
 
 @like(along_axis)
-def rfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def rfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
     """Transform real numbers to their first n // 2 + 1 frequencies; see `numpy.fft.rfft`.
 
     Parameters are those of `fft`; complex input is an `InvalidProblem`.
     """
-    return from_real(x, n, axis, norm, queue, out)
+    return from_real(x, n, axis, norm, call, out)
 
 
 @like(along_axis)
-def irfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def irfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
     """Transform n // 2 + 1 frequencies to n real numbers; see `numpy.fft.irfft`.
 
     Parameters are those of `fft`, but `n` is the length of the result: by default
     ``2 * (m - 1)`` for an axis of length m.
     """
-    return to_real(x, n, axis, norm, queue, out)
+    return to_real(x, n, axis, norm, call, out)
 
 
 @like(along_axis)
-def hfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def hfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
     """Transform a signal that mirrors itself, of which `a` is half; see `numpy.fft.hfft`.
 
     Its spectrum is real. Parameters are those of `irfft`.
     """
-    return to_real(x, n, axis, _other_way(norm), queue, out, conjugate=True)
+    return to_real(x, n, axis, _other_way(norm), call, out, conjugate=True)
 
 
 @like(along_axis)
-def ihfft(x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def ihfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
     """Return half of the signal whose spectrum is real; see `numpy.fft.ihfft`.
 
     Parameters are those of `rfft`.
     """
-    half = from_real(x, n, axis, _other_way(norm), queue)
-    return finish(half, out, queue, conjugate=True)
+    half = from_real(x, n, axis, _other_way(norm), call)
+    return finish(half, out, call, conjugate=True)
 
 
 @like(along_axes)
-def fftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def fftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform along several axes; see `numpy.fft.fftn`.
 
     Parameters
@@ -118,60 +119,60 @@ def fftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -
     norm, out, queue, device
         As for `fft`.
     """
-    return _complex_axes(x, s, axes, norm, out, queue, inverse=False)
+    return _complex_axes(x, s, axes, norm, out, call, inverse=False)
 
 
 @like(along_axes)
-def ifftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def ifftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform back along several axes; see `numpy.fft.ifftn`. Parameters are those of `fftn`."""
-    return _complex_axes(x, s, axes, norm, out, queue, inverse=True)
+    return _complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
 @like(along_axes)
-def rfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def rfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform real numbers along several axes, the last one to half; see `numpy.fft.rfftn`.
 
     Parameters are those of `fftn`.
     """
-    return _from_real_axes(x, s, axes, norm, out, queue)
+    return _from_real_axes(x, s, axes, norm, out, call)
 
 
 @like(along_axes)
-def irfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def irfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform back to real numbers along several axes; see `numpy.fft.irfftn`.
 
     Parameters are those of `fftn`; ``s[-1]`` is the length of the result's last axis,
     by default ``2 * (m - 1)``. The last of `axes` comes last, after the others in their order.
     """
-    return _to_real_axes(x, s, axes, norm, out, queue)
+    return _to_real_axes(x, s, axes, norm, out, call)
 
 
 @like(along_axes, axes=LAST_TWO)
-def fft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def fft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform along two axes; see `numpy.fft.fft2`. Parameters are those of `fftn`."""
-    return _complex_axes(x, s, axes, norm, out, queue, inverse=False)
+    return _complex_axes(x, s, axes, norm, out, call, inverse=False)
 
 
 @like(along_axes, axes=LAST_TWO)
-def ifft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def ifft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform back along two axes; see `numpy.fft.ifft2`. Parameters are those of `fftn`."""
-    return _complex_axes(x, s, axes, norm, out, queue, inverse=True)
+    return _complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
 @like(along_axes, axes=LAST_TWO)
-def rfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def rfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform real numbers along two axes; see `numpy.fft.rfft2`. As `rfftn`."""
-    return _from_real_axes(x, s, axes, norm, out, queue)
+    return _from_real_axes(x, s, axes, norm, out, call)
 
 
 @like(along_axes, axes=LAST_TWO)
-def irfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def irfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform back to real numbers along two axes; see `numpy.fft.irfft2`. As `irfftn`."""
-    return _to_real_axes(x, s, axes, norm, out, queue)
+    return _to_real_axes(x, s, axes, norm, out, call)
 
 
 @like(mirrored_along_axes)
-def hfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def hfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform a signal that mirrors itself along several axes; see `scipy.fft.hfftn`.
 
     `x` is half of it along the last of `axes`, and its spectrum is real.
@@ -185,35 +186,41 @@ def hfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) 
     out, queue, device
         As for `fft`.
     """
-    return _to_real_axes(x, s, axes, _other_way(norm), out, queue, conjugate=True)
+    return _to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
 
 
 @like(mirrored_along_axes)
-def ihfftn(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def ihfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Return half of the signal whose spectrum is real; see `scipy.fft.ihfftn`.
 
     Parameters are those of `hfftn`, but `x` is real.
     """
-    half = _from_real_axes(x, s, axes, _other_way(norm), None, queue)
-    return finish(half, out, queue, conjugate=True)
+    half = _from_real_axes(x, s, axes, _other_way(norm), None, call)
+    return finish(half, out, call, conjugate=True)
 
 
 @like(mirrored_along_axes, axes=LAST_TWO)
-def hfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def hfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Transform a signal that mirrors itself along two axes; see `scipy.fft.hfft2`. As `hfftn`."""
-    return _to_real_axes(x, s, axes, _other_way(norm), out, queue, conjugate=True)
+    return _to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
 
 
 @like(mirrored_along_axes, axes=LAST_TWO)
-def ihfft2(x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any) -> AnyArray:
+def ihfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
     """Return half of the signal whose spectrum is real; see `scipy.fft.ihfft2`. As `ihfftn`."""
-    half = _from_real_axes(x, s, axes, _other_way(norm), None, queue)
-    return finish(half, out, queue, conjugate=True)
+    half = _from_real_axes(x, s, axes, _other_way(norm), None, call)
+    return finish(half, out, call, conjugate=True)
 
 
 @replayed()
 def fftshift(
-    x: Any, axes: Numbers = None, *, out: Out = None, queue: Any = None, device: DeviceSpec = None
+    call: Call,
+    x: Any,
+    axes: Numbers = None,
+    *,
+    out: Out = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
 
@@ -229,15 +236,21 @@ def fftshift(
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
     """
-    return rolled(x, axes, lambda n: n // 2, out, queue, device)
+    return rolled(call, x, axes, lambda n: n // 2, out, queue, device)
 
 
 @replayed()
 def ifftshift(
-    x: Any, axes: Numbers = None, *, out: Out = None, queue: Any = None, device: DeviceSpec = None
+    call: Call,
+    x: Any,
+    axes: Numbers = None,
+    *,
+    out: Out = None,
+    queue: Any = None,
+    device: DeviceSpec = None,
 ) -> AnyArray:
     """Undo `fftshift`; see `numpy.fft.ifftshift`. Parameters are those of `fftshift`."""
-    return rolled(x, axes, lambda n: -(n // 2), out, queue, device)
+    return rolled(call, x, axes, lambda n: -(n // 2), out, queue, device)
 
 
 def _other_way(norm: Norm) -> Norm:
@@ -248,14 +261,14 @@ def _other_way(norm: Norm) -> Norm:
 
 
 def _complex_axes(
-    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any, *, inverse: bool
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call, *, inverse: bool
 ) -> AnyArray:
     """Transform numbers along several axes, the last one first."""
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:  # the result must not be the input
-        return finish(copied(x, queue, dtype=complex_type(x)), out, queue)
+        return finish(copied(x, call, dtype=complex_type(x)), out, call)
     for axis, length, target in last_first(order, lengths, out):
-        x = complex_axis(x, length, axis, norm, inverse, queue, target)
+        x = complex_axis(x, length, axis, norm, inverse, call, target)
     return x
 
 
@@ -268,24 +281,24 @@ def _real_axes(x: AnyArray, s: Shape, axes: Shape) -> tuple[list[int], list[int 
 
 
 def _from_real_axes(
-    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call
 ) -> AnyArray:
     """Transform real numbers along several axes, the last one first and to half."""
-    (*steps,) = last_first(*_real_axes(x, s, axes), out)
-    axis, length, target = steps[0]
-    x = from_real(x, length, axis, norm, queue, target)
-    for axis, length, target in steps[1:]:
-        x = complex_axis(x, length, axis, norm, False, queue, target)
+    (*turns,) = last_first(*_real_axes(x, s, axes), out)
+    axis, length, target = turns[0]
+    x = from_real(x, length, axis, norm, call, target)
+    for axis, length, target in turns[1:]:
+        x = complex_axis(x, length, axis, norm, False, call, target)
     return x
 
 
 def _to_real_axes(
-    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, queue: Any, *, conjugate: bool = False
+    x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call, *, conjugate: bool = False
 ) -> AnyArray:
     """Transform frequencies, or their conjugates, along several axes to real numbers."""
     order, lengths = _real_axes(x, s, axes)
     last = lengths[-1] if s is not None else 2 * (x.shape[order[-1]] - 1)
     for axis, length in zip(order[:-1], lengths[:-1], strict=True):
-        x = complex_axis(x, length, axis, norm, True, queue, conjugate=conjugate)
+        x = complex_axis(x, length, axis, norm, True, call, conjugate=conjugate)
         conjugate = False
-    return to_real(x, last, order[-1], norm, queue, out, conjugate=conjugate)
+    return to_real(x, last, order[-1], norm, call, out, conjugate=conjugate)

@@ -36,9 +36,8 @@ from opencl_lab.runtime.arrays import (
     copied,
     is_device_array,
 )
-from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
-from opencl_lab.runtime.session import session_of
 
 Mode: TypeAlias = Literal["full", "same", "valid"]
 MODES = get_args(Mode)
@@ -46,6 +45,7 @@ MODES = get_args(Mode)
 
 @replayed()
 def convolve(
+    call: Call,
     a: Any,
     b: Any,
     mode: Mode = "full",
@@ -90,8 +90,8 @@ def convolve(
     """
     if mode not in MODES:
         raise InvalidProblem(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-    first, queue = prepared(a, queue, device)
-    second, queue = prepared(b, queue)
+    first = prepared(call, a, queue, device)
+    second = prepared(call, b)
     check_sides(a=first, b=second)
     if first.ndim != second.ndim or not first.ndim:
         raise InvalidProblem(
@@ -114,27 +114,27 @@ def convolve(
     ]
     part = _part(full, first.shape, second.shape, mode, summed)
     dtype = _common_type(first, second)
-    first, second = converted(first, dtype), converted(second, dtype)
+    first, second = converted(first, dtype, call), converted(second, dtype, call)
     lengths = {d: next_smooth(full[d]) for d in summed}
     if not summed:  # the transforms need an axis; one of length 1 has the sum of a single product
         lengths, part = {len(full): 1}, (*part, 0)
         longer = (*(slice(None) for _ in full), None)
         first, second = first[longer], second[longer]
     if dtype.kind == "c":
-        first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
-        result = _complex_axes(_product(first, second, queue), lengths, True, queue)
+        first, second = (_complex_axes(x, lengths, False, call) for x in (first, second))
+        result = _complex_axes(_product(first, second, call), lengths, True, call)
     else:
         last, length = lengths.popitem()
-        first, second = (from_real(x, length, last, None, queue) for x in (first, second))
-        first, second = (_complex_axes(x, lengths, False, queue) for x in (first, second))
-        result = _complex_axes(_product(first, second, queue), lengths, True, queue)
-        result = to_real(result, length, last, None, queue)
+        first, second = (from_real(x, length, last, None, call) for x in (first, second))
+        first, second = (_complex_axes(x, lengths, False, call) for x in (first, second))
+        result = _complex_axes(_product(first, second, call), lengths, True, call)
+        result = to_real(result, length, last, None, call)
     chosen = result[part]
     if out is not None:
-        return finish(chosen, out, queue)
+        return finish(chosen, out, call)
     if is_device_array(chosen) and chosen.size < result.size:
-        return copied(chosen, queue)  # also where a view would do: it would keep all of the memory
-    return contiguous(chosen, queue)
+        return copied(chosen, call)  # also where a view would do: it would keep all of the memory
+    return contiguous(chosen, call)
 
 
 def power_spectrum(
@@ -186,7 +186,8 @@ def power_spectrum(
     rate = real_number(fs, "fs")
     if not 0 < rate < np.inf:
         raise InvalidProblem(f"fs must be a positive number of samples per second, not {fs!r}")
-    given, queue = prepared(x, queue, device)
+    call = Call()
+    given = prepared(call, x, queue, device)
     axis = axis_of(axis, given.ndim)
     n = given.shape[axis]
     weights = np.ones(n) if window is None else as_array(window)
@@ -202,9 +203,9 @@ def power_spectrum(
         host = given if isinstance(given, np.ndarray) else given.get()
         shape = [n if d == axis else 1 for d in range(host.ndim)]
         real_type(host)  # refuses complex numbers
-        real = converted(host, real_dtype(complex_dtype(host.dtype)))
+        real = converted(host, real_dtype(complex_dtype(host.dtype)), call)
         given = real * weights.astype(real.dtype).reshape(shape)
-    spectrum = rfft(given, axis=axis, queue=queue)
+    spectrum = rfft(given, axis=axis, queue=call.queue)
     if not isinstance(spectrum, np.ndarray):
         spectrum = spectrum.get()
     power = spectrum.real**2 + spectrum.imag**2
@@ -212,7 +213,7 @@ def power_spectrum(
         np.multiply(power, 1 / total, out=power, dtype=np.float64, casting="same_kind")
     bins = np.moveaxis(power, axis, -1)
     bins[..., 1 : (n + 1) // 2] *= 2  # these stand for their negative frequencies too
-    return rfftfreq(n, 1 / rate), finish(power, out, queue)
+    return rfftfreq(n, 1 / rate), finish(power, out, call)
 
 
 def _summed(first: AnyArray, second: AnyArray, axes: int | Sequence[int] | None) -> list[int]:
@@ -243,24 +244,23 @@ def _common_type(first: AnyArray, second: AnyArray) -> np.dtype[Any]:
     return dtype if first.dtype == second.dtype == np.float16 else real_dtype(complex_dtype(dtype))
 
 
-def _product(first: AnyArray, second: AnyArray, queue: Any) -> AnyArray:
+def _product(first: AnyArray, second: AnyArray, call: Call) -> AnyArray:
     if not is_device_array(first):
         with np.errstate(all="ignore"):  # infinities are the user's, and come out as NaN
             return first * second
     shape = np.broadcast_shapes(first.shape, second.shape)
-    first, second = (broadcast(x, shape, queue) for x in (first, second))
-    session = session_of(queue)
-    executable = session.executable(
+    first, second = (broadcast(x, shape, call) for x in (first, second))
+    executable = call.session.executable(
         ("product", first.size, first.dtype),
-        lambda: pointwise_product(first.size, first.dtype, session.device),
+        lambda: pointwise_product(first.size, first.dtype, call.device),
     )
     inputs = {"first": first, "second": second}
-    return execute(executable, inputs, queue).outputs["product"].reshape(first.shape)
+    return call.execute(executable, inputs).outputs["product"].reshape(first.shape)
 
 
-def _complex_axes(x: AnyArray, lengths: dict[int, int], inverse: bool, queue: Any) -> AnyArray:
+def _complex_axes(x: AnyArray, lengths: dict[int, int], inverse: bool, call: Call) -> AnyArray:
     for axis, length in lengths.items():
-        x = complex_axis(x, length, axis, None, inverse, queue)
+        x = complex_axis(x, length, axis, None, inverse, call)
     return x
 
 

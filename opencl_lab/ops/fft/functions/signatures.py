@@ -9,12 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from typing import Any, ParamSpec, TypeAlias
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.problem import Norm
 from opencl_lab.ops.fft.transform import prepared
 from opencl_lab.runtime.arrays import AnyArray
+from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 
 Out: TypeAlias = AnyArray | None
@@ -27,36 +28,37 @@ P = ParamSpec("P")
 
 
 def like(
-    order: Callable[P, tuple[Any, ...]], **defaults: Any
+    order: Callable[Concatenate[Call, P], tuple[Any, ...]], **defaults: Any
 ) -> Callable[[Run], Callable[P, AnyArray]]:
     """Return a decorator for what runs on the ordered arguments of a function below.
 
     It gives it their names and defaults, of which some may be others.
     """
-    given = inspect.signature(
-        order, eval_str=True
-    )  # their names are not all known where it is used
-    changed = [p.replace(default=defaults.get(n, p.default)) for n, p in given.parameters.items()]
-    signature = given.replace(parameters=changed)
+    # Types, not their names, which are not all known where the decorator is used.
+    given = inspect.signature(order, eval_str=True)
+    call, *others = given.parameters.values()
+    others = [p.replace(default=defaults.get(p.name, p.default)) for p in others]
+    signature = given.replace(parameters=others)
 
     def decorate(run: Run) -> Callable[P, AnyArray]:
-        def transform(*args: P.args, **kwargs: P.kwargs) -> AnyArray:
+        def transform(call: Call, /, *args: P.args, **kwargs: P.kwargs) -> AnyArray:
             try:
                 bound = signature.bind(*args, **kwargs)
             except TypeError as error:  # which names no function
                 raise TypeError(f"{run.__name__}() {error}") from None
             bound.apply_defaults()
-            return run(*order(*bound.args, **bound.kwargs))
+            return run(call, *order(call, *bound.args, **bound.kwargs))
 
         update_wrapper(transform, run)
         del transform.__wrapped__  # type: ignore[attr-defined]
-        transform.__signature__ = signature  # type: ignore[attr-defined]
+        transform.__signature__ = given.replace(parameters=[call, *others])  # type: ignore[attr-defined]
         return replayed()(transform)
 
     return decorate
 
 
 def along_axis(
+    call: Call,
     a: Any,
     n: int | None = None,
     axis: int = -1,
@@ -66,12 +68,12 @@ def along_axis(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> tuple[Any, ...]:
-    """Take what `numpy.fft.fft` does: x, n, axis, norm, out, queue."""
-    x, queue = prepared(a, queue, device)
-    return x, n, axis, norm, out, queue
+    """Take what `numpy.fft.fft` does: x, n, axis, norm, out."""
+    return prepared(call, a, queue, device), n, axis, norm, out
 
 
 def along_axes(
+    call: Call,
     a: Any,
     s: Shape = None,
     axes: Shape = None,
@@ -81,12 +83,12 @@ def along_axes(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> tuple[Any, ...]:
-    """Take what `numpy.fft.fftn` does: x, s, axes, norm, out, queue."""
-    x, queue = prepared(a, queue, device)
-    return x, s, axes, norm, out, queue
+    """Take what `numpy.fft.fftn` does: x, s, axes, norm, out."""
+    return prepared(call, a, queue, device), s, axes, norm, out
 
 
 def mirrored_along_axes(
+    call: Call,
     x: Any,
     s: Shape = None,
     axes: Shape = None,
@@ -98,12 +100,12 @@ def mirrored_along_axes(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> tuple[Any, ...]:
-    """Take what `scipy.fft.hfftn` does: x, s, axes, norm, out, queue."""
-    x, queue = prepared(x, queue, device)
-    return x, s, axes, norm, out, queue
+    """Take what `scipy.fft.hfftn` does: x, s, axes, norm, out."""
+    return prepared(call, x, queue, device), s, axes, norm, out
 
 
 def cosines_along_axis(
+    call: Call,
     x: Any,
     type: int = 2,
     n: int | None = None,
@@ -117,12 +119,12 @@ def cosines_along_axis(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> tuple[Any, ...]:
-    """Take what `scipy.fft.dct` does: x, options, n, axis, out, queue."""
-    x, queue = prepared(x, queue, device)
-    return x, (type, norm, orthogonalize), n, axis, out, queue
+    """Take what `scipy.fft.dct` does: x, options, n, axis, out."""
+    return prepared(call, x, queue, device), (type, norm, orthogonalize), n, axis, out
 
 
 def cosines_along_axes(
+    call: Call,
     x: Any,
     type: int = 2,
     s: Numbers = None,
@@ -136,6 +138,5 @@ def cosines_along_axes(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> tuple[Any, ...]:
-    """Take what `scipy.fft.dctn` does: x, options, s, axes, out, queue."""
-    x, queue = prepared(x, queue, device)
-    return x, (type, norm, orthogonalize), s, axes, out, queue
+    """Take what `scipy.fft.dctn` does: x, options, s, axes, out."""
+    return prepared(call, x, queue, device), (type, norm, orthogonalize), s, axes, out

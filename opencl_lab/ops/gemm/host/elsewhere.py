@@ -14,10 +14,9 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER, HYBRID
 from opencl_lab.ops.solver import AUTO
 from opencl_lab.runtime.arrays import AnyArray, is_device_array
-from opencl_lab.runtime.recording import note_condition, unrecorded
-from opencl_lab.runtime.session import queue_or_default, session_of
+from opencl_lab.runtime.call import Call
 
-Call: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., Any]
 
 
 def multiply_elsewhere(
@@ -27,33 +26,31 @@ def multiply_elsewhere(
     *,
     algorithm: str,
     config: Mapping[str, Any] | None,
-    queue: Any,
     call: Call,
+    function: Function,
 ) -> tuple[AnyArray | None, str]:
     """Return the result, or None and the algorithm to run.
 
-    `call` is the public function, which is measured; other parameters are the same as its own.
+    `function` is the public function, which is measured; other parameters are the same as its own.
     """
     if algorithm == HYBRID and config:
         raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")
     if is_device_array(inputs["a"]):
         return None, AUTO if algorithm == HYBRID else algorithm
     if algorithm == HYBRID:
-        queue = queue_or_default(queue)
-        if _side(problem, session_of(queue).device, queue, call).host:
+        if _side(problem, call.device, call.queue, function).host:
             return multiply_by_blas(problem, inputs, target), algorithm
-        note_condition(still_chosen())  # repeated calls enqueue only while this holds
+        call.condition(still_chosen())  # repeated calls enqueue only while this holds
         algorithm = AUTO
-    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": call.queue}
     return multiply_streamed(problem, inputs, target, **how), algorithm
 
 
-def _side(problem: GemmProblem, device: Device, queue: Any, call: Call) -> Choice:
+def _side(problem: GemmProblem, device: Device, queue: Any, function: Function) -> Choice:
     def multiply(sample: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> object:
-        return call(arrays["a"], arrays["b"], algorithm=algorithm, queue=queue)
+        return function(arrays["a"], arrays["b"], algorithm=algorithm, queue=queue)
 
-    with unrecorded():
-        return choose_side(problem, device, multiply)
+    return choose_side(problem, device, multiply)
 
 
 def how_made(
@@ -61,9 +58,9 @@ def how_made(
     device: Device,
     algorithm: str,
     config: Mapping[str, Any] | None,
-    call: Call,
+    function: Function,
 ) -> str:
-    """Return how `call` forms a product of host arrays, if not by a single plan."""
+    """Return how the public `function` forms a product of host arrays, if not by a single plan."""
     if algorithm != HYBRID:
         return parts_text(problem, device, algorithm, config)
-    return str(_side(problem, device, device.queue(), call))
+    return str(_side(problem, device, device.queue(), function))

@@ -31,7 +31,7 @@ from opencl_lab.ops.gemm.launches import buffers
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.streams import limit_of_parts
-from opencl_lab.runtime.tile_schedule import Step, Tile
+from opencl_lab.runtime.tile_schedule import Iteration, Tile
 from opencl_lab.runtime.tiles import OUT_SLOTS
 
 LEAST = 256 << 20
@@ -47,12 +47,12 @@ FEW = 8
 ROOM, ROOM_ASIDE = 4, 16 << 20
 """A plan takes less than `ROOM` bytes per byte of its matrices, and `ROOM_ASIDE` bytes besides."""
 BALANCE = 1000.0
-"""About how many operations a device does while a byte is copied to it: 500 to 2000 on GPUs."""
-STEP_BYTES = 24 << 20
-"""Cost of a tile besides its kernel, in bytes that could be copied meanwhile: half a millisecond,
-as measured with 4, 16 and 64 tiles of one product on a GPU."""
-MOST_STEPS = 1 << 17
-"""Most tiles: more would take minutes on any device, so such a limit of memory is refused."""
+"""Operations that devices do while a byte comes to them, about; it is 500 to 2000 on GPUs."""
+ITERATION_BYTES = 24 << 20
+"""What an iteration costs beside its kernel, in bytes that could have been copied: those of half a
+millisecond, as 4, 16 and 64 iterations of one product on a GPU tell."""
+MOST_ITERATIONS = 1 << 17
+"""More than this take minutes, whatever the device: so little memory is not meant."""
 SHARES = (1.0, 0.75, 0.5)
 """Shares of the memory that are tried for tiles; the rest is for kernels."""
 GROUP_ELEMENTS = 128 * 128
@@ -66,7 +66,7 @@ class Panels:
     """How a product is divided into tiles."""
 
     problem: GemmProblem  # one product
-    # Rows and columns of a tile of C, and the length of the sums that are added to it at a time.
+    # Rows and columns of a tile of C, and products that an iteration adds to its sums.
     m: int
     n: int
     k: int
@@ -118,11 +118,11 @@ class Panels:
         """Return the estimated time, in bytes that could be copied meanwhile; see `BALANCE`."""
         waves = max(self.m * self.n, 1) / (GROUP_ELEMENTS * units)
         kernels = self.problem.work.flops / BALANCE * math.ceil(waves) / waves
-        ends = sum(self.tile_bytes)  # first and last copies overlap nothing
-        return max(self.sent, kernels) + STEP_BYTES * math.prod(self.counts) + ends
+        ends = sum(self.tile_bytes)  # the first tiles that come and the last one that goes
+        return max(self.sent, kernels) + ITERATION_BYTES * math.prod(self.counts) + ends
 
     def part(self, first: bool = True, last: bool = True, k: int = 0) -> GemmProblem:
-        """Return the product of a part of k, the first or the last one of its tile."""
+        """Return the product of an iteration that is the first or the last one of its tile."""
         whole = self.problem
         return replace(
             whole,
@@ -134,8 +134,8 @@ class Panels:
             activation=whole.activation if last else "",
         )
 
-    def steps(self) -> Iterator[Step]:
-        """Yield the steps in order."""
+    def iterations(self) -> Iterator[Iteration]:
+        """Yield the iterations in order."""
         whole, depth = self.problem, self.problem.depth
         ends = [*range(self.k, depth, max(self.k, 1)), depth]
         for i, j in self._order():
@@ -149,7 +149,7 @@ class Panels:
                     inputs["c"] = Tile("c", (rows, columns))
                 if whole.bias and last:
                     inputs["bias"] = Tile("bias", (rows if whole.bias == "row" else columns,))
-                yield Step(
+                yield Iteration(
                     self.part(first, last, end - begin),
                     inputs,
                     Tile("result", (rows, columns)) if last else None,
@@ -241,7 +241,7 @@ def _panels(
         item
         for share in SHARES
         for item in _candidates(problem, share * room)
-        if math.prod(item.counts) <= MOST_STEPS
+        if math.prod(item.counts) <= MOST_ITERATIONS
     ]
     for found in sorted(dict.fromkeys(possible), key=lambda item: item.cost(units)):
         own = sum(buffer.nbytes for buffer in buffers(found.part()))

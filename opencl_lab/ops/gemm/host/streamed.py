@@ -22,7 +22,7 @@ from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import queue_or_default, session_of
 from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_limit
-from opencl_lab.runtime.tile_schedule import Step, Tile, schedule
+from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
 from opencl_lab.runtime.tiles import run_tiles
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -137,11 +137,13 @@ def _multiply(
 ) -> None:
     if isinstance(found, Panels):
         solve = _solver(**how)
-        run_tiles(schedule(tuple(found.steps()), found.slots), inputs, result, solve, how["queue"])
+        run_tiles(
+            schedule(tuple(found.iterations()), found.slots), inputs, result, solve, how["queue"]
+        )
     elif found:
-        steps = _stack_steps(problem, found)
+        iterations = _stack_iterations(problem, found)
         slots = dict.fromkeys(inputs, 2)
-        run_tiles(schedule(steps, slots), inputs, result, _solver(**how), how["queue"])
+        run_tiles(schedule(iterations, slots), inputs, result, _solver(**how), how["queue"])
     else:
         _one_by_one(problem, inputs, result, **how)
 
@@ -156,9 +158,9 @@ def _solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Any
     return solve
 
 
-def _stack_steps(problem: GemmProblem, together: int) -> tuple[Step, ...]:
+def _stack_iterations(problem: GemmProblem, together: int) -> tuple[Iteration, ...]:
     count, *moves = problem.dimensions[0]
-    steps = []
+    iterations = []
     for begin in range(0, count, together):
         end = min(begin + together, count)
         part = _stack(problem, end - begin)
@@ -168,8 +170,8 @@ def _stack_steps(problem: GemmProblem, together: int) -> tuple[Step, ...]:
                 continue
             inputs[name] = Tile(name, ((begin, end),) if moving else ())
         shape = (end - begin, *problem.shape[1:])
-        steps.append(Step(part, inputs, Tile("result", ((begin, end),)), shape))
-    return tuple(steps)
+        iterations.append(Iteration(part, inputs, Tile("result", ((begin, end),)), shape))
+    return tuple(iterations)
 
 
 def _one_by_one(

@@ -17,7 +17,7 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, Plan, Table
 from opencl_lab.core.template import render
 from opencl_lab.ops.conv2d import separable
-from opencl_lab.runtime import kept, replay
+from opencl_lab.runtime import bound, cache, freeing, replay
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import MOST_QUEUES, session_of
 
@@ -62,7 +62,7 @@ def run(executable, queue):
 
 
 def test_the_executables_used_least_recently_go_first(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_EXECUTABLES", 2)
+    monkeypatch.setattr(cache, "MOST_EXECUTABLES", 2)
     session = session_of(fresh)
     a, b = (session.executable(key, plan_of) for key in "ab")
     assert session.executable("a", plan_of) is a
@@ -74,7 +74,7 @@ def test_the_executables_used_least_recently_go_first(fresh, plan_of, monkeypatc
 
 
 def test_programs_go_with_the_last_executable_that_needs_them(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(cache, "MOST_PROGRAMS", 2)
     session = session_of(fresh)
     for factor in range(1, 6):
         for key in "ab":
@@ -113,12 +113,12 @@ def test_what_executables_share_counts_once(fresh, plan_of):
 
 @pytest.mark.usefixtures("nothing_recorded")
 def test_recordings_keep_nothing_that_was_dropped(fresh, rng, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_EXECUTABLES", 1)
+    monkeypatch.setattr(cache, "MOST_EXECUTABLES", 1)
     for n in (100, 200, 300):
         x = cl.array.to_device(fresh, rng.random(n, np.float32))
         for _ in range(2):
             np.testing.assert_array_equal(ol.sort(x).get(), np.sort(x.get()))
-    assert len(replay._recipes) == 1
+    assert len(replay._recorded) == 1
 
 
 @pytest.mark.parametrize("side", ["host", "device"])
@@ -131,15 +131,15 @@ def test_a_call_that_runs_out_of_memory_is_tried_once_more(
     executable = session.executable("one", plan_of)
     x = np.ones(N, np.float32)
     x = x if side == "host" else cl.array.to_device(fresh, x)
-    enqueue, failed = type(executable).enqueue, []
+    enqueue, failed = bound._enqueue, []
 
-    def refuse(self, *args):
+    def refuse(*args):
         if len(failed) < times:
             failed.append(other.dropped)
             raise cl.MemoryError("MEM_OBJECT_ALLOCATION_FAILURE")
-        return enqueue(self, *args)
+        return enqueue(*args)
 
-    monkeypatch.setattr(type(executable), "enqueue", refuse)
+    monkeypatch.setattr(bound, "_enqueue", refuse)
     if times == 1:
         result = execute(executable, {"x": x}, fresh).outputs["y"]
         np.testing.assert_array_equal(result if side == "host" else result.get(), steps(N) + 1)
@@ -169,18 +169,18 @@ def test_a_table_that_finds_no_memory_frees_what_is_kept(fresh, plan_of, monkeyp
 
 
 def test_freeing_does_not_wait_for_a_thread_that_waits_for_it(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(kept, "PATIENCE", 0.01)
+    monkeypatch.setattr(freeing, "LOCK_SECONDS", 0.01)
     session = session_of(fresh)
     session.executable("one", plan_of)
     with session._lock:
-        thread = threading.Thread(target=kept.free_kept, args=(kept.PATIENCE,))
+        thread = threading.Thread(target=freeing.free_unused, args=(freeing.LOCK_SECONDS,))
         thread.start()
         thread.join(5)
         assert not thread.is_alive() and len(session._executables) == 1
 
 
 def test_threads_that_drop_what_others_run(fresh, plan_of, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_EXECUTABLES", 1)
+    monkeypatch.setattr(cache, "MOST_EXECUTABLES", 1)
     session = session_of(fresh)
 
     def work(factor):
@@ -231,10 +231,10 @@ def test_what_is_freed_goes_back_to_the_system(fresh, plan_of, monkeypatch):
         def malloc_trim(self, pad):
             order.append(len(session._executables))
 
-    monkeypatch.setattr(kept.ctypes, "CDLL", Library)
+    monkeypatch.setattr(freeing.ctypes, "CDLL", Library)
     ol.free_memory()
     assert order == [0]
-    monkeypatch.setattr(kept.ctypes, "CDLL", object)  # without such a call
+    monkeypatch.setattr(freeing.ctypes, "CDLL", object)  # without such a call
     ol.free_memory()
 
 

@@ -1,0 +1,134 @@
+"""The call of a public function in hand: where it works, and what it does there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import Execution, execute
+from opencl_lab.runtime.freeing import new_array
+from opencl_lab.runtime.recording import Recording
+from opencl_lab.runtime.session import Session, session_of
+
+
+def queue_for(
+    array: Any, queue: cl.CommandQueue | None, device: DeviceSpec = None
+) -> cl.CommandQueue | None:
+    """Return the queue that a device array lives on, else the one that the caller asked for.
+
+    `device` stands for the library's queue on it. It refuses a `queue` that is none, both at once,
+    and a device array that has no queue, is on another device or has another context.
+    """
+    on_device = isinstance(array, cl.array.Array)
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")
+    if device is not None:
+        if queue is not None:
+            raise InvalidProblem("give queue= or device=, not both")
+        chosen = select_device(device)
+        if not on_device or array.queue is None:
+            queue = chosen.queue()
+        elif array.queue.device != chosen.handle:
+            raise InvalidProblem(
+                f"the array is on {device_of(array.queue.device)}, and device= says {chosen}; "
+                "opencl_lab.to_device copies it there"
+            )
+    if not on_device:
+        return queue
+    if array.queue is None and queue is None:
+        raise InvalidProblem("the device array has no queue; use array.with_queue(queue)")
+    if queue is not None and array.context != queue.context:
+        given = "queue=" if device is None else "device="
+        raise InvalidProblem(f"the device array and {given} belong to different contexts")
+    return array.queue or queue
+
+
+class Call:
+    """A call while it is worked out for the first time, or each time where it is not recorded.
+
+    A public function gets it from its decorator, as the first argument, and hands it on to all that
+    works on its arrays. Whoever runs a plan by itself makes one of its own.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Where it works; by default the library's queue on `select_device()`.
+    recording : Recording, optional
+        Gets to know what it does.
+    """
+
+    def __init__(self, queue: cl.CommandQueue | None = None, recording: Recording | None = None):
+        self._queue = queue
+        self._session: Session | None = None
+        self._recording = recording
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """Where it works."""
+        if self._queue is None:
+            self._queue = select_device().queue()
+        return self._queue
+
+    @property
+    def session(self) -> Session:
+        """The session of the queue."""
+        if self._session is None:
+            self._session = session_of(self.queue)
+        return self._session
+
+    @property
+    def device(self) -> Device:
+        """The device of the queue."""
+        return self.session.device
+
+    def use(
+        self, array: Any, queue: cl.CommandQueue | None = None, device: DeviceSpec = None
+    ) -> None:
+        """Work where a device array is, else where the caller says; see `queue_for`."""
+        self._queue = queue_for(array, self._queue if queue is None else queue, device)
+        self._session = None
+
+    def check(self, array: Any) -> None:
+        """Refuse an array that cannot be used where the call works."""
+        queue_for(array, self._queue)
+
+    def execute(
+        self,
+        executable: Executable,
+        inputs: Mapping[str, Any],
+        out: Mapping[str, Any] | None = None,
+    ) -> Execution:
+        """Run an executable, see `execute`."""
+        given = out or {}
+        execution = execute(executable, inputs, self.queue, given)
+        if self._recording is not None:
+            self._recording.add_run(executable, inputs, execution.outputs, given, self.queue)
+        return execution
+
+    def new_array(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], allocator: Any
+    ) -> cl.array.Array:
+        """Return new memory on the device, of any contents."""
+        array = new_array(self.queue, shape, dtype, allocator)
+        if self._recording is not None and array.size:
+            self._recording.add_fresh(array)
+        return array
+
+    def constants(self, arrays: Iterable[Any]) -> None:
+        """Note arrays that further calls of this key share, as they are made of its values."""
+        if self._recording is not None:
+            for array in arrays:
+                self._recording.add_constant(array)
+
+    def condition(self, holds: Callable[[], bool]) -> None:
+        """Note what must hold for further calls to do the same as this one."""
+        if self._recording is not None:
+            self._recording.conditions.append(holds)

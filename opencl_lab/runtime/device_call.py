@@ -1,0 +1,89 @@
+"""Bound calls on arrays of a device, which are enqueued and not waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyopencl as cl
+import pyopencl.array
+
+from opencl_lab.runtime.bound import BoundCall, Events
+from opencl_lab.runtime.executable import is_in_order
+from opencl_lab.runtime.results import PooledArray
+
+COMPLETE = cl.command_execution_status.COMPLETE
+
+
+def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
+    """Return the events that the contents of device arrays still wait for.
+
+    Commands of other queues are flushed: until then no other queue may wait for them. Those of an
+    in-order queue wait for each other anyway, but an error should be seen. Arrays forget events
+    that are complete, or each call would look at them again.
+    """
+    waits = []
+    for array in arrays:
+        complete = True
+        for event in array.events:
+            status = event.command_execution_status
+            if status == COMPLETE:
+                continue
+            complete = False
+            other = event.command_queue  # a user event has none
+            if other == queue and status >= 0 and is_in_order(queue):
+                continue
+            waits.append(event)
+            if other is not None and other != queue:
+                other.flush()
+        if complete:
+            del array.events[:]
+    return waits
+
+
+class DeviceCall(BoundCall):
+    """A bound call on device arrays.
+
+    New arrays lie in memory of the queue's pool, unless they have an allocator.
+    """
+
+    _own_events: Sequence[cl.Event] = ()
+    """That of the last launch of the last call: there is no need to wait for it."""
+
+    def _run(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
+        queue, pool = self.queue, self._pool
+        memory: list[Any] = []
+        waits: list[cl.Event] = []
+        for array in arrays:
+            own = array.__dict__
+            lease = own.get("_lease")
+            # A user may have set another queue.
+            if lease is not None and own["queue"] is queue is lease.pool.queue:
+                memory.append(lease.block)  # written by a command of this queue
+                continue
+            block = array.base_data
+            memory.append(pool.take(1) if block is None else block)  # OpenCL has no empty buffers
+            written = array.events
+            if written and written != self._own_events:
+                waits += pending((array,), queue)
+        for item in self._fresh:
+            take = item.allocator or pool.take
+            memory.append(take(item.nbytes))
+        with self._alone:
+            event = self.enqueue(memory, waits, events)
+        done = [] if event is None else [event]
+        self._own_events = done or self._own_events
+        results = []
+        for result in self._results:
+            place = result.place
+            if place < self._arrays:
+                array = arrays[place]
+                if done:  # it has waited for all that the array did
+                    array.events[:] = done
+            elif self._fresh[place - self._arrays].allocator is None:
+                array = PooledArray.of(pool, memory[place], result.attributes, event)
+            else:
+                array = cl.array.Array.__new__(cl.array.Array)
+                vars(array).update(result.attributes, base_data=memory[place], events=done)
+            results.append(array)
+        return results

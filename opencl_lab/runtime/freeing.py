@@ -1,0 +1,57 @@
+"""Memory that nobody uses is freed: where it runs out, and when the user says so."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import pyopencl as cl
+import pyopencl.array
+
+LOCK_SECONDS = 2.0
+"""How long to wait for other threads that use what might be freed; they may wait for this one."""
+
+T = TypeVar("T")
+
+_when_freeing: list[Callable[[float], None]] = []
+_lock = threading.Lock()
+
+
+def call_when_freeing(function: Callable[[float], None]) -> None:
+    """Call a function to free what it can.
+
+    It gets the seconds that it may wait for other threads; -1 is without end.
+    """
+    with _lock:
+        _when_freeing.append(function)
+
+
+def free_unused(seconds: float = -1) -> None:
+    """Free everything on all devices that is held for further calls and not in use."""
+    with _lock:
+        functions = list(_when_freeing)
+    for function in functions:
+        function(seconds)
+    # glibc keeps what runtimes for CPUs have freed, often several times what is in use.
+    with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def with_room(run: Callable[[], T]) -> T:
+    """Return what `run` returns; if memory runs out, free what is not in use and run it again."""
+    try:
+        return run()
+    except cl.MemoryError:
+        pass  # what its frames hold is free behind this line
+    free_unused(LOCK_SECONDS)
+    return run()
+
+
+def new_array(
+    queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any
+) -> cl.array.Array:
+    """Return new memory on the device, as `pyopencl.array.empty` does, by way of `with_room`."""
+    return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))
