@@ -1,0 +1,95 @@
+/*
+ * An example of clkernels/gemm/sum_parts.cl.mako, rendered by tools/kernel_examples.py:
+ * what to change is the template.
+ *
+ *     problem       gemm m=64 n=64 k=65536
+ *     algorithm     blocked
+ *     configuration WORK_M=8 WORK_N=8 WG_M=8 WG_N=8 TILE_K=16 BUFFERS=2 LOCAL_PAD=1 SWIZZLE=1
+ *                   SPLITS=200
+ *     device        GPU (plain-gpu of tools/rendered_kernels.py)
+ *     launch        gemm_sum_parts, (16384,) items in groups of (128,)
+ */
+/*
+ * Adds up the partial sums of a matrix product whose k was split, and makes results of them.
+ *
+ *     partial, of a product    part 0 | part 1 | ... | part splits - 1      m x n sums each
+ *                                  \       \      |       /
+ *     result                     activation(alpha * sum + beta * c + bias)
+ *
+ * SHARERS items of a group have WIDTH sums together. Each adds every SHARERS-th part, in four
+ * chains, so that four loads are under way; then one of them adds what they have, in pairs. An item
+ * of a CPU has the sums for itself, and EACH times WIDTH of them.
+ * The order is always the same, and errors grow with the length of a chain only.
+ *
+ * Source: own. Cost: reads all partial sums once.
+ *
+ * The host guarantees: WIDTH divides m * n, and n if there is a bias, and is 1 for complex numbers;
+ * the arrays are aligned to one element; `partial` has m * n sums for each part of each product of
+ * the stack.
+ *
+ * TYPE ... STACKS  see parts.mako
+ * INDEX_T          unsigned type that counts the elements of the largest array
+ * WIDTH            sums that items share
+ * SHARERS          items that share them, a power of two
+ * WG_SIZE          items of a group, a multiple of SHARERS
+ * EACH             times WIDTH: sums of an item; 1 where items share
+ * ALIGNED          whether vectors of WIDTH are aligned in the arrays
+ * MOST             real numbers that a builtin may take at once where they are not
+ */
+typedef uint index_t;
+typedef float element_t;
+typedef float sum_t;
+
+#define load_element(p, i) ((p)[i])
+#define store_element(value, p, i) ((p)[i] = (value))
+#define conjugate(x) (x)
+#define multiply_add(sum, x, y) ((sum) + (x) * (y))
+
+__kernel __attribute__((reqd_work_group_size(128, 1, 1)))
+void gemm_sum_parts(__global const element_t *restrict a,
+                    __global const element_t *restrict b,
+                    __global element_t *restrict result,
+                    const index_t m,
+                    const index_t n,
+                    const index_t k,
+                    const sum_t alpha,
+                    const sum_t beta,
+                    __global const sum_t *restrict partial,
+                    const uint splits,
+                    const index_t products)
+{
+    __local sum_t shared[512] __attribute__((aligned(64)));
+    const index_t each = m * n / 4;
+    const uint x = get_local_id(0) % 8;
+    const uint y = get_local_id(0) / 8;
+    const index_t piece = get_group_id(0) * (index_t)8 + x;
+    {
+        /* Items past the last piece add up that one again, and store nothing. */
+        const index_t here = min(piece, products * each - 1);
+        const index_t number = here / each;
+        const index_t place = here % each * 4;
+        __global const sum_t *sums_of = partial + (size_t)number * splits * m * n + place;
+        float4 sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
+        for (uint first = 0; first < splits; first += 64) {
+            const uint part_0 = first + 0 + y;
+            sum_0 += part_0 < splits ? *(__global const float4 *)(sums_of + (size_t)(part_0) * m * n) : (float4)(0);
+            const uint part_1 = first + 16 + y;
+            sum_1 += part_1 < splits ? *(__global const float4 *)(sums_of + (size_t)(part_1) * m * n) : (float4)(0);
+            const uint part_2 = first + 32 + y;
+            sum_2 += part_2 < splits ? *(__global const float4 *)(sums_of + (size_t)(part_2) * m * n) : (float4)(0);
+            const uint part_3 = first + 48 + y;
+            sum_3 += part_3 < splits ? *(__global const float4 *)(sums_of + (size_t)(part_3) * m * n) : (float4)(0);
+        }
+        float4 value = (sum_0 + sum_1) + (sum_2 + sum_3);
+        __local float4 *sums = (__local float4 *)shared;
+        sums[get_local_id(0)] = value;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        value = ((((sums[x + 0] + sums[x + 8]) + (sums[x + 16] + sums[x + 24])) + ((sums[x + 32] + sums[x + 40]) + (sums[x + 48] + sums[x + 56]))) + (((sums[x + 64] + sums[x + 72]) + (sums[x + 80] + sums[x + 88])) + ((sums[x + 96] + sums[x + 104]) + (sums[x + 112] + sums[x + 120]))));
+        const index_t row = place / n;
+        const index_t column = place % n;
+        if (y == 0 && piece < products * each) {
+            value *= alpha;
+            *(__global float4 *)(result + (number * m * n + place)) = value;
+        }
+    }
+}
