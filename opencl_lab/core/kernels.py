@@ -6,6 +6,7 @@ It lies below the operations and the FFT planner, which share it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,40 @@ def c_type(dtype: Any) -> str:
 
 
 def real_type(dtype: Any) -> str:
-    """Return the OpenCL C type of a floating-point or complex number's parts."""
+    """Return the OpenCL C type of a floating-point or complex number's components."""
     return c_type(dtype).removesuffix("2")
+
+
+@dataclass(frozen=True)
+class Element:
+    """What a template knows of the type of its elements: names of OpenCL C's types.
+
+    =========  ======  ======  ======  =======
+    dtype      type    sum     real    complex
+    =========  ======  ======  ======  =======
+    float16    half    float   float   False
+    float32    float   float   float   False
+    int32      int     int     int     False
+    complex64  float2  float2  float   True
+    =========  ======  ======  ======  =======
+    """
+
+    type: str  # in memory
+    sum: str  # what they are computed in
+    real: str  # of a component of `sum`: of the real and of the imaginary one, if it is complex
+    complex: bool  # whether an element has both, beside each other
+
+    @classmethod
+    def of(cls, dtype: Any) -> Element:
+        """Return what a template knows of elements of a NumPy dtype."""
+        name = c_type(dtype)
+        total = "float" if name == "half" else name
+        return cls(name, total, total.removesuffix("2"), np.dtype(dtype).kind == "c")
+
+    @property
+    def double(self) -> bool:
+        """Whether it is computed in double precision, which some devices have as an extension."""
+        return self.real == "double"
 
 
 def host_c_type(dtype: Any) -> str:
