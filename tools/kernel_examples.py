@@ -152,7 +152,7 @@ PLANNED: tuple[tuple[str, str, str, dict[str, Any], dict[str, Value]], ...] = (
         "gemm/packed", "gemm packed", "pocl", {"size": 4096},
         {"ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 8, "PACK_B": "ahead"},
     ),
-    ("gemm/sum_parts", "gemm blocked", "plain-gpu", {"m": 64, "n": 64, "k": 65_536}, {}),
+    ("gemm/split_k_reduction", "gemm blocked", "plain-gpu", {"m": 64, "n": 64, "k": 65_536}, {}),
     ("gemm/tensor_pack", "gemm tensor", "h200-units", {"size": 2000, "dtype": "float64"}, {}),
     (
         "gemm/tensor_pack_halves", "gemm tensor", "h200-units",

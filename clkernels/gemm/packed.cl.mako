@@ -63,7 +63,7 @@
  * `result` overlaps no input. Where A and B must not be read it passes k = 0. Matrices read in place
  * have at least ROWS rows, NR columns. With CLAIMED what common/work_stealing.mako asks for.
  *
- * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: see parts.mako
+ * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, EPILOGUE.c, EPILOGUE.bias, ACTIVATION, STACKS: see parts.mako
  * ROWS          rows of sums in registers
  * VECTORS       vectors of sums beside each other
  * VECTOR_WIDTH  real numbers in a vector; even for complex numbers
@@ -73,43 +73,43 @@
  * PACK_B        "ahead": all of it, in a phase of its own; "panel": by each item; "none": read in
  *               place, for real numbers that are not halves, where B is not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
- * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "parts": so do those of
+ * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "partial": so do those of
  *               the parts of k
  * LOAD_WIDTH    elements that a builtin may take at once
  * CLAIMED       whether items claim tasks; needed for "ahead"
  * STEP_K        rows of a piece of B, for "ahead"
  * PATIENCE      how often an item looks for others to finish packing
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
-             ROWS, VECTORS, VECTOR_WIDTH, TILE_K, UNROLL, PACK_A, PACK_B,
-             PRODUCTS, SUMS, LOAD_WIDTH, CLAIMED, STEP_K, PATIENCE"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, BLOCKING, PRODUCTS, CLAIMED, STEP_K, POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
-${extensions.enable(fp64=TYPE.startswith('double'))}\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    P = panels.module.parts_of(TYPE)
-    width = VECTOR_WIDTH
-    NR = VECTORS * width
-    PAD = panels.module.pad(TYPE)
-    LINE = TILE_K * P + PAD
+    ROWS, PACK_A, PACK_B, SUMS = BLOCKING.rows, BLOCKING.pack_a, BLOCKING.pack_b, BLOCKING.sums
+    TILE_K, width, components = BLOCKING.tile_k, BLOCKING.width, BLOCKING.components
+    NR = BLOCKING.panel
 %>\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
-${panels.vectors()}\
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
+${panels.declare(ELEMENT, BLOCKING)}\
 
-${block.helpers()}\
+${block.declare()}\
+${elements.declare_fetch_line()}\
 % if PACK_B != "none":
-${panels.pack_rows("__local" if PACK_B == "panel" else "__global")}\
+${panels.declare_pack_b(ELEMENT, A, B, BLOCKING, "__local" if PACK_B == "panel" else "__global")}\
 % endif
 
 static inline void multiply(
-    ${parts.arguments()},
+    ${product.arguments(EPILOGUE, STACKS)},
     const index_t number,
     const index_t part,
-    const index_t part_k,
+    const index_t slice_k,
     const index_t first_row,
     const index_t first_column,
     const index_t tile_m,
@@ -128,13 +128,13 @@ static inline void multiply(
 % endif
     __local real_t *restrict tile)
 {
-${parts.enter("number")}\
-    const index_t line = n * ${P}; /* real numbers in a row of B and of the result */
+${product.enter(EPILOGUE, STACKS, "number")}\
+    const index_t line = n * ${components}; /* real numbers in a row of B and of the result */
     const index_t end_column = min(line, first_column + tile_n);
     const uint rows = min(tile_m, m - first_row);
     const uint rows_filled = (rows + ${ROWS - 1}) / ${ROWS} * ${ROWS};
-    const index_t begin = min(k, part * part_k);
-    const index_t end = min(k, begin + part_k);
+    const index_t begin = min(k, part * slice_k);
+    const index_t end = min(k, begin + slice_k);
 % if SUMS == "result":
     __global real_t *sums = (__global real_t *)result;
 % elif SUMS == "scratch":
@@ -142,7 +142,7 @@ ${parts.enter("number")}\
 % else:
     sums += part * m * line;
 % endif
-% if P == 2:
+% if ELEMENT.complex:
     const vec_t alpha_cross = (vec_t)(${", ".join(("alpha.y" if l % 2 else "-alpha.y") for l in range(width))});
 % endif
 
@@ -150,9 +150,9 @@ ${parts.enter("number")}\
     do {
         const uint count = min((index_t)${TILE_K}, end - first);
         const bool is_added = first > begin;
-        const bool is_last = ${"false" if SUMS == "parts" else "first + count == end"};
+        const bool is_last = ${"false" if SUMS == "partial" else "first + count == end"};
 % if PACK_A:
-${panels.pack_a()}\
+${panels.pack_a(ELEMENT, A, BLOCKING)}\
 % endif
         for (index_t column = first_column; column < end_column; column += ${NR}) {
 % if PACK_B == "none":
@@ -162,14 +162,14 @@ ${panels.pack_a()}\
             const index_t out_column = column;
 % endif
 % if PACK_B == "panel":
-            pack_rows(b, b_panel, first, count, column / ${P}, n, k);
+            pack_b(b, b_panel, first, count, column / ${components}, n, k);
 % endif
 % if PACK_B == "ahead":
             __global const real_t *b_next =
-                packed_b + ((column / ${NR} + 1) * k + first) * ${NR * P};
+                packed_b + ((column / ${NR} + 1) * k + first) * ${NR * components};
 % endif
             for (uint r = 0; r < rows; r += ${ROWS}) {
-${block.block()}\
+${block.block(ELEMENT, A, EPILOGUE, BLOCKING)}\
             }
         }
         first += count;
@@ -181,22 +181,22 @@ ${block.block()}\
         const uint step = task / (strips * below), at = task % (strips * below);
         const index_t first_row = top + at % below * height;
         const index_t first_column = at / below * tile_n;
-        const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)step * {PRODUCTS}"};
+        const index_t first_product = ${"0" if SUMS == "partial" else f"(index_t)step * {PRODUCTS}"};
         const index_t end_product = min(products, first_product + ${PRODUCTS});
         for (index_t number = first_product; number < end_product; ++number)
-            multiply(a, b, ${"c, " if HAS_C else ""}${"bias, " if BIAS else ""}result, m, n, k, alpha, beta,
+            multiply(a, b, ${"c, " if EPILOGUE.c else ""}${"bias, " if EPILOGUE.bias else ""}result, m, n, k, alpha, beta,
 % for d in range(STACKS):
                      count_${d}, a_step_${d}, b_step_${d},
 % endfor
-                     number, ${"step" if SUMS == "parts" else "0"}, part_k, first_row, first_column, height, tile_n,
+                     number, ${"step" if SUMS == "partial" else "0"}, slice_k, first_row, first_column, height, tile_n,
                      ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
                                   *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
 </%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemm_packed(
-    ${parts.arguments()},
+    ${product.arguments(EPILOGUE, STACKS)},
     const index_t products,
-    const index_t part_k,
+    const index_t slice_k,
     const index_t tile_m,
 % if SUMS != "result":
     __global real_t *restrict sums,
@@ -222,7 +222,7 @@ void gemm_packed(
     const index_t tile_n)
 {
 % if PACK_B == "panel":
-    __local real_t b_panel[${TILE_K * P * NR}] __attribute__((aligned(128)));
+    __local real_t b_panel[${TILE_K * components * NR}] __attribute__((aligned(128)));
 % endif
     __local real_t tile[${ROWS * NR}] __attribute__((aligned(128)));
 % if not CLAIMED:
@@ -238,15 +238,15 @@ ${stealing.begin()}\
         const uint below = phase == 1 ? down : tail_down;
         const index_t top = phase == 1 ? 0 : down * tile_m;
         const index_t height = phase == 1 ? tile_m : tail_m;
-    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" patience="${PATIENCE if PACK_B == 'ahead' else None}" waits="phase == 0">
+    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" patience="${POLLS if PACK_B == 'ahead' else None}" waits="phase == 0">
 % if PACK_B == "ahead":
         if (phase == 0) {
             const index_t first = (index_t)(task % pieces_down) * ${STEP_K};
             const uint count = min((index_t)${STEP_K}, k - first);
             const index_t begin = task / pieces_down * piece_n;
             const index_t end = min(n, begin + piece_n);
-            for (index_t column = begin; column < end; column += ${NR // P})
-                pack_rows(b, packed_b + (column / ${NR // P} * k + first) * ${NR * P},
+            for (index_t column = begin; column < end; column += ${NR // components})
+                pack_b(b, packed_b + (column / ${NR // components} * k + first) * ${NR * components},
                           first, count, column, n, k);
         } else {
 % endif

@@ -43,8 +43,8 @@
  * The first step takes what k leaves over, with zero beyond; all others are whole. Rows and
  * columns past the end read the last ones instead, and what they give is not stored. So no
  * step has a slow way for edges. Where k is split, group after group has the same tile and
- * another share of k, and stores its sums. With JOIN the last of them adds these up, see
- * blocked_join.mako; else sum_parts.cl.mako does.
+ * another slice of k. The last group of a tile to come adds up the sums of all slices
+ * (blocked_reduction.mako), or a second launch does (split_k_reduction.cl.mako).
  *
  * Source: V. Volkov, J. Demmel, "Benchmarking GPUs to tune dense linear algebra", SC 2008
  * (register blocks over shared-memory tiles); R. Nath, S. Tomov, J. Dongarra, "An improved MAGMA
@@ -52,29 +52,31 @@
  * first).
  *
  * The host guarantees: all matrices are row-major and contiguous; `result` overlaps no input; the
- * grid has a group for every tile, part and product of the stack, tiles first. Where A and B must
- * not be read it passes k = 0. LOAD_A, LOAD_B and STORE_WIDTH divide the rows of the arrays they
- * are about. With JOIN `arrived` has a zero for every tile and product, and has it again afterwards;
- * `partial` is aligned to vectors. LOAD_A and LOAD_B, but for 1, divide TILE_K where the rows lie along k. With ALIGNED
- * the arrays are aligned to 16 bytes, else to one element. `share` is a multiple of TILE_K.
+ * grid has a group for every tile, slice and product of the stack, tiles first. Where A and B must
+ * not be read it passes k = 0. Widths of loads and STORE_WIDTH divide the rows of the arrays they are
+ * about; those of loads, but for 1, divide TILE_K where the rows lie along k. With ALIGNED the arrays
+ * are aligned to 16 bytes, else to one element. `slice_k` is a multiple of TILE_K. Where the last
+ * group adds up, `arrived` has a zero for every tile and product, and has it again afterwards;
+ * `partial` is aligned to vectors.
  *
- * TYPE ... STACKS  see parts.mako
+ * ELEMENT          `Element` of opencl_lab/core/kernels.py: types in memory and of sums
  * INDEX_T          unsigned type that counts the elements of the largest array
- * TRANS_A, TRANS_B whether A is stored as k rows of m, and B as n rows of k
- * CONJ_A, CONJ_B   whether A and B count by their complex conjugates
+ * EPILOGUE         `Epilogue` of opencl_lab/ops/gemm/launches.py: C, bias, activation
+ * STACKS           dimensions of the stack of products, 0 for a single product
+ * TILE_A, TILE_B   `StagedTile` of opencl_lab/ops/gemm/blocked/staging.py: tiles in local memory, and
+ *                  how they are loaded
  * WORK_M, WORK_N   rows and columns of the result that an item owns
  * WG_M, WG_N       items of a group along the rows and the columns
  * TILE_K           length of a step along k; the items share the loads of a tile evenly
  * BUFFERS          2: the next step is loaded meanwhile; 1: one after the other
- * LINE_A, LINE_B   elements from line to line of a tile in local memory: its own, and a gap
  * SWIZZLE          rows of tiles in a strip: groups in a row go down a strip, for the caches
- * SPLIT            whether k is split;  JOIN: whether groups add up its shares themselves
+ * SPLIT_K          "none", or who adds up the sums of all slices: "last group" or "second launch"
  * VECTOR_WIDTH     columns in a vector, a power of two that divides WORK_N
  * ROW_WIDTH        rows read at once, a power of two that divides WORK_M
- * LANES_M, LANES_N divisors of WG_M and WG_N;  LOAD_A, LOAD_B: elements to load at once
+ * LANES_M, LANES_N items that share a block of the tile: divisors of WG_M and WG_N
  * STORE_WIDTH      elements to store at once, a divisor of VECTOR_WIDTH
  * ALIGNED          whether vectors in global memory are aligned
- * MOST             real numbers that a builtin may take at once where they are not
+ * MOST             real numbers that a built-in function may take at once where they are not
  * UNROLL           values of p a trip of the inner loop
  * PTX              whether the device takes inline PTX
  */
@@ -102,21 +104,21 @@ void gemm_blocked(__global const element_t *restrict a,
                   __global sum_t *partial,
                   volatile __global uint *arrived,
                   const uint splits,
-                  const index_t share)
+                  const index_t slice_k)
 {
     __local sum_t a_tile[576] __attribute__((aligned(64)));
     __local sum_t b_tile[1088] __attribute__((aligned(64)));
     const uint item = get_local_id(0);
 
-    /* Find the tile, the share of k and the product. */
+    /* Find the tile, the slice of k and the product. */
     const index_t tiles_m = (m + 31) / 32;
     const index_t tiles_n = (n + 63) / 64;
     const index_t tile = get_group_id(0) % (tiles_m * tiles_n);
     const index_t number = get_group_id(0) / (tiles_m * tiles_n);
     const index_t first_row = tile / tiles_n * 32;
     const index_t first_column = tile % tiles_n * 64;
-    const index_t start = number % splits * share;
-    const index_t depth = min(share, k - start);
+    const index_t start = number % splits * slice_k;
+    const index_t depth = min(slice_k, k - start);
     const index_t counter = number / splits * (tiles_m * tiles_n) + tile;
     a += start;
     b += start * n;
@@ -190,8 +192,8 @@ void gemm_blocked(__global const element_t *restrict a,
 
     /* Leave the sums to the last group of this tile, which adds up those of all. */
     const size_t apart = 512;
-    __global vec_t *kept = (__global vec_t *)partial + counter * splits * apart + item;
-    __global vec_t *own = kept + number % splits * apart;
+    __global vec_t *left = (__global vec_t *)partial + counter * splits * apart + item;
+    __global vec_t *own = left + number % splits * apart;
     own[0] = sum_0_0;
     own[128] = sum_1_0;
     own[256] = sum_2_0;
@@ -211,12 +213,12 @@ void gemm_blocked(__global const element_t *restrict a,
         sum_2_0 = 0;
         sum_3_0 = 0;
         #pragma unroll 4
-        for (uint part = 0; part < splits; ++part) {
-            sum_0_0 += kept[0];
-            sum_1_0 += kept[128];
-            sum_2_0 += kept[256];
-            sum_3_0 += kept[384];
-            kept += apart;
+        for (uint slice = 0; slice < splits; ++slice) {
+            sum_0_0 += left[0];
+            sum_1_0 += left[128];
+            sum_2_0 += left[256];
+            sum_3_0 += left[384];
+            left += apart;
         }
 
         /* Store what lies inside the result. */

@@ -15,7 +15,7 @@
  *
  * The matrix (one of A and B) is read once; x, the other one, has FEW lines of k numbers.
  *
- *   lines along k                              lines across
+ *   lines along k: dot                         lines across: add
  *
  *   STEP_K of x, in the first cache            BLOCK sums a line of x, in the first cache
  *     x x x x x x x x                            s s s s s s s s
@@ -24,9 +24,12 @@
  *   > l l l l l l l l   in vectors             > l l l l l l l l   each times its number of x
  *       ^ VECTOR real numbers
  *
- * Complex numbers are pairs of real ones: a line of x becomes two, its real parts r and its
- * imaginary parts i, each number twice. Of (re, im) * r and (re, im) * i the product is made at
+ * Complex numbers are pairs of real ones: a line of x becomes two, its real components r and its
+ * imaginary ones i, each number twice. Of (re, im) * r and (re, im) * i the product is made at
  * the end.
+ *
+ * Where k is split an item has one slice of it. Its sums are added up by the last item of a block to come
+ * (gemv_cpu_reduction.mako), or by a second launch (split_k_reduction.cl.mako).
  *
  * Source: own; reading several lines together is what BLAS libraries do, see K. Goto,
  * R. van de Geijn, "High-Performance Implementation of the Level-3 BLAS", ACM TOMS 35 (2008).
@@ -34,14 +37,15 @@
  * Cost: one read of the matrix; x is read once for every BLOCK lines along k.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of the grid has
- * `blocks` items for each of `products` products, dimension 1 one for each part of `depth` values of k;
- * `result` overlaps no input. Where A and B must not be read it passes k = 0.
+ * `blocks` items for each of `products` products, dimension 1 one for each slice of `depth` values of
+ * k; `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: as of naive
- * SIDE        "a" or "b": which factor is the matrix
- * FEW         lines of the other one
- * SPLIT       whether sums of a part of k are stored in `partial`, and not results
- * JOIN        whether the last item to come adds these up, and stores results: gemv_cpu_join.mako
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * EPILOGUE    `Epilogue` of opencl_lab/ops/gemm/launches.py: C, bias, activation
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * THIN        `Thin` of opencl_lab/ops/gemm/thin/lines.py: the matrix and x, and how they lie
+ * SPLIT_K     "none", or who adds up the sums of all slices: "last group" or "second launch"
  * VECTOR      real numbers of a vector
  * LOAD        real numbers that a built-in function takes at once
  * ROWS        rows of the matrix, as it is stored, that are read together
@@ -56,10 +60,10 @@ typedef float sum_t;
 #define store_element(value, p, i) ((p)[i] = (value))
 #define conjugate(x) (x)
 #define multiply_add(sum, x, y) ((sum) + (x) * (y))
-typedef float real_t;
+typedef float real_t; /* of an element in memory, or of its components */
 typedef float sum_real_t;
 typedef float8 vector_t;
-typedef float8 unaligned_t __attribute__((aligned(4)));
+typedef vector_t unaligned_t __attribute__((aligned(4)));
 #define matrix b
 #define other a
 #define lines n
@@ -76,6 +80,111 @@ typedef float8 unaligned_t __attribute__((aligned(4)));
 #define fetch_line(p, writes)
 #endif
 
+#define FEW 1
+#define COMPONENTS 1
+#define X_LINES (FEW * COMPONENTS) /* lines of x in real numbers */
+#define VECTOR 8
+#define BLOCK 16
+#define STEP_K 2048
+
+static inline vector_t load_vector(__global const real_t *p)
+{
+    return *(__global const unaligned_t *)p;
+}
+
+/* What a product has become: of (re, im) times the real and times the imaginary component of x. */
+static inline sum_t product_of(const sum_t *by)
+{
+    return by[0];
+}
+
+/* Add up the lanes of a vector; those of real and of imaginary components apart. */
+static inline sum_t add_lanes(const vector_t v_8)
+{
+    const float4 v_4 = v_8.lo + v_8.hi;
+    const float2 v_2 = v_4.lo + v_4.hi;
+    const float v_1 = v_2.lo + v_2.hi;
+    return v_1;
+}
+
+/* Multiply 4 lines, `apart` numbers from each other, with `steps` values of x. */
+static inline void dot_4(__global const real_t *line, const size_t apart,
+                         __global const sum_real_t *x, const size_t x_apart, const uint steps, sum_t *sums)
+{
+    const uint whole = steps * COMPONENTS / VECTOR * VECTOR;
+    vector_t sum[4][X_LINES] = {{0}};
+    for (uint q = 0; q < whole; q += VECTOR) {
+        vector_t v[4];
+        #pragma unroll
+        for (uint r = 0; r < 4; ++r) {
+            v[r] = load_vector(line + r * apart + q);
+            fetch_line(line + (r + 4) * apart + q, 0);
+        }
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e) {
+            const vector_t x_q = *(__global const unaligned_t *)(x + e * x_apart + q);
+            #pragma unroll
+            for (uint r = 0; r < 4; ++r)
+                sum[r][e] += v[r] * x_q;
+        }
+    }
+    #pragma unroll
+    for (uint r = 0; r < 4; ++r) {
+        sum_t all[X_LINES];
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e)
+            all[e] = add_lanes(sum[r][e]);
+        for (uint q = whole / COMPONENTS; q < steps; ++q) {
+            const sum_t v = load_element((__global const element_t *)(line + r * apart), q);
+            #pragma unroll
+            for (uint e = 0; e < X_LINES; ++e)
+                all[e] += v * *(__global const sum_t *)(x + e * x_apart + q * COMPONENTS);
+        }
+        #pragma unroll
+        for (uint f = 0; f < FEW; ++f)
+            sums[r * FEW + f] += product_of(all + f * COMPONENTS);
+    }
+}
+
+/* Multiply 1 lines, `apart` numbers from each other, with `steps` values of x. */
+static inline void dot_1(__global const real_t *line, const size_t apart,
+                         __global const sum_real_t *x, const size_t x_apart, const uint steps, sum_t *sums)
+{
+    const uint whole = steps * COMPONENTS / VECTOR * VECTOR;
+    vector_t sum[1][X_LINES] = {{0}};
+    for (uint q = 0; q < whole; q += VECTOR) {
+        vector_t v[1];
+        #pragma unroll
+        for (uint r = 0; r < 1; ++r) {
+            v[r] = load_vector(line + r * apart + q);
+            fetch_line(line + (r + 1) * apart + q, 0);
+        }
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e) {
+            const vector_t x_q = *(__global const unaligned_t *)(x + e * x_apart + q);
+            #pragma unroll
+            for (uint r = 0; r < 1; ++r)
+                sum[r][e] += v[r] * x_q;
+        }
+    }
+    #pragma unroll
+    for (uint r = 0; r < 1; ++r) {
+        sum_t all[X_LINES];
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e)
+            all[e] = add_lanes(sum[r][e]);
+        for (uint q = whole / COMPONENTS; q < steps; ++q) {
+            const sum_t v = load_element((__global const element_t *)(line + r * apart), q);
+            #pragma unroll
+            for (uint e = 0; e < X_LINES; ++e)
+                all[e] += v * *(__global const sum_t *)(x + e * x_apart + q * COMPONENTS);
+        }
+        #pragma unroll
+        for (uint f = 0; f < FEW; ++f)
+            sums[r * FEW + f] += product_of(all + f * COMPONENTS);
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemv_cpu(__global const element_t *restrict a,
               __global const element_t *restrict b,
@@ -89,108 +198,30 @@ void gemv_cpu(__global const element_t *restrict a,
               const index_t depth)
 {
     const index_t number = get_global_id(0) / blocks;
-    const index_t first = get_global_id(0) % blocks * 16;
-    const uint count = min(lines - first, (index_t)16);
+    const index_t first = get_global_id(0) % blocks * BLOCK;
+    const uint count = min(lines - first, (index_t)BLOCK);
     const index_t start = min(k, (index_t)get_global_id(1) * depth);
     const index_t stop = min(k, start + depth);
-    sum_t sums[16];
-    for (uint i = 0; i < count * 1; ++i) {
+    sum_t sums[BLOCK * FEW];
+    for (uint i = 0; i < count * FEW; ++i)
         sums[i] = 0;
-    }
-    for (index_t p = start; p < stop; p += 2048) {
-        const uint steps = min(stop - p, (index_t)2048);
-        const uint whole = steps * 1 / 8 * 8;
+    const size_t apart = (size_t)k * COMPONENTS;
+    for (index_t p = start; p < stop; p += STEP_K) {
+        const uint steps = min(stop - p, (index_t)STEP_K);
+        __global const sum_real_t *x = other + p;
+        const size_t x_apart = k;
         uint line = 0;
-        for (; line + 4 <= count; line += 4) {
-            __global const real_t *line_0 = (__global const real_t *)matrix
-                + ((first + line + 0) * k + p) * 1;
-            vector_t sum_0_0 = 0;
-            __global const real_t *line_1 = (__global const real_t *)matrix
-                + ((first + line + 1) * k + p) * 1;
-            vector_t sum_1_0 = 0;
-            __global const real_t *line_2 = (__global const real_t *)matrix
-                + ((first + line + 2) * k + p) * 1;
-            vector_t sum_2_0 = 0;
-            __global const real_t *line_3 = (__global const real_t *)matrix
-                + ((first + line + 3) * k + p) * 1;
-            vector_t sum_3_0 = 0;
-            const size_t next = (size_t)k * 4;
-            for (uint q = 0; q < whole; q += 8) {
-                const vector_t v_0 = *(__global const unaligned_t *)(line_0 + q);
-                fetch_line(line_0 + q + next, 0);
-                const vector_t v_1 = *(__global const unaligned_t *)(line_1 + q);
-                fetch_line(line_1 + q + next, 0);
-                const vector_t v_2 = *(__global const unaligned_t *)(line_2 + q);
-                fetch_line(line_2 + q + next, 0);
-                const vector_t v_3 = *(__global const unaligned_t *)(line_3 + q);
-                fetch_line(line_3 + q + next, 0);
-                {
-                    const vector_t x_q = *(__global const unaligned_t *)(other + x_at(0, p) + q);
-                    sum_0_0 += v_0 * x_q;
-                    sum_1_0 += v_1 * x_q;
-                    sum_2_0 += v_2 * x_q;
-                    sum_3_0 += v_3 * x_q;
-                }
-            }
-            const float4 sum_0_0_4 = sum_0_0.lo + sum_0_0.hi;
-            const float2 sum_0_0_2 = sum_0_0_4.lo + sum_0_0_4.hi;
-            const float sum_0_0_1 = sum_0_0_2.lo + sum_0_0_2.hi;
-            sum_t sum_0_0_all = sum_0_0_1;
-            const float4 sum_1_0_4 = sum_1_0.lo + sum_1_0.hi;
-            const float2 sum_1_0_2 = sum_1_0_4.lo + sum_1_0_4.hi;
-            const float sum_1_0_1 = sum_1_0_2.lo + sum_1_0_2.hi;
-            sum_t sum_1_0_all = sum_1_0_1;
-            const float4 sum_2_0_4 = sum_2_0.lo + sum_2_0.hi;
-            const float2 sum_2_0_2 = sum_2_0_4.lo + sum_2_0_4.hi;
-            const float sum_2_0_1 = sum_2_0_2.lo + sum_2_0_2.hi;
-            sum_t sum_2_0_all = sum_2_0_1;
-            const float4 sum_3_0_4 = sum_3_0.lo + sum_3_0.hi;
-            const float2 sum_3_0_2 = sum_3_0_4.lo + sum_3_0_4.hi;
-            const float sum_3_0_1 = sum_3_0_2.lo + sum_3_0_2.hi;
-            sum_t sum_3_0_all = sum_3_0_1;
-            for (uint q = whole / 1; q < steps; ++q) {
-                const sum_t v_0 = load_element((__global const element_t *)line_0, q);
-                sum_0_0_all += v_0 * other[x_at(0, p) + q];
-                const sum_t v_1 = load_element((__global const element_t *)line_1, q);
-                sum_1_0_all += v_1 * other[x_at(0, p) + q];
-                const sum_t v_2 = load_element((__global const element_t *)line_2, q);
-                sum_2_0_all += v_2 * other[x_at(0, p) + q];
-                const sum_t v_3 = load_element((__global const element_t *)line_3, q);
-                sum_3_0_all += v_3 * other[x_at(0, p) + q];
-            }
-            sums[(line + 0) * 1 + 0] += sum_0_0_all;
-            sums[(line + 1) * 1 + 0] += sum_1_0_all;
-            sums[(line + 2) * 1 + 0] += sum_2_0_all;
-            sums[(line + 3) * 1 + 0] += sum_3_0_all;
-        }
-        for (; line < count; ++line) {
-            __global const real_t *line_0 = (__global const real_t *)matrix
-                + ((first + line + 0) * k + p) * 1;
-            vector_t sum_0_0 = 0;
-            const size_t next = (size_t)k * 1;
-            for (uint q = 0; q < whole; q += 8) {
-                const vector_t v_0 = *(__global const unaligned_t *)(line_0 + q);
-                fetch_line(line_0 + q + next, 0);
-                {
-                    const vector_t x_q = *(__global const unaligned_t *)(other + x_at(0, p) + q);
-                    sum_0_0 += v_0 * x_q;
-                }
-            }
-            const float4 sum_0_0_4 = sum_0_0.lo + sum_0_0.hi;
-            const float2 sum_0_0_2 = sum_0_0_4.lo + sum_0_0_4.hi;
-            const float sum_0_0_1 = sum_0_0_2.lo + sum_0_0_2.hi;
-            sum_t sum_0_0_all = sum_0_0_1;
-            for (uint q = whole / 1; q < steps; ++q) {
-                const sum_t v_0 = load_element((__global const element_t *)line_0, q);
-                sum_0_0_all += v_0 * other[x_at(0, p) + q];
-            }
-            sums[(line + 0) * 1 + 0] += sum_0_0_all;
-        }
+        for (; line + 4 <= count; line += 4)
+            dot_4((__global const real_t *)(matrix + (first + line) * k + p), apart, x, x_apart, steps,
+                  sums + line * FEW);
+        for (; line + 1 <= count; line += 1)
+            dot_1((__global const real_t *)(matrix + (first + line) * k + p), apart, x, x_apart, steps,
+                  sums + line * FEW);
     }
     /* Store the sums of the block, in the order of the result. */
-    for (uint f = 0; f < 1; ++f) {
+    for (uint f = 0; f < FEW; ++f) {
         for (uint line = 0; line < count; ++line) {
-            sum_t sum = sums[line * 1 + f];
+            sum_t sum = sums[line * FEW + f];
             sum *= alpha;
             store_element(sum, result, row_of(first + line, f) * n + column_of(first + line, f));
         }

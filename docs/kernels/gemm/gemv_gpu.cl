@@ -26,25 +26,28 @@
  *
  * Neighbouring items read neighbouring vectors, UNROLL of them before the first is used: for lines
  * across those of UNROLL values of k in a row, so that their numbers of x are a few loads. The sums
- * of a group meet in a tree in local memory, whose order never changes. Where groups share k, the last
- * one of them adds up their sums with JOIN, see gemv_join.mako; else sum_parts.cl.mako does.
+ * of a group meet in a tree in local memory, whose order never changes. Where k is split a group has
+ * one slice of it. The sums of all slices are added up by the last group of a block of lines to come
+ * (gemv_gpu_reduction.mako), or by a second launch (split_k_reduction.cl.mako).
  *
  * Source: own; the two forms are those of BLAS libraries for GPUs, see N. Bell, M. Garland,
  * "Implementing sparse matrix-vector multiplication on throughput-oriented processors", SC 2009,
  * for a vector of items to a row. Cost: one read of the matrix; x comes from caches.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of the grid has
- * `blocks` groups for each of `products` products, dimension 1 one for each part of `depth` values of k,
- * a multiple of 16; where VECTOR or LINES > 1 are loaded at once they divide the rows of the
- * matrix, and VECTOR divides k; X_VECTOR divides what of x lies in a row, k or more; `result` overlaps no input. Where A and B must not be read it passes k = 0.
- * Arrays that are aligned to their elements only are read element by element. With JOIN `arrived` has a
- * zero for each group of dimension 0, and has it again afterwards.
+ * `blocks` groups for each of `products` products, dimension 1 one for each slice of `depth` values of
+ * k, a multiple of 16; where VECTOR or LINES > 1 are loaded at once they divide the rows of the
+ * matrix, and VECTOR divides k; X_VECTOR divides what of x lies in a row, k or more; `result` overlaps
+ * no input. Where A and B must not be read it passes k = 0. Arrays that are aligned to their elements
+ * only are read element by element. Where the last group adds up, `arrived` has a zero for each group
+ * of dimension 0, and has it again afterwards.
  *
- * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: as of naive
- * SIDE        "a" or "b": which factor is the matrix
- * FEW         lines of the other one
- * SPLIT       whether sums of a part of k are stored in `partial`, and not results
- * JOIN        whether the last group to come adds these up, and stores results
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * EPILOGUE    `Epilogue` of opencl_lab/ops/gemm/launches.py: C, bias, activation
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * THIN        `Thin` of opencl_lab/ops/gemm/thin/lines.py: the matrix and x, and how they lie
+ * SPLIT_K     "none", or who adds up the sums of all slices: "last group" or "second launch"
  * LANES       items of a group across the lines
  * PIECES      items of a group along k, a power of two
  * LINES       lines of an item

@@ -33,16 +33,12 @@
  * first_row on, and dimension 2 the products of a stack from first_product on;
  * `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers; for
- *             integers of 1, 2, 4 and 8 bytes uchar, short, uint, ulong, which wrap around
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums. Integers of 1, 2, 4
+ *             and 8 bytes are uchar, short, uint, ulong, which wrap around
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B     whether B is stored as n rows of k, and not as k rows of n
- * CONJ_A      whether A counts by its complex conjugate
- * CONJ_B      whether B does
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py, how each is stored: whether A as k rows of m,
+ *             B as n rows of k (transposed), and whether it counts by its complex conjugate (conjugated)
+ * EPILOGUE    `Epilogue`: whether there is a C, bias, activation; see epilogue.mako
  * STACKS      dimensions of the stack of products, 0 for a single product
  * WG_M        rows of a work-group
  * WG_N        columns of a work-group

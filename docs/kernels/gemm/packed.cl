@@ -74,7 +74,7 @@
  * `result` overlaps no input. Where A and B must not be read it passes k = 0. Matrices read in place
  * have at least ROWS rows, NR columns. With CLAIMED what common/work_stealing.mako asks for.
  *
- * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: see parts.mako
+ * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, EPILOGUE.c, EPILOGUE.bias, ACTIVATION, STACKS: see parts.mako
  * ROWS          rows of sums in registers
  * VECTORS       vectors of sums beside each other
  * VECTOR_WIDTH  real numbers in a vector; even for complex numbers
@@ -84,7 +84,7 @@
  * PACK_B        "ahead": all of it, in a phase of its own; "panel": by each item; "none": read in
  *               place, for real numbers that are not halves, where B is not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
- * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "parts": so do those of
+ * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "partial": so do those of
  *               the parts of k
  * LOAD_WIDTH    elements that a builtin may take at once
  * CLAIMED       whether items claim tasks; needed for "ahead"
@@ -126,9 +126,9 @@ static inline void put_element(__global real_t *place, const sum_t value)
 }
 
 /* Pack rows first..first + count of the panel of B that begins at an element's column. */
-static inline void pack_rows(__global const element_t *restrict b, __global real_t *packed,
-                             const index_t first, const uint count, const index_t column,
-                             const index_t n, const index_t k)
+static inline void pack_b(__global const element_t *restrict b, __global real_t *packed,
+                          const index_t first, const uint count, const index_t column,
+                          const index_t n, const index_t k)
 {
     const uint columns = min((index_t)16, n - column);
     uint done = 0;
@@ -169,7 +169,7 @@ static inline void multiply(
     const sum_t beta,
     const index_t number,
     const index_t part,
-    const index_t part_k,
+    const index_t slice_k,
     const index_t first_row,
     const index_t first_column,
     const index_t tile_m,
@@ -182,8 +182,8 @@ static inline void multiply(
     const index_t end_column = min(line, first_column + tile_n);
     const uint rows = min(tile_m, m - first_row);
     const uint rows_filled = (rows + 3) / 4 * 4;
-    const index_t begin = min(k, part * part_k);
-    const index_t end = min(k, begin + part_k);
+    const index_t begin = min(k, part * slice_k);
+    const index_t end = min(k, begin + slice_k);
     __global real_t *sums = (__global real_t *)result;
 
     index_t first = begin;
@@ -496,7 +496,7 @@ void gemm_packed(
     const sum_t alpha,
     const sum_t beta,
     const index_t products,
-    const index_t part_k,
+    const index_t slice_k,
     const index_t tile_m,
     __local real_t *restrict a_block,
     __global real_t *packed_b,
@@ -540,8 +540,8 @@ void gemm_packed(
                         const index_t begin = task / pieces_down * piece_n;
                         const index_t end = min(n, begin + piece_n);
                         for (index_t column = begin; column < end; column += 16)
-                            pack_rows(b, packed_b + (column / 16 * k + first) * 16,
-                                      first, count, column, n, k);
+                            pack_b(b, packed_b + (column / 16 * k + first) * 16,
+                                   first, count, column, n, k);
                     } else {
                         const uint step = task / (strips * below), at = task % (strips * below);
                         const index_t first_row = top + at % below * height;
@@ -550,7 +550,7 @@ void gemm_packed(
                         const index_t end_product = min(products, first_product + 1);
                         for (index_t number = first_product; number < end_product; ++number)
                             multiply(a, b, result, m, n, k, alpha, beta,
-                                     number, 0, part_k, first_row, first_column, height, tile_n,
+                                     number, 0, slice_k, first_row, first_column, height, tile_n,
                                      packed_b, a_block, tile);
                     }
                     mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */

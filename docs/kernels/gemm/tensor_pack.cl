@@ -16,7 +16,7 @@
  *      +------+------+----+               +--------+--------+-- -+--------+--------+
  *      | tile | tile | .. | TILE rows     | step 0 | step 1 | .. | step 0 | step 1 | ..
  *      | 0, 0 | 0, 1 |    |          ->   +--------+--------+-- -+--------+--------+
- *      +------+------+----+                | high parts | low parts |
+ *      +------+------+----+                | high limbs | low limbs |
  *      | 1, 0 | ..                         each in 16-byte chunks, ordered by LAYOUT
  *        STEP of k
  *
@@ -28,20 +28,19 @@
  * LAYOUT "fragments", for mma.sync: what the 32 lanes of a warp hold of 16 rows, lane by lane:
  * lane 4r + c has the words of rows r and r + 8 at places c and c + 4 of k.
  *
- * PARTS 2 splits a float32 x: high = x rounded to TF32 (11 bits), low = x - high rounded so. An
+ * LIMBS 2 splits a float32 x: high = x rounded to TF32 (11 bits), low = x - high rounded so. An
  * infinity or NaN has low 0, and what would round to infinity is cut instead.
  *
  * Source: own; splitting as in H. Ootomo, R. Yokota, "Recovering single precision accuracy from
  * Tensor Cores while surpassing the FP32 theoretical peak performance", 2022.
- * Cost: one read and PARTS writes of A and B.
+ * Cost: one read and LIMBS writes of A and B.
  *
  * The host guarantees: dimension 0 of the grid has a group for every step of every 64 rows of
  * whole tiles, of A and then of B; dimension 1 covers the larger stack. Tiles are multiples of 64.
  *
- * TYPE      element in memory: half, float, double
- * TRANS_A   whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B   whether B is stored as n rows of k, and not as k rows of n
- * PARTS     1, or 2 for float32 in two parts of TF32
+ * ELEMENT   `Element` of opencl_lab/core/kernels.py: half, float or double
+ * A, B      `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
+ * LIMBS     1, or 2 for float32 in two limbs of TF32
  * LAYOUT    "rows" or "fragments"
  * TILE_M    rows of a tile of A
  * TILE_N    columns of a tile of B

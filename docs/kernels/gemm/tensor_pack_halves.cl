@@ -28,8 +28,7 @@
  * The host guarantees: dimension 0 of the grid has a group for every step of every 64 rows of
  * whole tiles, of A and then of B; dimension 1 covers the larger stack. Tiles are multiples of 64.
  *
- * TRANS_A    whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B    whether B is stored as n rows of k, and not as k rows of n
+ * A, B       `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
  * ALIGNED_A  whether the rows in memory of A are aligned to 16 bytes
  * ALIGNED_B  whether those of B are
  * TILE_M     rows of a tile of A

@@ -29,7 +29,7 @@
  *
  * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
  * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
- * for the products of two parts, and for infinities.
+ * for the products of two limbs, and for infinities.
  *
  * Source: own; PTX ISA 9.0 for instructions and fragments; the pipeline of fragments is that of
  * CUTLASS (V. Thakkar et al., 2023). Cost: each step of a tile is read from L2 once per tile.
@@ -37,15 +37,12 @@
  * The host guarantees: `gemm_tensor_pack` with LAYOUT "fragments" packed the matrices; a group for
  * each tile in dimension 0, the stack in dimension 1; a group copies each step evenly.
  *
- * TYPE        element in memory: half, float or double
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m (for the plain sums)
- * TRANS_B     whether B is stored as n rows of k
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
+ * EPILOGUE    `Epilogue` of the same module: C, bias, activation
  * STACKS      dimensions of the stack of products, 0 for a single product
- * PARTS       1, or 2 for float32 in two parts of TF32
+ * LIMBS       1, or 2 for float32 in two limbs of TF32
  * BLOCK_M     rows of a warp, a multiple of 16
  * BLOCK_N     columns of a warp, a multiple of 16
  * GROUPS_M    warps above each other

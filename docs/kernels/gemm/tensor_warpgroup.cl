@@ -26,27 +26,25 @@
  * Packed steps come as they are, by bulk copies of one item. Else 128 items copy 16 bytes each time.
  *
  * The matrix unit adds with fewer guard bits than float32 has, and cuts. With SUM_STEPS the sums
- * are taken out after so many products along k, and added in float32. Two parts of TF32 make three
+ * are taken out after so many products along k, and added in float32. Two limbs of TF32 make three
  * products: low * high and high * low first, then high * high; low * low is below the rounding.
- * An infinity times a low part of 0 is NaN: an item with a NaN adds its sums up again, plainly.
+ * An infinity times a low limb of 0 is NaN: an item with a NaN adds its sums up again, plainly.
  *
  * Source: own; PTX ISA 9.0 for instructions and layouts; taking sums out: H. Ootomo, R. Yokota,
  * "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
  * peak performance", 2022. Cost: each step of a tile is read from L2 once per tile.
  *
- * The host guarantees: with PACKED, `gemm_tensor_pack` packed the matrices, float with LAYOUT "rows", half
- * by its own template; else their rows in memory are aligned to 16 bytes. A group for each tile in
- * dimension 0, the stack in dimension 1, with SPLIT `splits` parts in dimension 2, and `arrived` zero. The program is loaded again as sm_90a.
+ * The host guarantees: with PACKED, `gemm_tensor_pack` packed the matrices, float with LAYOUT "rows",
+ * half by its own template; else their rows in memory are aligned to 16 bytes. A group for each tile
+ * in dimension 0, the stack in dimension 1, where k is split
+ * its `splits` slices in dimension 2, and `arrived` zero. The program is loaded again as sm_90a.
  *
- * TYPE        element in memory: half or float
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m
- * TRANS_B     whether B is stored as n rows of k
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
+ * EPILOGUE    `Epilogue` of the same module: C, bias, activation
  * STACKS      dimensions of the stack of products, 0 for a single product
- * PARTS       1, or 2 for float32 in two parts of TF32
+ * LIMBS       1, or 2 for float32 in two limbs of TF32
  * GROUPS      warpgroups that multiply
  * BLOCK_M     rows of a warpgroup, a multiple of 64
  * BLOCK_N     columns of a tile
@@ -54,8 +52,8 @@
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
  * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
- * SPLIT       whether k is split: groups in dimension 2 have `share` steps each, and the last one of
- *             a tile to come adds up the sums of all
+ * SPLIT_K     "none", or "last group": groups in dimension 2 have `slice_steps` steps of k each, and the
+ *             last one of a tile to come adds up the sums of all
  * STORE_WIDTH 1, 2, or 8 halves: elements of a row that are stored at once; rows are aligned to as many
  */
 typedef uint index_t;

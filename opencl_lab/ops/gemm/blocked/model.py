@@ -57,12 +57,12 @@ BEGIN_CLOCKS = 5_000
 ADDING_CLOCKS = 20_000
 """Clocks of a second launch: ten microseconds of the host."""
 HOST_CLOCKS, JOIN_HOST_CLOCKS, TWO_HOST_CLOCKS = 16_000, 32_000, 60_000
-"""Clocks that a launch takes the host in a row of calls, one that adds up parts, and two launches:
+"""Clocks that a launch takes the host in a row of calls, one that adds up slices, and two launches:
 no product is faster."""
 JOIN_CLOCKS = 2_000
 """Clocks in which a group says that it has come, and sees what others have written."""
 DOUBT, DOUBT_CLOCKS = 1.08, 1_500
-"""Parts of k must gain more than this: how long groups wait for each other is not in the model."""
+"""Slices of k must gain more than this: how long groups wait for each other is not in the model."""
 FETCH_CLOCKS = 1_000
 """Clocks until what others have written is there."""
 FETCHED = 16
@@ -72,7 +72,7 @@ FETCHED_BYTES = 48
 BYTES_A_CLOCK = 16
 """Bytes of memory for a compute unit in a clock."""
 LEAST_STEPS = 8
-"""Steps that a part of k has at least; half as many where no second launch adds them up."""
+"""Steps that a slice of k has at least; half as many where no second launch adds them up."""
 MOST_SHARERS = 8
 """Groups of a unit up to which k is split to have them."""
 
@@ -180,7 +180,7 @@ def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, 
 
 @lru_cache(maxsize=1024)
 def best_tiles(problem: GemmProblem, device: Device) -> tuple[tuple[Tile, int], ...]:
-    """Return the tiles that fit the device, each with its parts of k, the best first."""
+    """Return the tiles that fit the device, each with its slices of k, the best first."""
     found = _of_cpu(problem, device) if device.kind == "cpu" else _of_gpu(problem, device)
     return tuple(found)
 
@@ -222,7 +222,7 @@ def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
 
 
 def _of_gpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
-    """Return tiles and parts of k by the time they take."""
+    """Return tiles and slices of k by the time they take."""
     times = {
         (tile, splits): _time(tile, splits, problem, device)
         for tile in TILES
@@ -261,7 +261,7 @@ def _groups_of_unit(tile: Tile, problem: GemmProblem, device: Device) -> int:
 
 
 def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
-    """Yield parts of k with which every unit has a group, two, or as many as it holds."""
+    """Yield slices of k with which every unit has a group, two, or as many as it holds."""
     yield 1
     groups = max(1, tile.count(problem) * problem.batch)
     least = LEAST_STEPS // (2 if device.capabilities.visible_writes else 1)
@@ -277,7 +277,7 @@ def _time(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> floa
     clocks = _clocks(tile, splits, problem, device)
     if splits == 1:
         host = HOST_CLOCKS
-    elif is_joined(tile, splits, problem, device):
+    elif reduces_in_launch(tile, splits, problem, device):
         clocks = DOUBT * (clocks + _joining(tile, splits, problem, device)) + DOUBT_CLOCKS
         host = JOIN_HOST_CLOCKS
     else:
@@ -318,15 +318,15 @@ def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Devi
     return steps * step + EDGE_CLOCKS + held * store
 
 
-def is_joined(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
-    """Return whether the last group of a tile adds up its parts, and no second launch."""
+def reduces_in_launch(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
+    """Return whether the last group of a tile adds up its slices, and no second launch."""
     if not device.capabilities.visible_writes:
         return False
     return _joining(tile, splits, problem, device) <= _adding(splits, problem, device)
 
 
 def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
-    """Return the clocks in which the last groups of all tiles add up their parts."""
+    """Return the clocks in which the last groups of all tiles add up their slices."""
     own = splits * tile.WORK_M * tile.WORK_N * problem.sum_type.itemsize
     rounds = ceil_divide(tile.count(problem) * problem.batch, device.compute_units)
     trips = ceil_divide(own, FETCHED * VECTOR_BYTES)
@@ -334,7 +334,7 @@ def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> f
 
 
 def _adding(splits: int, problem: GemmProblem, device: Device) -> float:
-    """Return the clocks of a second launch that adds up all parts."""
+    """Return the clocks of a second launch that adds up all slices."""
     sums = problem.batch * problem.m * problem.n
     nbytes = 2 * splits * sums * problem.sum_type.itemsize
     return ADDING_CLOCKS + nbytes / (BYTES_A_CLOCK * device.compute_units)

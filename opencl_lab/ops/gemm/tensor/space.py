@@ -37,10 +37,10 @@ float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
 """Time to pack: once, and for each row of a step. In the time that one sum of a tile takes for a
 step; fitted on an H200."""
-JOIN_START, JOIN_SUM = 130_000, 2.5
-"""Time to add up parts: once, and for each sum of a tile and part; in the same unit."""
+REDUCE_START, REDUCE_SUM = 130_000, 2.5
+"""Time to add up slices: once, and for each sum of a tile and slice; in the same unit."""
 LEAST_STEPS, MOST_SPLITS = 4, 128
-"""Least steps of a part, and most parts."""
+"""Least steps of a slice of k, and most slices."""
 REGISTERS = 1 << 16
 """Registers of 32 bits of one compute unit."""
 OTHER_REGISTERS = 24
@@ -87,15 +87,15 @@ def tiles_of(config: Config, problem: GemmProblem) -> int:
     return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
 
 
-def number_parts(problem: GemmProblem) -> int:
-    """Return how many parts of TF32 or of its own type each number is split into."""
+def limbs_of(problem: GemmProblem) -> int:
+    """Return how many limbs of TF32 each number is split into; 1 where it is not split."""
     return 2 if problem.precision == "3xtf32" else 1
 
 
 def stages_bytes(config: Config, problem: GemmProblem) -> int:
     """Return the bytes of local memory of all stages: steps of both tiles, and their barriers."""
     step = sum(tile(config)) * step_length(config, problem.dtype) * problem.dtype.itemsize
-    return config.integer("STAGES") * (step * number_parts(problem) + STAGE_BARRIERS)
+    return config.integer("STAGES") * (step * limbs_of(problem) + STAGE_BARRIERS)
 
 
 def _is_even(config: Config) -> bool:
@@ -126,7 +126,7 @@ SPACE = SearchSpace(
         ),
         Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
         Parameter(
-            "SPLITS", (1, 2, 4, 8, 16, 32), "parts of k, added up by the last group of a tile"
+            "SPLITS", (1, 2, 4, 8, 16, 32), "slices of k, added up by the last group of a tile"
         ),
         Parameter("PACK", (1, 0), "1: matrices are packed first; 0: warpgroups read them in place"),
     ),
@@ -136,7 +136,7 @@ SPACE = SearchSpace(
         one_of("INSTRUCTIONS", (2, 4)),
         one_of("SUM_STEPS", (0, 1, 2, 4)),
         one_of("PACK", (0, 1)),
-        Constraint(lambda c: c.integer("SPLITS") <= 1024, "k is split into at most 1024 parts"),
+        Constraint(lambda c: c.integer("SPLITS") <= 1024, "k is split into at most 1024 slices"),
         Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
         Constraint(
             lambda c: all(extent % 64 == 0 for extent in tile(c)),
@@ -240,7 +240,7 @@ def _local_memory(device: Device) -> int:
 
 
 def _splits(problem: GemmProblem, config: Config, device: Device) -> list[int]:
-    """Return into how many parts k may be split so that all units have a tile, if tiles are few."""
+    """Return how many slices of k there may be, so that all units have a tile if these are few."""
     if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
         return [1]
     tiles, steps = max(1, tiles_of(config, problem)), steps_of(config, problem)
@@ -258,7 +258,7 @@ def _time(problem: GemmProblem, config: Config, cost: float, splits: int, device
     waves = ceil_divide(tiles_of(config, problem) * splits, device.compute_units)
     time = waves * tile_m * tile_n * cost * ceil_divide(steps, splits)
     if splits > 1:
-        time += JOIN_START + JOIN_SUM * tile_m * tile_n * splits
+        time += REDUCE_START + REDUCE_SUM * tile_m * tile_n * splits
     if is_packed(config):
         rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
         time += PACK_START + PACK_ROW * rows * steps
@@ -278,7 +278,7 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
 
 
 def _more_or_fewer(problem: GemmProblem, device: Device) -> tuple[int, ...]:
-    """Return parts of k that are worth a trial: as many as built in, half, double, and one."""
+    """Return numbers of slices of k to try: as many as built in, half, double, and one."""
     default = built_in(problem, device)
     built = 1 if default is None else default.integer("SPLITS")
     return tuple(sorted({1, max(1, built // 2), built, *([2 * built] if built > 1 else [])}))
