@@ -146,7 +146,7 @@ def test_loads_are_as_wide_as_rows_allow():
             params = BLOCKED.plan(problem, config, device).launches[0].params
             assert params["ALIGNED"] == aligned
             widths = {params["TILE_A"].width, params["TILE_B"].width, params["STORE_WIDTH"]}
-                assert widths == {width}
+            assert widths == {width}
     wide = GemmProblem(64, 64, 64, np.dtype("complex128"))
     params = BLOCKED.plan(wide, BLOCKED.configure(wide, GPU), GPU).launches[0].params
     assert params["LOAD_A"] == params["VECTOR_WIDTH"] == 1
