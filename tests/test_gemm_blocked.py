@@ -149,7 +149,7 @@ def test_loads_are_as_wide_as_rows_allow():
             assert widths == {width}
     wide = GemmProblem(64, 64, 64, np.dtype("complex128"))
     params = BLOCKED.plan(wide, BLOCKED.configure(wide, GPU), GPU).launches[0].params
-    assert params["LOAD_A"] == params["VECTOR_WIDTH"] == 1
+    assert params["TILE_A"].width == params["VECTOR_WIDTH"] == 1
 
 
 @pytest.mark.parametrize("trans", [False, True])

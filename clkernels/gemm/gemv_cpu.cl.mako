@@ -261,8 +261,8 @@ ${product.enter(EPILOGUE, STACKS, "number")}\
     }
 % else:
     sum_real_t sums[X_LINES][BLOCK * COMPONENTS] __attribute__((aligned(128)));
-    for (uint j = 0; j < count * COMPONENTS; ++j)
-        for (uint e = 0; e < X_LINES; ++e)
+    for (uint e = 0; e < X_LINES; ++e)
+        for (uint j = 0; j < count * COMPONENTS; ++j)
             sums[e][j] = 0;
     const size_t apart = (size_t)lines * COMPONENTS;
     index_t p = start;
