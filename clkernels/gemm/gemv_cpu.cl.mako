@@ -132,13 +132,14 @@ static inline void dot_${rows}(__global const real_t *line, const size_t apart,
                          ${space} sum_real_t *x, const size_t x_apart, const uint steps, sum_t *sums)
 {
     const uint whole = steps * COMPONENTS / VECTOR * VECTOR;
+    const size_t next = ${rows} * apart;
     vector_t sum[${rows}][X_LINES] = {{0}};
     for (uint q = 0; q < whole; q += VECTOR) {
         vector_t v[${rows}];
         #pragma unroll
         for (uint r = 0; r < ${rows}; ++r) {
             v[r] = load_vector(line + r * apart + q);
-            fetch_line(line + (r + ${rows}) * apart + q, 0);
+            fetch_line(line + r * apart + q + next, 0);
         }
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e) {
@@ -148,22 +149,26 @@ static inline void dot_${rows}(__global const real_t *line, const size_t apart,
                 sum[r][e] += v[r] * x_q;
         }
     }
+    sum_t all[${rows}][X_LINES];
     #pragma unroll
-    for (uint r = 0; r < ${rows}; ++r) {
-        sum_t all[X_LINES];
+    for (uint r = 0; r < ${rows}; ++r)
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e)
-            all[e] = add_lanes(sum[r][e]);
-        for (uint q = whole / COMPONENTS; q < steps; ++q) {
+            all[r][e] = add_lanes(sum[r][e]);
+    for (uint q = whole / COMPONENTS; q < steps; ++q) {
+        #pragma unroll
+        for (uint r = 0; r < ${rows}; ++r) {
             const sum_t v = load_element((__global const element_t *)(line + r * apart), q);
             #pragma unroll
             for (uint e = 0; e < X_LINES; ++e)
-                all[e] += v * *(${space} sum_t *)(x + e * x_apart + q * COMPONENTS);
+                all[r][e] += v * *(${space} sum_t *)(x + e * x_apart + q * COMPONENTS);
         }
+    }
+    #pragma unroll
+    for (uint r = 0; r < ${rows}; ++r)
         #pragma unroll
         for (uint f = 0; f < FEW; ++f)
-            sums[r * FEW + f] += product_of(all + f * COMPONENTS);
-    }
+            sums[r * FEW + f] += product_of(all[r] + f * COMPONENTS);
 }
 % endfor
 % else:

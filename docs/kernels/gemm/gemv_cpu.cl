@@ -112,13 +112,14 @@ static inline void dot_4(__global const real_t *line, const size_t apart,
                          __global const sum_real_t *x, const size_t x_apart, const uint steps, sum_t *sums)
 {
     const uint whole = steps * COMPONENTS / VECTOR * VECTOR;
+    const size_t next = 4 * apart;
     vector_t sum[4][X_LINES] = {{0}};
     for (uint q = 0; q < whole; q += VECTOR) {
         vector_t v[4];
         #pragma unroll
         for (uint r = 0; r < 4; ++r) {
             v[r] = load_vector(line + r * apart + q);
-            fetch_line(line + (r + 4) * apart + q, 0);
+            fetch_line(line + r * apart + q + next, 0);
         }
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e) {
@@ -128,22 +129,26 @@ static inline void dot_4(__global const real_t *line, const size_t apart,
                 sum[r][e] += v[r] * x_q;
         }
     }
+    sum_t all[4][X_LINES];
     #pragma unroll
-    for (uint r = 0; r < 4; ++r) {
-        sum_t all[X_LINES];
+    for (uint r = 0; r < 4; ++r)
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e)
-            all[e] = add_lanes(sum[r][e]);
-        for (uint q = whole / COMPONENTS; q < steps; ++q) {
+            all[r][e] = add_lanes(sum[r][e]);
+    for (uint q = whole / COMPONENTS; q < steps; ++q) {
+        #pragma unroll
+        for (uint r = 0; r < 4; ++r) {
             const sum_t v = load_element((__global const element_t *)(line + r * apart), q);
             #pragma unroll
             for (uint e = 0; e < X_LINES; ++e)
-                all[e] += v * *(__global const sum_t *)(x + e * x_apart + q * COMPONENTS);
+                all[r][e] += v * *(__global const sum_t *)(x + e * x_apart + q * COMPONENTS);
         }
+    }
+    #pragma unroll
+    for (uint r = 0; r < 4; ++r)
         #pragma unroll
         for (uint f = 0; f < FEW; ++f)
-            sums[r * FEW + f] += product_of(all + f * COMPONENTS);
-    }
+            sums[r * FEW + f] += product_of(all[r] + f * COMPONENTS);
 }
 
 /* Multiply 1 lines, `apart` numbers from each other, with `steps` values of x. */
@@ -151,13 +156,14 @@ static inline void dot_1(__global const real_t *line, const size_t apart,
                          __global const sum_real_t *x, const size_t x_apart, const uint steps, sum_t *sums)
 {
     const uint whole = steps * COMPONENTS / VECTOR * VECTOR;
+    const size_t next = 1 * apart;
     vector_t sum[1][X_LINES] = {{0}};
     for (uint q = 0; q < whole; q += VECTOR) {
         vector_t v[1];
         #pragma unroll
         for (uint r = 0; r < 1; ++r) {
             v[r] = load_vector(line + r * apart + q);
-            fetch_line(line + (r + 1) * apart + q, 0);
+            fetch_line(line + r * apart + q + next, 0);
         }
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e) {
@@ -167,22 +173,26 @@ static inline void dot_1(__global const real_t *line, const size_t apart,
                 sum[r][e] += v[r] * x_q;
         }
     }
+    sum_t all[1][X_LINES];
     #pragma unroll
-    for (uint r = 0; r < 1; ++r) {
-        sum_t all[X_LINES];
+    for (uint r = 0; r < 1; ++r)
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e)
-            all[e] = add_lanes(sum[r][e]);
-        for (uint q = whole / COMPONENTS; q < steps; ++q) {
+            all[r][e] = add_lanes(sum[r][e]);
+    for (uint q = whole / COMPONENTS; q < steps; ++q) {
+        #pragma unroll
+        for (uint r = 0; r < 1; ++r) {
             const sum_t v = load_element((__global const element_t *)(line + r * apart), q);
             #pragma unroll
             for (uint e = 0; e < X_LINES; ++e)
-                all[e] += v * *(__global const sum_t *)(x + e * x_apart + q * COMPONENTS);
+                all[r][e] += v * *(__global const sum_t *)(x + e * x_apart + q * COMPONENTS);
         }
+    }
+    #pragma unroll
+    for (uint r = 0; r < 1; ++r)
         #pragma unroll
         for (uint f = 0; f < FEW; ++f)
-            sums[r * FEW + f] += product_of(all + f * COMPONENTS);
-    }
+            sums[r * FEW + f] += product_of(all[r] + f * COMPONENTS);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
