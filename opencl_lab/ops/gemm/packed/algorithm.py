@@ -203,7 +203,7 @@ class _Planned:
         of_claims: dict[str, Argument] = {
             "tail_m": index(tasks.tail_m),
             "tail_down": np.uint32(tasks.tail_down),
-            "steps": np.uint32(form.steps),
+            "layers": np.uint32(form.layers),
             "from": np.uint32(begin),
             "to": np.uint32(end),
             "counters": "counters",

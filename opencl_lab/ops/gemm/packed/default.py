@@ -143,7 +143,7 @@ def _cycles(form: Form, device: Device) -> float:
         if tasks.tail_down:
             last = _tile_cycles(form, tasks.tail_m, columns, device)
             cycles += (filled - whole) / tasks.tail_m * last
-        cycles *= form.steps * form.products * form.panels_n / form.panels_tile_n
+        cycles *= form.layers * form.products * form.panels_n / form.panels_tile_n
         # A thread that claims the last tile keeps the others waiting, about half of it on average.
         many = tasks.number > units
         cycles = cycles / units + last / 2 * (1 + late) if many else last * (1 + late)

@@ -229,7 +229,7 @@ class Form:
         return ceil_divide(self.problem.depth, self.splits)
 
     @property
-    def steps(self) -> int:
+    def layers(self) -> int:
         """Slices of k, or batches of products: how many times there are tiles."""
         return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
 
@@ -269,9 +269,9 @@ class Tasks:
         About the last tile of each thread is cut in two, where threads have more than one.
         """
         strips, down = form.tiles_n, form.tiles_m
-        whole = strips * down * form.steps
+        whole = strips * down * form.layers
         cut = 0
-        if whole > units and form.panels_tile_m > 1 and form.steps == 1:
+        if whole > units and form.panels_tile_m > 1 and form.layers == 1:
             cut = min(down // 2, ceil_divide(units, strips))
         tail_m = ceil_divide(form.panels_tile_m, 2) * form.rows
         rows_left = max(0, form.problem.m - (down - cut) * form.tile_m)
@@ -280,7 +280,7 @@ class Tasks:
             down=down - cut,
             tail_m=tail_m,
             tail_down=tail_down,
-            number=(down - cut + tail_down) * strips * form.steps,
+            number=(down - cut + tail_down) * strips * form.layers,
             claimed=form.pack_b == "ahead" or whole > units,
         )
 
