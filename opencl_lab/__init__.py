@@ -1,8 +1,7 @@
 """OpenCL kernels that run on any device, measured against the libraries you would use otherwise.
 
-The public names are listed here; everything else may move. Each is imported
-when it is first used, so that `import opencl_lab`, the command line's ``--help``
-and child processes do not wait for OpenCL.
+The public names are listed here; everything else may move. A name is imported at its first use, so
+that `import opencl_lab`, the command line's ``--help`` and child processes do not wait for OpenCL.
 """
 
 import os
@@ -14,14 +13,14 @@ from opencl_lab._version import __version__ as __version__
 from opencl_lab.drivers.pinning import pin
 from opencl_lab.drivers.wheel import awaits_registration
 
-# Without it PoCL's workers often share one core and run at half speed. PoCL
-# reads it once, at the first OpenCL call of the process.
+# Unless bound, PoCL's threads often share one core and run at half speed. PoCL reads the variable
+# once, at the first OpenCL call of the process.
 pin(os.environ)
-# pyopencl's own caches fail for good at a damaged file or a folder they cannot
-# write to; PoCL and NVIDIA, where building takes long, keep caches of their own.
+# pyopencl's own cache fails permanently on a damaged file or a folder that it cannot write to. PoCL
+# and NVIDIA, where building takes long, have caches of their own.
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
-if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
+if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab import fft as fft
     from opencl_lab import scipy_backend as scipy_backend
     from opencl_lab.core.device import Capabilities as Capabilities
@@ -56,7 +55,7 @@ if TYPE_CHECKING:  # what a type checker reads of `_HOMES`
     from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
     from opencl_lab.runtime.replay import free_memory as free_memory
 
-_HOMES = {
+_REGISTRY = {
     "lab.engine.row": ("Measurement",),
     "lab.compare": ("compare",),
     "core.device": ("Capabilities", "Device"),
@@ -84,13 +83,13 @@ _HOMES = {
 }
 _MODULES = ("fft", "scipy_backend")
 
-__all__ = sorted((*chain(*_HOMES.values()), *_MODULES, "__version__"))
+__all__ = sorted((*chain(*_REGISTRY.values()), *_MODULES, "__version__"))
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"opencl_lab.{name}")
-    for module, names in _HOMES.items():
+    for module, names in _REGISTRY.items():
         if name in names:
             value = getattr(import_module(f"opencl_lab.{module}"), name)
             globals()[name] = value

@@ -1,4 +1,4 @@
-"""The entry point of `oclab` and of `python -m opencl_lab`: all imports wait for Ctrl-C's guard."""
+"""Entry point of `oclab` and `python -m opencl_lab`; Ctrl-C is handled during imports, too."""
 
 import sys
 
@@ -11,7 +11,7 @@ def main() -> int:
         with exit_at_interrupt():
             from opencl_lab.lab.cli import main as run
         return run()
-    except KeyboardInterrupt:  # before or after what `run` catches
+    except KeyboardInterrupt:  # before or after `run` handles it
         interrupted()
 
 

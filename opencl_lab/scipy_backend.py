@@ -1,21 +1,22 @@
-"""A backend of `scipy.fft`: its calls run here, and by SciPy where they are not supported.
+"""A backend of `scipy.fft`: calls run here, or in SciPy if they are not supported.
 
     with scipy.fft.set_backend(opencl_lab.scipy_backend):
         scipy.fft.fft(x)
 
     scipy.fft.set_global_backend(opencl_lab.scipy_backend)
 
-This is the uarray protocol: SciPy calls `__ua_function__` for each of its functions. Supported are
-the transforms of `opencl_lab.fft` on NumPy arrays and device arrays of up to double precision,
-without a plan: Fourier transforms, those of mirrored signals, and cosine and sine transforms.
+It follows the uarray protocol: SciPy calls `__ua_function__` for each of its functions. Supported
+are the transforms of `opencl_lab.fft` on NumPy arrays and device arrays of up to double precision,
+without a plan: Fourier transforms, Hermitian ones (`hfft` and others), and cosine and sine
+transforms.
 
-What is not supported for host arrays goes to SciPy's own functions, so that this backend alone is
-enough, also as the global one: `fht` and `ifht`, `longdouble`, a plan, arguments that SciPy
-refuses, which it does in its own words, and all calls of a process that was forked after OpenCL
-had started, in which drivers do not work. That also holds with ``only=True``; `calls` counts how
-many calls ran where. The arrays of another library, which have a namespace of their own, are left
-to the next backend, such as one of ``scipy.fft.register_backend``, which come after the global one.
-For device arrays, wrong arguments are errors of this library.
+Calls with host arrays that are not supported go to SciPy's own functions, also with
+``only=True``, so that this backend is enough alone, or as the global one. These are `fht` and
+`ifht`, `longdouble`, calls with a plan, arguments that SciPy refuses (with its own message), and
+all calls of a process that was forked after OpenCL had started, in which drivers do not work.
+`calls` counts how many calls ran where. Arrays of another library, which have a namespace of their
+own, are left to the next backend, such as one of ``scipy.fft.register_backend``, which SciPy asks
+after the global one. For device arrays, wrong arguments raise errors of this library.
 """
 
 from __future__ import annotations
@@ -52,16 +53,16 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 
 calls = {"here": 0, "elsewhere": 0}
-"""How many calls ran here, and how many did not."""
+"""How many calls ran here, and how many in SciPy."""
 
 
 class _Unsupported(Exception):
-    """SciPy does it, or says what is wrong."""
+    """Raised for calls that are left to SciPy, which runs them or raises its own error."""
 
 
 def _array(x: Any) -> Any:
     """Return `x` as an array that can be transformed here."""
-    array = as_array(x)  # no masked one, which SciPy gets
+    array = as_array(x)  # refuses masked arrays, which go to SciPy
     if is_device_array(array):
         return array
     wide = array.dtype.kind not in "biufc" or array.dtype.itemsize > 16 or array.dtype.char == "g"
@@ -71,7 +72,7 @@ def _array(x: Any) -> Any:
 
 
 def _check_workers(workers: Any) -> None:
-    """Raise for numbers of threads that SciPy may refuse; a device has no use for the others."""
+    """Raise for a `workers` that SciPy may refuse; other values are ignored."""
     if workers is not None:
         number = operator.index(workers)
         if number < 1 and number != -1:
@@ -79,12 +80,12 @@ def _check_workers(workers: Any) -> None:
 
 
 def _kept(value: Any) -> Any:
-    """Return what an iterator gives as a tuple, and anything else as it is."""
+    """Return the values of an iterator as a tuple, and anything else unchanged."""
     return tuple(value) if isinstance(value, Iterator) else value
 
 
 def _check_orthogonalize(x: Any, norm: Any, orthogonalize: Any) -> None:
-    """Raise for what is no truth value, and for complex numbers, where SciPy goes by the norm."""
+    """Raise unless it is a bool, and for complex numbers, where SciPy follows the norm."""
     if orthogonalize is None:
         return
     known = isinstance(orthogonalize, (bool, np.bool_))
@@ -93,7 +94,7 @@ def _check_orthogonalize(x: Any, norm: Any, orthogonalize: Any) -> None:
 
 
 def _check_axes(ndim: int, s: Any, axes: Any) -> None:
-    """Raise for axes that come twice and lengths that are None, which NumPy allows, or no axes."""
+    """Raise for repeated axes and lengths of None, which NumPy allows, and for empty axes."""
     if s is not None and any(n is None for n in s):
         raise _Unsupported
     if axes is not None:
@@ -103,7 +104,7 @@ def _check_axes(ndim: int, s: Any, axes: Any) -> None:
 
 
 def _here(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Run one call by this library."""
+    """Run a call in this library."""
     parameters = PARAMETERS.get(name, ())
     values = {**dict(zip(parameters, args, strict=False)), **kwargs}
     plan = values.pop("plan", None)
@@ -111,13 +112,13 @@ def _here(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         raise _Unsupported
     x = _array(values.pop("x"))
     _check_workers(values.pop("workers", None))
-    values.pop("overwrite_x", None)  # permission to use the input's memory
+    values.pop("overwrite_x", None)  # it only allows to use the input's memory
     if not x.ndim:
         raise _Unsupported
     _check_orthogonalize(x, values.get("norm"), values.get("orthogonalize"))
     if "s" in parameters:
         values.setdefault("axes", (-2, -1) if name.endswith("2") else None)
-        for key in ("s", "axes"):  # SciPy takes a single number too
+        for key in ("s", "axes"):  # SciPy also takes a single number
             if isinstance(values.get(key), (int, np.integer)):
                 values[key] = (int(values[key]),)
         _check_axes(x.ndim, values.get("s"), values["axes"])
@@ -125,7 +126,7 @@ def _here(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _by_scipy(method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Run one call by SciPy's own functions."""
+    """Run a call in SciPy's own functions."""
     with importlib.import_module("scipy.fft").set_backend("scipy", only=True):
         return method(*args, **kwargs)
 
@@ -133,9 +134,9 @@ def _by_scipy(method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
 def __ua_function__(
     method: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Run one call of `scipy.fft`, here or by SciPy, or return NotImplemented."""
+    """Run a call of `scipy.fft`, here or in SciPy, or return NotImplemented."""
     name = method.__name__
-    args = tuple(map(_kept, args))  # both of those that may run need them
+    args = tuple(map(_kept, args))  # iterators may be needed twice: here, then in SciPy
     kwargs = {key: _kept(value) for key, value in kwargs.items()}
     x = args[0] if args else kwargs.get("x")
     on_device = is_device_array(x)

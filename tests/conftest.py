@@ -1,5 +1,7 @@
 """What every test shares: a private cache, a device that is asked for by name, seeded examples.
 
+Tests marked `full` run with ``-m full``, and where they are named; see `suites.py`.
+
 OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
 OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that one
 OCLAB_TEST_CONFIGS  ``default``: the matrix runs with no other configurations than those built in
@@ -25,17 +27,20 @@ os.environ["OCLAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="oclab-tests-")
 os.environ["OCLAB_DATA_DIR"] = os.environ["OCLAB_CACHE_DIR"] + "/data"
 os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.environ["OCLAB_CACHE_DIR"] + "/hypothesis"
 os.environ.setdefault("OCLAB_DEVICE", "cpu")
+os.environ.setdefault("POCL_CACHE_DIR", os.environ["OCLAB_CACHE_DIR"] + "/pocl")  # of all workers
 
 import hypothesis
 import numpy as np
 import pyopencl as cl
 import pytest
+import suites
 
 from opencl_lab.drivers.discovery import devices, select_device
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import set_target
 
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
+Path(os.environ["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
 
 pytest_plugins = ("shared_fixtures",)
 pytest.register_assert_rewrite(*(path.stem for path in Path(__file__).parent.glob("*_checks.py")))
@@ -63,8 +68,21 @@ if HOST_NAME.value:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """A worker more than there are processors: many tests wait, for children and for time."""
-    return len(os.sched_getaffinity(0)) + 1
+    """One for each processor, and one more where many tests wait, for children and for time."""
+    waiting = "full" in config.option.markexpr
+    return len(os.sched_getaffinity(0)) + waiting
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Let workers have tests that follow each other: most of these share programs."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "worksteal"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    suites.select(config, items)
 
 
 def pytest_unconfigure(config):

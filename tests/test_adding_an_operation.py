@@ -33,6 +33,7 @@ def matrix(rows, columns, dtype):
     return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("algorithm", ["tiled", "plain"])
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 70), (33, 32), (100, 31)])
 def test_results(algorithm, shape, example):
@@ -55,6 +56,7 @@ def test_strides_out_and_device_arrays(example, queue):
         example.transpose(a[0])
 
 
+@pytest.mark.full
 def test_every_configuration_of_small_spaces(example, device):
     operation = example.TRANSPOSE
     problem = example.TransposeProblem(**operation.check_cases[0])
@@ -79,6 +81,7 @@ def test_wrong_results_are_noticed(example):
     assert not operation.compare(problem, inputs, operation.expected(problem, inputs), wrong).ok
 
 
+@pytest.mark.full
 def test_the_tuner_takes_it(example):
     result = ol.tune(example.TRANSPOSE, algorithm="plain", budget=3, time_limit=20, size=200)
     assert result.best is not None and not result.failures
@@ -98,6 +101,7 @@ def oclab(*arguments, folder):
     return done.stdout
 
 
+@pytest.mark.full
 def test_the_command_line_has_it(tmp_path):
     text = oclab("transpose", "--size", "300", "--algorithm", "all", "--json", folder=tmp_path)
     rows = {row["implementation"]: row["status"] for row in json.loads(text)["results"]}
@@ -105,6 +109,7 @@ def test_the_command_line_has_it(tmp_path):
     assert {name: rows[name] for name in wanted} == dict.fromkeys(wanted, "correct")
 
 
+@pytest.mark.full
 def test_files_are_read_and_written(tmp_path):
     (tmp_path / "a.csv").write_text("1,2,3\n4,5,6\n")
     oclab("transpose", "a.csv", "-o", "b.csv", "--quiet", folder=tmp_path)

@@ -24,6 +24,7 @@ def bench(shapes, out, *more):
     return oclab("bench", "gemm", "--shapes", shapes, "--out", out, "--repeats", "1", *more)
 
 
+@pytest.mark.full
 def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     out = tmp_path / "out"
     chosen = "--algorithm", "gemv,blocked", "--against", "blas,c:omp", "--baseline", "blas"
@@ -56,12 +57,13 @@ def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, measured):
     out = tmp_path / "out"
     stopped = bench(shapes, out, "--against", "none")
     assert stopped.returncode == 130
-    assert "goes on with 40 x 50 x 3" in stopped.stdout
+    assert "resumes with 40 x 50 x 3" in stopped.stdout
     measured.stop.clear()
     assert bench(shapes, out, "--against", "none").returncode == 0
     assert measured.sizes == [40, 1, 50]
 
 
+@pytest.mark.full
 def test_all_means_those_that_may_be_the_fastest(shapes, tmp_path):
     ended = bench(shapes, tmp_path / "out", "--algorithm", "all", "--against", "none", "--json")
     document = json.loads(ended.stdout)

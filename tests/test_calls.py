@@ -23,8 +23,8 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(module, "ROW_SECONDS", 0.001)
-    monkeypatch.setattr(module, "rest", lambda: None)
+    monkeypatch.setattr(module, "SAMPLE_SECONDS", 0.001)
+    monkeypatch.setattr(module, "quiesce", lambda: None)
     monkeypatch.setattr(module, "KERNEL_RUNS", 3)
 
 
@@ -61,6 +61,7 @@ def test_public_calls_and_peers_solve_the_problem(operation):
     assert tried
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_every_row_is_measured(operation, device):
     point = small(operation)

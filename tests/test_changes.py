@@ -104,7 +104,7 @@ def test_the_command_ends_with_1_at_a_regression_and_says_the_rest(tmp_path, cap
     arguments = ["bench", "--compare", str(old), str(new.parent)]
     assert main(arguments) == 1
     out, err = capsys.readouterr()
-    assert "1.50x" in out and "1.60x" in out and "1 regression: rows of OpenCL" in out
+    assert "1.50x" in out and "1.60x" in out and "1 regression: OpenCL rows" in out
     assert f"only in {old}: mpi:gone" in out and f"only in {new}: opencl:added" in out
     assert "driver differs: 1.0, then 2.0" in err and "0.1.0, then 0.2.0" in err
     assert "data (seed) differs: 0, then 1" in err
@@ -231,7 +231,7 @@ def test_squares_and_rectangles_in_one_document(tmp_path, capsys):
     assert [item.what.get("m") for item in found.rows] == [None, 4]
     assert len(found.only_old) == 1 and "m=3" in str(found.only_old[0])
     assert main(["bench", "--compare", str(old), str(new)]) == 0
-    assert "1 row of OpenCL of problems" in capsys.readouterr().out
+    assert "1 row of OpenCL for problems" in capsys.readouterr().out
 
 
 def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
@@ -345,7 +345,7 @@ def test_what_is_no_document_is_one_sentence(tmp_path, capsys, content, said):
         (["--json"], "Missing command"),
         (["--compare", "a", "b"], "cannot read a"),
         (["--compare", "a", "b", "--threshold", "0.5"], "0.5"),
-        (["--compare", "a", "b", "--threshold", "nan"], "nan is no number"),
+        (["--compare", "a", "b", "--threshold", "nan"], "nan is not a number"),
         (["--compare", "a", "b", "--threshold", "inf"], "inf is not in the range"),
     ],
 )

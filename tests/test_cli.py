@@ -42,6 +42,7 @@ def test_sort_prints_a_table_with_every_reference():
     assert "sort: 5,000 int32 keys" in result.stdout
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("position", ["before", "after"])
 def test_json_is_one_document_and_nothing_else(position):
     arguments = ["sort", "--n", 3000, "--dtype", "float32", "--descending", "--repeats", 2]
@@ -192,6 +193,7 @@ def test_shells_complete_words_and_files(words, found):
     assert [kinds[item.type] + item.value for item in complete] == found
 
 
+@pytest.mark.full
 def test_a_shell_asks_the_command_itself():
     asked = {"_OCLAB_COMPLETE": "bash_complete", "COMP_WORDS": "oclab ca", "COMP_CWORD": "1"}
     assert oclab_process(**asked).stdout == "plain,cache\n"

@@ -67,6 +67,7 @@ def test_a_picture_of_sixteen_bits(tmp_path, rng):
     np.testing.assert_array_equal(np.asarray(Image.open(out)), np.abs(right).clip(0, 65535))
 
 
+@pytest.mark.full
 def test_weights_from_a_file_and_every_reference(photo, tmp_path):
     np.savetxt(tmp_path / "w.csv", [[1, 2], [3, -4], [5, 6]], fmt="%d", delimiter=",")
     arguments = (photo, "--weights", tmp_path / "w.csv", "--boundary", "mirror", "--repeats", 1)
@@ -104,6 +105,7 @@ def test_a_picture_needs_a_filter(photo):
     assert result.returncode == 2 and one_sentence(result) and "which filter" in result.stderr
 
 
+@pytest.mark.full
 def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
     result = oclab(
         "bench", "conv2d", "--sizes", "30,70", "--ksize", 3, "--algorithm", "naive",
@@ -122,9 +124,9 @@ def test_a_sweep_over_values_of_a_parameter(tmp_path, undrawn):
 
 def test_every_algorithm_runs_with_every_value(device):
     asked = Request("naive,register", variants=variants(["CONSTANT_WEIGHTS=false,true", "WG_X=8"]))
-    schedule = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
+    planned = check_point(Point(CONV2D, CONV2D.problem(size=30), dict, asked), device)
     names = [f"CONSTANT_WEIGHTS={flag},WG_X=8" for flag in ("false", "true")]
-    assert [run[:2] for run in schedule.runs] == [*product(("naive", "register"), names)]
+    assert [run[:2] for run in planned.runs] == [*product(("naive", "register"), names)]
 
 
 @pytest.mark.parametrize("value", ["WG_X", "WG_X=", "WG_X=many", "BOGUS=1", "WG_X=0"])
@@ -133,6 +135,7 @@ def test_a_parameter_that_cannot_vary_so(value):
     assert result.returncode == 2 and one_sentence(result) and value[:4] in result.stderr
 
 
+@pytest.mark.full
 def test_a_picture_of_random_data(tmp_path):
     result = oclab("conv2d", "--size", 20, "--dtype", "uint8", "-o", tmp_path / "x.png", *QUICK)
     assert result.returncode == 0, result.stderr

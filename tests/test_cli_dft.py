@@ -22,7 +22,7 @@ def test_two_channels_to_text_and_a_rate_in_place_of_that_of_the_file(tmp_path, 
     assert main([*start, "4e3", "-o", str(text), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["options"]["rate"] == 4000
     assert main([*start, "4e3"]) == 0
-    assert "tone.wav says rate 8000; --rate 4000 is taken instead" in capsys.readouterr().out
+    assert "tone.wav says rate 8000; --rate 4000 is used instead" in capsys.readouterr().out
     numbers = np.genfromtxt(text, names=True)
     for row, frequency in (("0", 100), ("1", 600)):
         assert numbers["frequency_hz"][np.argmax(numbers[f"magnitude_{row}"])] == frequency
@@ -107,6 +107,7 @@ def test_generated_halves_are_those_of_real_signals():
             np.testing.assert_allclose(halves, back, atol=1e-14)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [6, 7])
 def test_files_of_real_signals_and_back(n, rng, queue):
     signal = rng.standard_normal((2, 3, n))

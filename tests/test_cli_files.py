@@ -14,6 +14,7 @@ from opencl_lab.lab.engine.row import COLUMNS
 from opencl_lab.lab.registry import operations
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".txt"])
 def test_real_input_and_output(tmp_path, suffix):
     rng = np.random.default_rng(5)
@@ -210,6 +211,7 @@ def test_targets_that_cannot_be_are_refused_before_the_run(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.full
 def test_a_file_that_cannot_be_written_costs_nothing_else(
     tmp_path, monkeypatch, capsys, character_device
 ):
@@ -237,6 +239,7 @@ def test_a_file_that_cannot_be_written_costs_nothing_else(
     }  # fmt: skip
 
 
+@pytest.mark.full
 def test_rows_on_standard_output_follow_the_table(tmp_path):
     stdout = tmp_path / "stdout"
     stdout.symlink_to("/proc/self/fd/1")  # as /dev/stdout, which root could replace

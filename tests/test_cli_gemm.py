@@ -41,6 +41,7 @@ def turned(array):
     return array.astype(array.dtype.newbyteorder(">"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("dtype", "names", "turn", "more", "close"),
     [
@@ -177,6 +178,7 @@ def test_a_sweep_with_complex_factors_is_read_again(tmp_path, undrawn):
     assert result.returncode == 0 and "1+2j" in result.stdout, result.stderr
 
 
+@pytest.mark.full
 def test_a_tuned_product_has_complex_factors():
     result = oclab("--json", "tune", "gemm", "--dtype", "complex64", *FACTORS, *SMALL, "--budget=1")
     assert result.returncode == 0, result.stderr

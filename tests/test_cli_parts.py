@@ -62,6 +62,7 @@ def test_a_file_is_sorted_and_checked(given, out, keys, capsys):
     assert [path.name for path in out.parent.iterdir()] == [out.name]
 
 
+@pytest.mark.full
 def test_the_document(given, out, keys, capsys, tmp_path):
     table = tmp_path / "rows.csv"
     assert sort(given, "-o", out, "--json", "--descending", "--csv", table) == 0
@@ -218,7 +219,7 @@ def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
     monkeypatch.setattr(out_of_core, "_sort", wrong)
     assert sort(given, "-o", out) == 1
     told = capsys.readouterr()
-    assert "wrong: " in told.out and "is not written: the result is not right" in told.err
+    assert "wrong: " in told.out and "is not written: the result is wrong" in told.err
     assert out.read_bytes() == b"before" and len(list(out.parent.iterdir())) == 1
 
 
@@ -349,6 +350,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("merging", "number"),
     [

@@ -24,6 +24,7 @@ from opencl_lab.lab.engine.row import COLUMNS
 from opencl_lab.lab.measuring.difference import Difference
 
 
+@pytest.mark.full
 def test_without_a_compiler_the_c_rows_say_why(tmp_path):
     (tmp_path / "ld").symlink_to(shutil.which("ld"))  # PoCL needs it
     nowhere = {"CC": "/nonexistent/cc", "PATH": str(tmp_path), "OCLAB_CACHE_DIR": str(tmp_path)}
@@ -37,6 +38,7 @@ def test_without_a_compiler_the_c_rows_say_why(tmp_path):
     assert result.returncode == 3 and one_sentence(result)
 
 
+@pytest.mark.full
 def test_pocl_without_a_linker_is_one_sentence(tmp_path):
     if "PoCL" not in select_device().platform_version:
         pytest.skip("only PoCL needs one")
@@ -177,6 +179,7 @@ def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [["devices"], ["cache", "info", "--json"], ["--help"]])
 def test_output_that_nobody_takes(arguments):
     full = 'exec "$@" > /dev/full'
@@ -242,6 +245,7 @@ def test_bench_that_cannot_be_leaves_nothing(tmp_path, capsys, arguments):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_a_sweep_may_begin_with_nothing(tmp_path):
     """0 has no place on a logarithmic axis."""
     arguments = ["bench", "sort", "--sizes", "0,100", "--out", str(tmp_path), "--quiet", *QUICK]

@@ -47,6 +47,7 @@ def test_help_names_the_operations_and_the_options():
     assert "--trans-a" in text and "blocked, tensor, tiled, naive" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("operation", "options"),
     [
@@ -69,6 +70,7 @@ def test_plain_lines_and_a_summary(folder, tmp_path, operation, options):
     assert overlay.name == f"{operation}.json"
 
 
+@pytest.mark.full
 def test_json_is_one_document_and_nothing_else():
     result = oclab("--json", *SORT, "--budget", "3", "--dtype", "float32")
     assert result.returncode == 0, result.stderr
@@ -90,12 +92,14 @@ def test_json_is_one_document_and_nothing_else():
     assert {"building", "timing"} <= set(content["phases"]) and content["built_ahead"] <= 3
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("timeout", ["1e300", "inf"])
 def test_time_limits_may_be_endless(timeout):
     result = oclab(*GEMM, "--budget", "1", "--timeout", timeout)
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.full
 def test_an_empty_sum_can_be_tuned():
     sizes = ("--m", "5", "--n", "5", "--k", "0", "--algorithm", "naive")
     result = oclab("--json", "tune", "gemm", *sizes, "--budget", "2", "--alpha", "inf")
@@ -109,6 +113,7 @@ def test_quiet_prints_nothing():
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.full
 def test_the_same_command_goes_on_and_fresh_begins_anew():
     def tune(budget, *more):
         return json.loads(oclab("--json", *GEMM, "--budget", budget, *more).stdout)
@@ -136,11 +141,12 @@ def _interrupt(folder, number, evaluations=3):
     return started.returncode, output, errors
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     status, output, errors = _interrupt(folder, number)
     assert status == 130
-    assert "the same command goes on" in errors and "Traceback" not in errors
+    assert "the same command resumes" in errors and "Traceback" not in errors
     lines = output.splitlines()
     (winner,) = (line for line in lines if line.startswith("winner:"))
     config = winner[len("winner: ") : winner.index("}") + 1]
@@ -151,6 +157,7 @@ def test_ctrl_c_keeps_what_was_found_and_says_how_to_go_on(folder, number):
     assert kept >= 3 and again["resumed"] == len(again["evaluations"]) == kept
 
 
+@pytest.mark.full
 def test_kill_keeps_what_was_found(folder):
     status, _, _ = _interrupt(folder, signal.SIGKILL)
     kept = lines_in_journal(folder)
@@ -159,6 +166,7 @@ def test_kill_keeps_what_was_found(folder):
     assert again["resumed"] == kept
 
 
+@pytest.mark.full
 def test_two_tuners_at_once(folder):
     arguments = ("--json", *GEMM, "--budget", "2")
     both = [process(*arguments, stdout=subprocess.PIPE) for _ in range(2)]
@@ -169,6 +177,7 @@ def test_two_tuners_at_once(folder):
     assert sum("evaluation" in record for record in records) >= 2
 
 
+@pytest.mark.full
 def test_a_live_bar_on_a_terminal():
     ours, theirs = pty.openpty()
     started = process(
@@ -214,6 +223,7 @@ def test_what_cannot_be_is_said_in_one_sentence(folder, arguments, status, said)
     assert journals(folder) == []
 
 
+@pytest.mark.full
 def test_what_was_compared_with_nothing_is_not_stored(folder):
     result = oclab(*SORT, "--budget", "1")
     assert result.returncode == 0, result.stderr

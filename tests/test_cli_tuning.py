@@ -220,6 +220,7 @@ def test_runs_are_exported(device, content, oclab, tmp_path, form, read, write):
     assert refused(oclab("export", file, "--format", form, "--algorithm", "naive"), "no run")
 
 
+@pytest.mark.full
 def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, tmp_path):
     claims = [
         Evaluation(other(device), "correct", times_ms=(0.001,)),
@@ -269,7 +270,7 @@ def test_bad_usage_is_one_sentence(device, oclab, tmp_path):
     bad = tmp_path / "bad.jsonl"
     bad.write_text("{}\n")
     exported = oclab("export", tmp_path / "x", "--format", "t4", "--journal", bad)
-    assert refused(exported, "no journal")
+    assert refused(exported, "not a journal")
     file = tmp_path / "f.json"
     file.write_text('{"schema_version": "1.0.0", "results": []}')
     assert refused(oclab("import", file, "--problem", "m"), "NAME=VALUE")

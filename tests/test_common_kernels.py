@@ -178,6 +178,7 @@ def test_tickets_and_look_back(run, rng):
     np.testing.assert_array_equal(found["before"], sums - values)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("case", ["random", "ties", "one run first", "an empty run"])
 def test_merge_paths(case, run, rng):
     """Stably: equal elements of run a come first."""

@@ -120,6 +120,7 @@ def test_crossover(ours, theirs, expected):
     assert list(found.behind) == behind and ("slower" in str(found)) == bool(behind)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("medians", "spread", "size", "level", "said"),
     [

@@ -29,8 +29,8 @@ from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SortSolver
 
 
-@pytest.mark.parametrize(("patient", "runs"), [(False, 2), (True, 9)])
-def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
+@pytest.mark.parametrize(("by_name", "runs"), [(False, 2), (True, 9)])
+def test_slow_references_run_fewer_times(by_name, runs, monkeypatch):
     class Slow:
         def run(self, calls=1):
             assert calls == 1
@@ -43,8 +43,8 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
     monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: Slow())
     problem = sort.problem(n=9)
-    for seconds, status in ((2.4, "correct"), (2.6, "correct" if patient else "unavailable")):
-        slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, patient=patient)
+    for seconds, status in ((2.4, "correct"), (2.6, "correct" if by_name else "unavailable")):
+        slow = ReferenceRun(Workload(sort, problem, {}, {}), sort.references[0], 1, by_name=by_name)
         monkeypatch.setattr(slow, "_estimate", lambda seconds=seconds: seconds)
         slow.attempt(slow.start)
         slow.check()
@@ -53,8 +53,8 @@ def test_slow_references_run_fewer_times(patient, runs, monkeypatch):
         assert slow.status == status and len(slow.totals) == (runs if status == "correct" else 0)
 
 
-@pytest.mark.parametrize(("patient", "made"), [(False, 1), (True, 3)])
-def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypatch):
+@pytest.mark.parametrize(("by_name", "made"), [(False, 1), (True, 3)])
+def test_a_first_run_beyond_the_limit_is_the_timed_one(by_name, made, monkeypatch):
     class Slow:
         runs = 0
 
@@ -69,7 +69,7 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
     monkeypatch.setattr(type(sort), "compare", lambda *arguments: Difference.exact(0.0, 0.0, True))
     monkeypatch.setattr("opencl_lab.lab.engine.implementations.prepare", lambda *arguments: slow)
     task = Workload(sort, sort.problem(n=9), {}, {})
-    run = ReferenceRun(task, sort.references[0], 1, patient=patient)
+    run = ReferenceRun(task, sort.references[0], 1, by_name=by_name)
     run.attempt(run.start)
     run.check()
     for _ in range(2):
@@ -77,17 +77,20 @@ def test_a_first_run_that_ends_patience_is_the_timed_one(patient, made, monkeypa
     assert slow.runs == made and run.measurement().total_ms.median == 6000
 
 
+@pytest.mark.full
 def test_a_first_run_beyond_the_time_limit_is_the_only_one(device, monkeypatch):
     made = []
     for place in (OpenCL, ReferenceRun):
-        row = place.row
-        monkeypatch.setattr(place, "row", lambda *a, row=row: made.append("row") or row(*a))
+        sample = place.sample
+        monkeypatch.setattr(
+            place, "sample", lambda *a, sample=sample: made.append("sample") or sample(*a)
+        )
     profiled = OpenCL._profiled
     monkeypatch.setattr(OpenCL, "_profiled", lambda self: made.append("events") or profiled(self))
     monkeypatch.setattr(runner, "LONG_MS", 0.0)  # what is shorter is run again whatever it takes
     rows = ol.compare("sort", n=999, against="numpy", device=device, repeats=9, time_limit=1e-9)
     if device.capabilities.event_timing:
-        assert made == ["events", "row"] and rows[0].kernel_ms > 0
+        assert made == ["events", "sample"] and rows[0].kernel_ms > 0
         events_ms = rows[0].kernel_ms + rows[0].transfer_ms
         assert rows[0].total_ms.median == pytest.approx(events_ms) and rows[0].build_ms > 0
     assert all(row.ok and row.total_ms.runs == 1 and "one run" in row.note for row in rows)
@@ -222,8 +225,8 @@ def test_the_first_right_result_is_handed_on(device, monkeypatch):
 
 
 def test_slow_references_are_left_out_with_an_estimate(device, monkeypatch):
-    monkeypatch.setattr("opencl_lab.lab.engine.implementations.FEW_STEPS", 0)
-    monkeypatch.setattr("opencl_lab.lab.engine.implementations.PATIENCE", 0.0)
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.LOW_COST", 0)
+    monkeypatch.setattr("opencl_lab.lab.engine.implementations.UNNAMED_TOTAL_SECONDS", 0.0)
     steps = []
     problem = {"size": 40, "ksize": 5, "repeats": 1, "device": device}
     for row in ol.compare("conv2d", **problem):
@@ -294,7 +297,7 @@ def test_a_contestant_that_failed_takes_no_turn(device, monkeypatch):
 
 
 def test_without_a_terminal_lines_tell_what_is_going_on(monkeypatch, capsys):
-    monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_INTERVAL", 0.01)
+    monkeypatch.setattr("opencl_lab.lab.cli.progress.LINE_SECONDS", 0.01)
 
     @click.command()
     @global_options

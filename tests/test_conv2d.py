@@ -34,6 +34,7 @@ SHAPES = [(1, 1), (1, 40), (40, 1), (9, 8), (37, 45)]
 FILTER_SHAPES = [(1, 1), (3, 3), (4, 4), (2, 5), (7, 1), (11, 13)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("algorithm", "boundary", "filter_shapes", "flip"),
     [
@@ -59,6 +60,7 @@ def test_same_is_that_of_ndimage(algorithm, boundary, filter_shapes, flip, rng, 
 SCIPY_BOUNDARIES = {"constant": "fill", "reflect": "symm", "wrap": "wrap"}
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("mode", ["valid", "full"])
 @pytest.mark.parametrize("flip", [False, True])
 def test_valid_and_full_are_those_of_signal(mode, flip, rng, queue):
@@ -72,6 +74,7 @@ def test_valid_and_full_are_those_of_signal(mode, flip, rng, queue):
             assert_close(result, expected, weights, 2.0)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("algorithm", "flip"),
     [("register", False), ("tiled", True), ("naive", False), ("naive", True)],
@@ -97,6 +100,7 @@ WINDOWS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("config", WINDOWS, ids=str)
 def test_ways_along_a_row(config, rng, queue):
     more = {"algorithm": "register", "config": {**SMALL["register"], **config}, "queue": queue}
@@ -109,6 +113,7 @@ def test_ways_along_a_row(config, rng, queue):
             check(given, weights, boundary="mirror", **more)
 
 
+@pytest.mark.full
 def test_a_filter_in_parts_of_local_memory(rng, queue):
     device = session_of(queue).device
     small = replace(device, capabilities=replace(device.capabilities, local_memory=2048))
@@ -125,6 +130,7 @@ def test_a_filter_in_parts_of_local_memory(rng, queue):
     assert_close(result, right(image, weights), weights)
 
 
+@pytest.mark.full
 def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
     image, weights = rng.random((20, 30), np.float32), rng.uniform(-1, 1, (9, 11))
     device = replace(session_of(queue).device, constant_memory=64 << 10)
@@ -137,6 +143,7 @@ def test_filters_that_do_not_fit_into_constant_memory(rng, queue):
         check(image, weights, algorithm=algorithm.name, config=config, queue=queue)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "algorithm"),
     [("uint8", "naive"), ("uint8", "register"), ("int16", "wide")],
@@ -159,6 +166,7 @@ def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
         np.testing.assert_array_equal(clipped, exact.clip(limits.min, limits.max).astype(dtype))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16"])
 def test_integers_wrap_around_however_large_the_sums(dtype, rng, queue):
     image = (256 * rng.integers(0, 256, (9, 40)) >> (8 if dtype == "uint8" else 0)).astype(dtype)
@@ -175,6 +183,7 @@ def test_integers_wrap_around_however_large_the_sums(dtype, rng, queue):
         np.testing.assert_array_equal(exact[0, ..., 0], low)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["separable", "register"])
 def test_integers_with_real_weights_are_rounded(algorithm, rng, queue):
     image = rng.integers(0, 255, (23, 40), np.uint8, endpoint=True)
@@ -191,6 +200,7 @@ def test_integers_with_real_weights_are_rounded(algorithm, rng, queue):
     assert (np.abs((result.astype(int) - 256) % -256 - right(image, -weights)) <= 0.5 + 1e-4).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["separable", "register"])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_other_floating_points(dtype, algorithm, rng, queue, device):
@@ -202,6 +212,7 @@ def test_other_floating_points(dtype, algorithm, rng, queue, device):
     check(image, weights, boundary="reflect", **options)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["separable", "register", "naive"])
 def test_batches_colours_and_views(algorithm, rng, queue):
     weights = np.outer(rng.random(3), rng.random(4))

@@ -24,6 +24,7 @@ def both(problem, inputs):
     return expected.correlate(*arrays), expected_fft.correlate(*arrays)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("dtype", "mode", "boundary", "flip", "taps"), SHAPES)
 def test_transforms_give_the_sums(dtype, mode, boundary, flip, taps, monkeypatch):
     monkeypatch.setattr(expected_fft, "EDGE", 64)  # several blocks of the filter and of the image

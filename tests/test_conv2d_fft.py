@@ -28,6 +28,7 @@ FFT = CONV2D.algorithm("fft")
 MANY = {"BLOCK": 32, "PAIRS": 3}  # blocks of a small image, so that there are several
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("boundary", ["constant", "wrap"])
 def test_blocks_of_an_image(boundary, rng, queue):
     image, weights = rng.random((61, 75), np.float32), rng.uniform(-1, 1, (4, 13))
@@ -35,6 +36,7 @@ def test_blocks_of_an_image(boundary, rng, queue):
     check(image, weights, 1.5, algorithm="fft", config=MANY, queue=queue, **options)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["valid", "full"])
 def test_parts_batches_and_colours(mode, rng, queue):
     images, weights = rng.random((3, 40, 50, 3), np.float32), rng.uniform(-1, 1, (7, 6))
@@ -46,11 +48,13 @@ def test_parts_batches_and_colours(mode, rng, queue):
             assert_close(result[image, ..., channel], plane, weights)
 
 
+@pytest.mark.full
 def test_a_filter_larger_than_image_and_block(rng, queue):
     image, weights = rng.random((20, 30), np.float32), rng.uniform(-1, 1, (45, 70))
     check(image, weights, boundary="wrap", algorithm="fft", config=MANY, queue=queue)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 3e38])
 def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
     image, weights = rng.random((61, 75), np.float32), rng.uniform(0.5, 1, (5, 3))
@@ -65,6 +69,7 @@ def test_what_is_not_finite_stays_under_the_filter(bad, rng, queue):
     np.testing.assert_allclose(result[finite], direct[finite], rtol=1e-5)
 
 
+@pytest.mark.full
 def test_products_beyond_the_range_are_as_in_direct_sums(rng, queue):
     image, weights = np.ones((61, 75), np.float32), rng.uniform(-1e20, 1e20, (9, 9))
     image[30:40, 40:50] = 1e20
@@ -96,6 +101,7 @@ def assert_close_everywhere(result, image, weights):
     assert (np.abs(result - right(image, weights)) <= bound).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "config"), [("float32", {}), ("float64", {}), ("float32", {"WG_SIZE": 8})], ids=str
 )
@@ -109,6 +115,7 @@ def test_small_results_beside_large_ones(dtype, config, rng, queue, device):
             assert_close_everywhere(conv2d(image, weights, **more), image, weights)
 
 
+@pytest.mark.full
 def test_errors_of_transforms_stay_below_their_bound(rng, queue):
     """Noise of +-1 makes the largest; results just above what is trusted may suffer most."""
     delta, signs = np.zeros((63, 63)), np.sign(rng.standard_normal((1100, 1100)))
@@ -121,6 +128,7 @@ def test_errors_of_transforms_stay_below_their_bound(rng, queue):
     assert (errors <= delta.size * eps / 2 * np.abs(image)).all()
 
 
+@pytest.mark.full
 def test_auto_keeps_small_results(rng, queue):
     image, weights = (apart(rng, shape)[4].astype(np.float32) for shape in ((128, 140), (63, 63)))
     weights[31, 30] = 1e9
@@ -150,6 +158,7 @@ def test_only_tiles_with_bad_results_are_summed_anew(rng, queue, device):
     assert not result[:, 210:].any()
 
 
+@pytest.mark.full
 def test_bytes_are_rounded(rng, queue):
     image = rng.integers(0, 255, (61, 75), np.uint8, endpoint=True)
     weights = rng.uniform(-1, 1, (9, 9))
@@ -204,6 +213,7 @@ def test_pairs_at_a_time_share_their_launches():
     assert starts == list(range(0, pairs, 4)) and pairs % 4
 
 
+@pytest.mark.full
 def test_its_times_are_held_against_its_own_arithmetic(monkeypatch):
     options = {"size": 256, "ksize": 63}
     problem = CONV2D.problem(**options)

@@ -113,6 +113,7 @@ def small_beside_large():
     return weights, image
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
     weights, image = small_beside_large()
@@ -140,6 +141,7 @@ def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
     assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 101))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", [(1, 100), (100, 1), (9, 100)])
 def test_sums_of_separated_filters_do_not_overflow(shape, queue):
     image, weights = np.full((120, 210), 3e37, np.float32), np.full(shape, 1 / math.prod(shape))
@@ -149,6 +151,7 @@ def test_sums_of_separated_filters_do_not_overflow(shape, queue):
     np.testing.assert_allclose(result, direct, rtol=1e-4)
 
 
+@pytest.mark.full
 def test_infinities_and_nan_stay_under_the_filter(rng, queue):
     image, weights = rng.random((30, 40), np.float32), rng.uniform(0.5, 1, (3, 5))
     image[3, 7], image[20, 33] = np.nan, np.inf

@@ -15,7 +15,7 @@ OURS = "opencl:x"
 
 def searched(measure, least, greatest):
     found = CrossoverSearch(least, greatest)
-    assert Exploration(measure).run(found.strategy()) == "complete"
+    assert Exploration(measure).run(found.points()) == "complete"
     return found
 
 

@@ -191,6 +191,7 @@ def test_records_of_a_capable_driver(monkeypatch):
     assert claims.declared_memory == 226 << 10
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("bits", "kind", "simulated"),
     [

@@ -21,6 +21,7 @@ from opencl_lab.runtime.session import session_of
 ALGORITHMS = ("direct-naive", "direct-tiled")
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("n", [1, 3, 1009, 8192])
@@ -53,6 +54,7 @@ def test_roots_are_right_to_the_last_digit():
     np.testing.assert_array_equal(table, root_table(5, False, np.dtype("complex64")).conj())
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_axes_norms_and_kinds_of_input(norm, inverse, rng, queue):
@@ -75,6 +77,7 @@ def test_axes_norms_and_kinds_of_input(norm, inverse, rng, queue):
         np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["f2", "f8", "u4", "?"])
 def test_real_signals_of_every_type_have_whole_spectra(dtype, side, rng, monkeypatch):
     def no_copy(*_, **__):

@@ -24,6 +24,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.transform import converted
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "float64"])
 def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
     if not device.capabilities.fp64:
@@ -39,6 +40,7 @@ def test_device_arrays_of_every_type_are_converted(dtype, device, queue, rng):
             np.testing.assert_array_equal(result.get(), host[part].astype(target))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
 def test_tiles_of_many_items(kind, queue):
     """What GPUs take by default: samples go through local memory, with barriers.
@@ -84,10 +86,10 @@ def test_sums_that_nobody_would_wait_for_run_by_name_only(device):
         (long, "auto", "fft"),
         (long, "direct-tiled", "direct-tiled"),
     ):
-        schedule = check_point(Point(DFT, problem, dict, Request(algorithms=names)), device)
-        assert [name for name, _, _ in schedule.runs] == [expected]
+        planned = check_point(Point(DFT, problem, dict, Request(algorithms=names)), device)
+        assert [name for name, _, _ in planned.runs] == [expected]
     reference = DFT.references[0]
-    skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, patient=False)
+    skipped = ReferenceRun(Workload(DFT, long, {}, {}), reference, 1, by_name=False)
     skipped.attempt(skipped.start)
     assert skipped.status == "unavailable" and "--against c:seq runs it" in skipped.reason
     assert re.match(r"a run would take about \d+ (minute|hour)s?;", skipped.reason)
@@ -117,6 +119,7 @@ def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkey
     assert taken[-1].name == "direct-tiled"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["complex64", "float32"])
 def test_a_tone_to_csv_and_plot(dtype, tmp_path):
     write_tone(tmp_path / "tone.wav")
@@ -131,6 +134,7 @@ def test_a_tone_to_csv_and_plot(dtype, tmp_path):
     assert plot.read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [["--inverse"], ["--dtype", "float16"]])
 def test_all_algorithms_and_references_agree(options):
     result = oclab(
@@ -144,6 +148,7 @@ def test_all_algorithms_and_references_agree(options):
     assert all(rows[name]["ok"] for name in algorithms)
 
 
+@pytest.mark.full
 def test_what_nobody_sees_does_not_run(tmp_path, monkeypatch):
     ran = []
 
@@ -188,6 +193,7 @@ def test_a_damaged_wav_is_bad_input(tmp_path):
     assert "cannot read" in result.stderr and "Traceback" not in result.stderr
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", BOUND)
 @pytest.mark.parametrize("n", [1, 2, 127, 512])
 def test_error_of_products_stays_small(n, dtype, rng, queue):

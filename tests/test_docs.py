@@ -96,15 +96,10 @@ def test_a_broken_link_is_found():
     ]  # fmt: skip
 
 
-def test_the_readme_is_short_and_has_the_two_commands():
+def test_the_readme_has_the_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert len(text.split()) <= 800
     _, found, rest = text.partition("<!-- ci -->\n```\n")
     assert found and len(rest.partition("\n```")[0].splitlines()) == 2
-
-
-def test_the_architecture_takes_two_pages():
-    assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 1300
 
 
 EXAMPLES = {

@@ -151,6 +151,7 @@ def _having(wanted):
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", _having(is_run_as_session))
 def test_sessions_print_what_is_shown(path, tmp_path):
     run_sessions(path.read_text(encoding="utf-8"), tmp_path)
@@ -162,6 +163,7 @@ def run_python(path, folder):
     return run(command, folder, environment(folder))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", _having(lambda block: block.word.startswith("py")))
 def test_python_runs(path, tmp_path):
     done = run_python(path, tmp_path)
@@ -232,6 +234,7 @@ def test_sessions_that_are_right_pass(tmp_path):
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "line"),
     [

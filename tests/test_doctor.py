@@ -26,7 +26,7 @@ from opencl_lab.lab.doctor.probes import behaviour
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.doctor.toolchain import toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.workers.child import find
+from opencl_lab.lab.workers.serving import find
 
 PLANTED = """
 import ctypes, os, time
@@ -106,6 +106,7 @@ def findings(device: Device) -> dict[str, Finding]:
     return found
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "verdict", "value", "told"),
     [
@@ -129,6 +130,7 @@ def test_every_end_of_a_probe_is_a_finding(
     assert told in finding.detail
 
 
+@pytest.mark.full
 def test_a_hanging_probe_is_killed_with_all_that_it_started(planted: Path, device: Device) -> None:
     found = {f.name: f for f in examine(device, [plant("hang"), plant("chatty")], time_limit=3)}
     assert found["hang"].verdict == "broken"
@@ -141,6 +143,7 @@ def test_a_hanging_probe_is_killed_with_all_that_it_started(planted: Path, devic
         time.sleep(0.05)
 
 
+@pytest.mark.full
 def test_what_runs_alone_beside_other_devices_is_started_ahead(
     planted: Path, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +202,7 @@ def test_an_interrupt_while_it_asks_for_a_probe_does_not_hang(
     check_end(child.process, child.kill)
 
 
+@pytest.mark.full
 def test_probes_of_the_real_device(findings: dict[str, Finding]) -> None:
     assert findings["barriers_in_loops"].verdict == "ok"
     assert findings["fp64"].verdict in ("ok", "no")

@@ -229,7 +229,7 @@ def test_numbers_that_cannot_be_are_null(nvml):
 @pytest.mark.parametrize("text", ["", "max", "0 0", "x 1", "9" * 400 + " 1"])
 def test_a_quota_that_makes_no_sense_is_none(text, four):
     (four / "cpu.max").write_text(text)
-    assert load._granted(4) == 4
+    assert "2.9 of 4" in load.busy(Sample(0.0, 0.0, 0.0), Sample(1.0, 2.9, 0.0))
 
 
 @pytest.mark.parametrize("text", ["cpu0", "cpu0 a b", "cpu0 " + "9" * 400 + " 0 0 0 0 0 0 0\n"])
@@ -273,8 +273,19 @@ def git(folder, *arguments):
     ).stdout.strip()
 
 
-def test_the_commit_of_a_checkout(tmp_path, monkeypatch):
-    assert environment._commit(tmp_path) is None
+@pytest.fixture
+def recorded(device, tmp_path, monkeypatch):
+    """Return what tells an entry of the record, where the package lies in a folder."""
+
+    def entry(name, folder=tmp_path):
+        monkeypatch.setattr(environment, "PACKAGE", folder / "opencl_lab")
+        return environment.record(environment.begin(device, load.sample()))[name]
+
+    return entry
+
+
+def test_the_commit_of_a_checkout(recorded, tmp_path, monkeypatch):
+    assert recorded("git") is None
     git(tmp_path, "init", "-q")
     file = tmp_path / "file"
     file.write_text("1")
@@ -283,32 +294,32 @@ def test_the_commit_of_a_checkout(tmp_path, monkeypatch):
     git(tmp_path, "tag", "-a", "v1", "-m", "a tag, which is no commit")
     commit = git(tmp_path, "rev-parse", "HEAD")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "another"))  # as in a hook
-    assert environment._commit(tmp_path) == {"commit": commit, "changed": False}
+    assert recorded("git") == {"commit": commit, "changed": False}
     file.write_text("2")
-    assert environment._commit(tmp_path) == {"commit": commit, "changed": True}
+    assert recorded("git") == {"commit": commit, "changed": True}
     below = tmp_path / "lib"
     below.mkdir()
-    assert environment._commit(below) is None  # a package installed within somebody's checkout
+    assert recorded("git", below) is None  # a package installed within somebody's checkout
 
 
 @pytest.mark.parametrize("script", [None, "exit 1", "exec sleep 5", "echo", "echo no commit"])
-def test_git_that_fails_tells_nothing(script, tmp_path, monkeypatch):
+def test_git_that_fails_tells_nothing(script, recorded, tmp_path, monkeypatch):
     (tmp_path / ".git").mkdir()
     if script is not None:
         (tmp_path / "git").write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
         (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(environment, "GIT_SECONDS", 0.2)
-    assert environment._commit(tmp_path) is None
+    assert recorded("git") is None
 
 
-def test_a_processor_without_a_name(monkeypatch, tmp_path):
+def test_a_processor_without_a_name(recorded, monkeypatch, tmp_path):
     monkeypatch.setattr(processes, "CPU_INFO", tmp_path / "cpuinfo")
-    assert environment._processor()  # what Python knows
+    assert recorded("cpu")  # what Python knows
     (tmp_path / "cpuinfo").write_text("model name\t:\n")
-    assert environment._processor()
+    assert recorded("cpu")
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A   B\n")
-    assert environment._processor() == "A B"
+    assert recorded("cpu") == "A B"
 
 
 def test_nothing_is_compiled_to_tell_the_compiler(monkeypatch, tmp_path):
@@ -321,6 +332,7 @@ def test_nothing_is_compiled_to_tell_the_compiler(monkeypatch, tmp_path):
 # --------------------------------------------------------------- documents and the warning
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -339,6 +351,7 @@ def test_other_documents_do_not():
     assert "environment" not in json.loads(oclab("devices", "--json").stdout)
 
 
+@pytest.mark.full
 def test_people_are_told_that_the_machine_is_busy(monkeypatch, tmp_path, device, undrawn):
     said = "the machine is busy: so and so"  # and perhaps its GPU, which other tests use
     monkeypatch.setattr(load, "busy", lambda before, now: said)

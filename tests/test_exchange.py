@@ -161,6 +161,7 @@ def references(memory):
     return sys.getrefcount(memory), memory.get_info(cl.mem_info.REFERENCE_COUNT)
 
 
+@pytest.mark.full
 def test_buffers_are_kept_while_somebody_has_them(own_queue, device):
     foreign = own_queue(device.handle)  # of a context that is not the library's
     there = ol.to_device(np.arange(5), queue=foreign)

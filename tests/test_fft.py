@@ -24,6 +24,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 NAMES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_axis_as_numpy(name, norm, rng, queue):
@@ -37,6 +38,7 @@ def test_one_axis_as_numpy(name, norm, rng, queue):
         np.testing.assert_allclose(result, right, atol=1e-13)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [f"{name}{d}" for name in NAMES[:4] for d in "2n"])
 def test_several_axes_as_numpy(name, side, rng):
     x = random_signal(rng, (3, 4, 6))
@@ -91,6 +93,7 @@ def test_names_and_parameters_are_those_of_numpy(name):
         assert ours == [*theirs, ("queue", None), ("device", None)]
 
 
+@pytest.mark.full
 def test_mirrored_signals_of_several_axes_as_scipy(side, rng):
     scipy_fft = pytest.importorskip("scipy.fft")
     x = random_signal(rng, (3, 4, 6))
@@ -109,6 +112,7 @@ def test_mirrored_signals_of_several_axes_as_scipy(side, rng):
             assert relative(result, right) < 1e-6
 
 
+@pytest.mark.few(1)
 def test_shifts_and_mirrored_signals(side, rng):
     x = random_signal(rng, (4, 5, 3))
     given_x = side.put(x)
@@ -127,6 +131,7 @@ def test_shifts_and_mirrored_signals(side, rng):
     np.testing.assert_array_equal(side.get(given_x), x)
 
 
+@pytest.mark.few(1)
 def test_halfs_are_read_as_they_are_stored(side, rng):
     for shape, arguments in (
         ((3, 96), {}), ((2, 45), {}), ((1, 17), {}), ((4, 6), {"axis": 0}), ((2, 8), {"n": 11}),
@@ -228,6 +233,7 @@ def test_transposed_device_arrays_along_the_axis_that_is_contiguous(rng, queue):
         assert relative(found.get(), np.moveaxis(expected, 2, 0)) < 1e-6
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [np.int8(100), np.uint8(200), np.array(9), True])
 def test_lengths_of_other_integer_types(n, rng):
     signal = rng.standard_normal(12)

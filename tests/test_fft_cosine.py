@@ -39,6 +39,7 @@ def check(name, x, *args, given=None, **options):
     assert relative(result, right) <= 4 * max(relative(beside, right), least), (name, args, options)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ONE)
 def test_every_type_and_length(name, rng):
     for type, n in itertools.product(TYPES, (1, 5, 16)):
@@ -47,6 +48,7 @@ def test_every_type_and_length(name, rng):
     check(name, rng.standard_normal((3, 5)), 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ONE)
 def test_norms_and_weights_of_the_ends(name, rng):
     x = rng.standard_normal((3, 5), np.float32)
@@ -55,6 +57,7 @@ def test_norms_and_weights_of_the_ends(name, rng):
         check(name, x, type, norm=norm, orthogonalize=ortho)
 
 
+@pytest.mark.full
 def test_axes_lengths_and_types_of_numbers(side, rng):
     x = 9 * rng.standard_normal((5, 6, 16), np.float32)
     for dtype in ("float32", "float16", "complex64"):

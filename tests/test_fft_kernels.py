@@ -22,6 +22,7 @@ FORMS = {"vector": {"FORM": "vector"}, "local-memory": GROUPS}
 # ------------------------------------------------------------------- kernels
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 def test_every_butterfly(form):
     """One form has all, and the other some: they are the same text."""
@@ -29,6 +30,7 @@ def test_every_butterfly(form):
         check(DftProblem(radix, batch=11), {**FORMS[form], "MAX_RADIX": 32})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", EPS)
 def test_lengths_of_many_radices(form, dtype):
@@ -36,6 +38,7 @@ def test_lengths_of_many_radices(form, dtype):
         check(DftProblem(n, np.dtype(dtype), batch), FORMS[form])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", EPS)
 def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
     monkeypatch.setattr(costs, "CACHED", 0)
@@ -47,6 +50,7 @@ def test_what_is_fetched_ahead_changes_no_result(dtype, monkeypatch):
         check(DftProblem(n, np.dtype(dtype), 2), {"FORM": "vector", "SPLIT": "always"})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("inner", [3, 8, 21])
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_instead_of_rows(form, inner):
@@ -54,6 +58,7 @@ def test_columns_instead_of_rows(form, inner):
         check(DftProblem(n, batch=2, inner=inner, inverse=True, scale=1 / n), FORMS[form])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("n", [47, 1009])
 def test_lengths_without_a_butterfly(form, n):
@@ -62,6 +67,7 @@ def test_lengths_without_a_butterfly(form, n):
         check(DftProblem(n, np.dtype("complex128")), FORMS[form])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["r2c", "c2r"])
 @pytest.mark.parametrize("form", FORMS)
 def test_real_signals(form, kind):
@@ -91,6 +97,7 @@ def test_spectra_of_real_signals_up_to_the_largest_float(rng, queue):
 HELD = {"split": (96, 97), "interleaved": (99,), "two-phase": (90, 34)}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("exchange", HELD)
 @pytest.mark.parametrize("inverse", [False, True])
 def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
@@ -104,6 +111,7 @@ def test_real_rows_that_a_group_holds_take_one_launch(inverse, exchange):
             check(problem, config)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", EPS)
 def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
     """Two of them share a transform, whatever their sizes, and if one is not finite."""
@@ -127,6 +135,7 @@ def test_rows_of_odd_length_do_not_disturb_each_other(dtype, queue):
                 assert not np.isfinite(row).any()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["r2c", "c2r"])
 @pytest.mark.parametrize("form", FORMS)
 def test_scales_of_long_rows_are_found_in_parts(form, kind, queue):
@@ -171,6 +180,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("place", range(len(CONFIGURATIONS)))
 def test_configurations(place):
     """On rows and on columns in turns."""
@@ -178,6 +188,7 @@ def test_configurations(place):
     check(DftProblem(n, batch=batch, inner=inner), CONFIGURATIONS[place])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("exchange", ["auto", "split", "two-phase"])
 def test_convolutions_in_local_memory(exchange):
     """Odd lengths in one launch, on columns too; several where the group has no room."""
@@ -191,12 +202,14 @@ def test_convolutions_in_local_memory(exchange):
         check(problem, config)
 
 
+@pytest.mark.full
 def test_three_and_four_steps_with_lanes():
     check(DftProblem(16 * 15 * 16, batch=2), SMALL_GROUPS)
     check(DftProblem(16 * 9 * 10, batch=2, inner=3, inverse=True), SMALL_GROUPS)
     check(DftProblem(2**13, batch=2), SMALL_GROUPS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [2**14, 2**17, 3**10, 5**6])
 def test_long_single_transforms(n):
     check(DftProblem(n))

@@ -43,6 +43,7 @@ def check_joined(executable, problem, seeds=(3,), queue=None):
         assert relative(actual, expected) <= 2 * bound(problem.n, problem.dtype)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("units", "dtype"),
     [(1, "complex64"), (2, "complex128"), (3, "complex64"), (16, "complex128")],
@@ -109,6 +110,7 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
     return Executable(plan, session_of(device.queue()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("ahead", "dtype"), [(0, "complex64"), (1, "complex128"), (3, "complex64")]
 )

@@ -36,6 +36,7 @@ def test_every_reference_at_hand_agrees(kind):
                 assert difference.ok, reference.name
 
 
+@pytest.mark.full
 @given(LENGTHS, SEEDS)
 def test_round_trip(n, seed):
     """The forward transforms are compared with others elsewhere, so that this is both."""

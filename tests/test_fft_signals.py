@@ -23,6 +23,7 @@ def test_convolve(mode, rng, side):
     np.testing.assert_allclose(result, np.convolve(a, b, mode), atol=1e-12)
 
 
+@pytest.mark.full
 def test_convolve_broadcasts_as_scipy(rng, queue):
     signal = pytest.importorskip("scipy.signal")
     cases = (

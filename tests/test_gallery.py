@@ -88,6 +88,7 @@ def test_pictures_are_kept_smaller_and_on_white(tmp_path):
     assert colours == [(200, 30, 40), (255, 255, 255)]
 
 
+@pytest.mark.full
 def test_what_is_missing_is_named_and_nothing_else_changes(tmp_path, page, capsys):
     entry = TOOL.Entry("x", "X", "oclab cache info", "no/such.png", "X.")
     with pytest.raises(TOOL.Missing, match=r"x: oclab cache info wrote no no/such\.png"):

@@ -38,6 +38,7 @@ def taken(request):
         skip_untaken(algorithm, request.getfixturevalue("device"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["naive", "tiled"])
 @pytest.mark.parametrize("trans_a", [False, True])
 def test_every_shape(algorithm, trans_a, rng, queue):
@@ -49,6 +50,7 @@ def test_every_shape(algorithm, trans_a, rng, queue):
         check(rng, problem, algorithm, SMALL[algorithm], queue)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("algorithm", "config"),
     [
@@ -64,6 +66,7 @@ def test_values_that_the_space_does_not_list(algorithm, config, rng, queue):
         check(rng, problem, algorithm, {**SMALL[algorithm], **config}, queue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_is_not_needed_is_not_read(algorithm, rng, queue):
     options = {"algorithm": algorithm, "config": SMALL[algorithm], "queue": queue}
@@ -81,6 +84,7 @@ def test_what_is_not_needed_is_not_read(algorithm, rng, queue):
         assert not gemm(a[:, :0], b[:0], alpha=alpha, **options).any()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("algorithm", "changes"),
     [

@@ -53,6 +53,7 @@ def product(problem, inputs, queue, **changes):
 # ------------------------------------------------------------------ what the device computes
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("aligned", [False, True])
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
 def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, monkeypatch):
@@ -65,6 +66,7 @@ def test_rows_of_any_length_are_loaded_in_vectors(trans, aligned, rng, queue, mo
         assert_right(product(problem, given, queue), problem, inputs)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("trans_b", [False, True])
 def test_a_row_of_the_tile_takes_several_loads_of_each_item(trans_b, rng, queue):
     problem = GemmProblem(21, 37, 11, trans_a=not trans_b, trans_b=trans_b)
@@ -72,6 +74,7 @@ def test_a_row_of_the_tile_takes_several_loads_of_each_item(trans_b, rng, queue)
     check(rng, problem, "blocked", {**SMALL["blocked"], **few}, queue)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
 def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypatch):
     for buffers, splits, options in (
@@ -85,6 +88,7 @@ def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypat
         check(rng, problem, "blocked", config, queue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["cpu", "gpu", "last-group"])
 @pytest.mark.parametrize("shape", [(3, 5, 4000), (16, 32, 999)])
 def test_slices_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypatch):
@@ -116,6 +120,7 @@ def test_slices_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypa
         np.testing.assert_array_equal(*results)
 
 
+@pytest.mark.full
 def test_slices_make_long_sums_more_accurate(rng, queue):
     a, b, _ = matrices(rng, 8, 16, 200_000)
     a, b = abs(a), abs(b)

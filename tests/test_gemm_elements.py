@@ -26,12 +26,14 @@ def dealt():
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("algorithm", "dtype", "case"), dealt())
 def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
     problem = GemmProblem(7, 9, 11, **options_of(dtype, case))
     check(rng, problem, algorithm, SMALL[algorithm], queue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", ["naive", "tiled"])
 @pytest.mark.parametrize("dtype", INTEGER_TYPES)
 def test_integers_wrap_around_as_numpy(dtype, algorithm, rng, queue):
@@ -87,6 +89,7 @@ def test_words_of_blas_and_plain_stacks_become_one_form():
     assert stacked.work.flops == 5 * 2 * 2 * 3 * 4
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("algorithm", ["naive", "packed", "blocked", "gemv"])
 def test_what_is_added_once_keeps_its_infinities(algorithm, rng, device):
     """As in BLAS: neither part of a C of complex numbers is multiplied by 0."""

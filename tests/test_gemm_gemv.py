@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from gemm_checks import (
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
-from opencl_lab.ops.gemm import launches, ranking
+from opencl_lab.ops.gemm import ranking
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
@@ -43,6 +44,7 @@ MORE = {*WHOLE, ("float64", "alone")}
 SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("dtype", "form"),
     [
@@ -65,6 +67,7 @@ def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch
             check(rng, problem, "gemv", FORMS[form], queue)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("in_launch", [False, True])
 def test_groups_add_up_slices_of_k_themselves_or_in_a_second_launch(
     in_launch, rng, queue, monkeypatch
@@ -95,6 +98,7 @@ def test_groups_add_up_slices_of_k_themselves_or_in_a_second_launch(
                 assert_right(run.outputs["result"], problem, inputs)
 
 
+@pytest.mark.full
 def test_built_in_forms_for_gpus_give_right_results(rng, queue):
     """What a GPU gets, on the device at hand: many rows in a row, one launch."""
     for shape, trans_b, dtype in (
@@ -248,9 +252,11 @@ def test_loads_are_as_wide_as_rows_allow():
 def test_slices_of_a_large_stack_stay_countable():
     problem = GemmProblem(1, 1 << 20, 64, batch=256)
     config = GEMV.configure(problem, CPU, {"SPLITS": 128})
-    _, splits = module._slices(problem, config, problem.batch << 20)
-    assert splits * (problem.batch << 20) < 1 << 31
-    assert launches.index_of(problem) is np.uint64
+    plan = GEMV.plan(problem, config, CPU)
+    (partial,) = plan.with_role("scratch")
+    assert 1 < math.prod(partial.shape) / math.prod(problem.shape) < 128
+    assert math.prod(partial.shape) < 1 << 31
+    assert {launch.params["INDEX_T"] for launch in plan.launches} == {"ulong"}
 
 
 def test_what_it_does_not_do_is_said():

@@ -97,6 +97,7 @@ def test_the_faster_side_is_taken(device, planted):
         assert lacks_blas(problem) in str(choose_side(problem, device))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("size", [60, 700])
 def test_both_sides_keep_the_contract(size, planted, taken, rng):
     a, b, c = (rng.uniform(-1, 1, (size, size)).astype("f4") for _ in range(3))
@@ -225,6 +226,7 @@ def test_stale_and_damaged_files_are_not_read(device, planted, data_folder, monk
         assert hybrid._read(device, SINGLE) is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("size", "side"), [(60, "NumPy's BLAS"), (700, "the device")])
 def test_a_row_says_which_side_was_taken(size, side, planted):
     rows = ol.compare(
@@ -236,6 +238,7 @@ def test_a_row_says_which_side_was_taken(size, side, planted):
     assert rows[1].ok and rows[1].implementation == "opencl:naive"
 
 
+@pytest.mark.full
 def test_the_command_line_copes(planted, tmp_path):
     hybrid_only = ("--algorithm", "hybrid", *QUICK)
     done = oclab("gemm", "--size", 50, *hybrid_only)

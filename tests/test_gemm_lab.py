@@ -179,6 +179,7 @@ def test_references_solve_it_or_say_why_not(name, dtype):
         assert GEMM.compare(problem, inputs, expected, ready.outputs()).ok
 
 
+@pytest.mark.full
 def test_one_matrix_for_a_stack_by_the_c_code():
     """Only the matrices of a user make such problems."""
     rng = np.random.default_rng(0)

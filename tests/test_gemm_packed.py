@@ -48,6 +48,7 @@ def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
 # ------------------------------------------------------------------ results
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("trans", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_every_edge(form, trans, rng, queue):
@@ -58,6 +59,7 @@ def test_every_edge(form, trans, rng, queue):
         check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "case"),
     [
@@ -101,6 +103,7 @@ def test_it_is_for_cpus_with_room_for_a_panel():
     assert PACKED.supports(problem, cpu(barriers_in_loops=False)) is None
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 @pytest.mark.parametrize("units", [1, 2, 64])
 def test_built_in_configurations(units, vector_bytes):
@@ -229,6 +232,7 @@ def test_indices_of_large_products_do_not_wrap(device):
     assert 1 << 30 <= sums < 1 << 31
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("changes", "config"),
     [
@@ -243,6 +247,7 @@ def test_halves_in_whole_blocks_of_many_sums(changes, config, queue, rng):
     check(rng, problem, "packed", config, queue)
 
 
+@pytest.mark.full
 def test_halves_of_gelu_after_several_steps(queue, rng):
     problem = GemmProblem(9, 20, 21, np.dtype("float16"), bias="row", activation="gelu")
     check(rng, problem, "packed", PLAIN, queue)

@@ -52,6 +52,7 @@ PROBLEMS = [
 ]
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("algorithm", GEMM.algorithms, ids=lambda item: item.name)
 @pytest.mark.parametrize("made", DEVICES, ids=lambda d: f"{d.kind}-{d.max_work_items[0]}")
 def test_default_plans_fit_any_device(algorithm, made):
@@ -107,6 +108,7 @@ def test_plan_passes_alpha_and_beta_by_value():
         assert [b.name for b in launch.with_role("in")] == ["a", "b", "c"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_64_bit_indices_give_the_same_result(algorithm, rng, queue, device, monkeypatch):
     skip_untaken(algorithm, device)

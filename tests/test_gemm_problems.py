@@ -207,6 +207,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("reference", "options"),
     [

@@ -52,6 +52,7 @@ STACKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("trans", [False, True])
 def test_stacks_broadcast_as_those_of_numpy(trans, side, rng):
     for ahead_a, ahead_b in STACKS:
@@ -86,6 +87,7 @@ def test_any_stacks_that_broadcast(queue, data):
     assert_close(ol.gemm(*views, algorithm="naive", queue=queue), right(a, b))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["float16", "complex128"])
 def test_types_with_all_that_is_added(dtype, rng, queue, device):
     if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
@@ -104,6 +106,7 @@ def test_types_with_all_that_is_added(dtype, rng, queue, device):
         assert_close(result.get(), expected, dtype)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(8,), (1, 8), (1, 1, 8), (9, 1), (1, 9, 1)])
 def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     a, b, bias = normal(rng, (3, 9, 4)), normal(rng, (3, 4, 8)), normal(rng, shape)
@@ -113,6 +116,7 @@ def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     assert_close(tall, right(a, b[0], bias=bias))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -182,6 +186,7 @@ def test_activations_keep_nan_and_have_their_limits(queue):
         )
 
 
+@pytest.mark.full
 def test_gelu_is_as_accurate_as_single_precision_all_along(queue):
     """Vectors of sums take polynomials, whose two pieces meet at 1 and -1."""
     values = np.linspace(-16, 16, 64 * 101, dtype=np.float32).reshape(101, 64)
@@ -209,6 +214,7 @@ def test_what_is_broadcast_or_transposed_is_not_copied(rng):
     assert bind(a, b, None, **PLAIN, bias=row)[0].stacks == ((4, True, False),)
 
 
+@pytest.mark.full
 def test_repeated_products_are_right(rng, queue):
     a, b = normal(rng, (4, 6, 5)), normal(rng, (5, 7))
     wide = np.broadcast_to(b, (3, 4, 5, 7))
@@ -236,6 +242,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout_of_a_stack(layout, rng, queue):
     change, dtype = LAYOUTS[layout], "float64" if layout == "list" else "float32"
@@ -249,6 +256,7 @@ def test_any_layout_of_a_stack(layout, rng, queue):
         assert_close(out, expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("view", ["swapped", "part", "offset"])
 def test_any_layout_of_a_stack_on_the_device(view, rng, queue):
     a, b, c = normal(rng, (3, 6, 6)), normal(rng, (6, 6)), normal(rng, (3, 6, 6))

@@ -14,6 +14,7 @@ from opencl_lab.drivers import wheel as pip
 from opencl_lab.runtime.session import session_of
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.usefixtures("clean"),
     pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
 ]

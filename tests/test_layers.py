@@ -21,7 +21,7 @@ BY_COMPUTED_NAME = {
     "__init__": "the public names, at their first use",
     "lab/cli/lazy": "the commands, whose places are written in `cli/main`",
     "ops/solver": "the algorithms, whose places their solver names",
-    "lab/workers/child": "what a worker serves with",
+    "lab/workers/serving": "what a worker serves with",
     "lab/reference/descriptor": "other libraries",
 }
 """Modules that import what they are told; elsewhere a name is written where it is imported."""
@@ -260,6 +260,7 @@ def test_operations_are_named_nowhere_else():
         assert not said & names, f"{place} names {said & names}"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["sort", "gemm", "conv2d", "dft", "topk", "fft"])
 def test_a_public_function_loads_nothing_of_the_lab(name):
     code = f"import sys; from opencl_lab import {name}; print(*sys.modules)"

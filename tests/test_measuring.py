@@ -1,4 +1,4 @@
-"""What all who measure share: turns in rounds, doubt of event times, poison."""
+"""Rounds of samples, quiescing, timing sanity, poison."""
 
 import math
 import random
@@ -9,14 +9,14 @@ import pyopencl as cl
 import pytest
 
 from opencl_lab.core.plan import Work
-from opencl_lab.lab.measuring.doubt import CLOCK_SLACK, agree, doubt, unseen
 from opencl_lab.lab.measuring.fingerprint import Fingerprints
 from opencl_lab.lab.measuring.guarded import Guarded
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.measuring.rounds import BUDGET, LEAST_ROUNDS, STEADY, Rounds, shuffled
 from opencl_lab.lab.measuring.samples import Times, interval_of_median
+from opencl_lab.lab.measuring.timing_sanity import CLOCK_SLACK, agree, implausible, unaccounted
 
 # --- turns in rounds ----------------------------------------------------------------------------
 
@@ -83,7 +83,7 @@ def test_shuffled_keeps_everybody():
 
 def test_there_is_a_rest_before_each_turn():
     clock, rested, samples = Clock(), [], [[], []]
-    for turn in Rounds(samples, 3, rest=lambda: rested.append(1), clock=clock):
+    for turn in Rounds(samples, 3, quiesce=lambda: rested.append(1), clock=clock):
         assert len(rested) == sum(map(len, samples)) + 1
         samples[turn.participant].append(1.0)
     assert len(rested) == 6
@@ -96,7 +96,7 @@ def test_rests_do_not_come_on_top_of_the_budget():
     def rested():
         clock.now += 0.1
 
-    for turn in Rounds(samples, budget=3.0, rest=rested, clock=clock):
+    for turn in Rounds(samples, budget=3.0, quiesce=rested, clock=clock):
         clock.now += 0.01
         samples[turn.participant].append(1.0 + len(samples[turn.participant]))  # never steady
     assert clock.now - begin <= 3.0 and min(map(len, samples)) > LEAST_ROUNDS
@@ -109,7 +109,7 @@ def test_a_rest_ends_when_no_thread_spins_any_more(spins, looks):
     def sleep(seconds):
         now.append(now[-1] + seconds)
 
-    rest(lambda: now[-1], lambda: 2 * min(now[-1], spins), sleep)
+    quiesce(lambda: now[-1], lambda: 2 * min(now[-1], spins), sleep)
     assert len(now) - 1 == pytest.approx(looks, abs=1)
 
 
@@ -202,7 +202,7 @@ def test_times_are_above_others_beyond_the_spread_of_both():
     assert high.over(low) == (1.3 / 1.2, 1.5 / 1.0) and low.over(low)[0] < 1 < low.over(low)[1]
 
 
-# --- doubt --------------------------------------------------------------------------------------
+# --- timing sanity ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_times_are_above_others_beyond_the_spread_of_both():
     ],
 )
 def test_events_are_held_against_the_clock(kernel_ms, host_ms, launches, believed):
-    said = doubt(kernel_ms, host_ms=host_ms, launches=launches)
+    said = implausible(kernel_ms, host_ms=host_ms, launches=launches)
     assert (said is None) == believed
     assert believed or ("cannot be believed" in said and f"{host_ms:.3g} ms" in said)
 
@@ -229,11 +229,11 @@ def test_events_are_held_against_the_clock(kernel_ms, host_ms, launches, believe
 def test_and_against_the_peaks():
     peaks = Peaks(flops32=1e12)
     known = {"work": Work(2e9, 0), "dtype": np.dtype(np.float32), "peaks": peaks}
-    assert doubt(2.0, **known) is None and "1 TFLOP/s" in doubt(1.0, **known)
-    assert "clock" in doubt(1.0, host_ms=0.5, **known), "the clock speaks first"
-    assert doubt(2.0, host_ms=2.0, **known) is None
-    assert doubt(1.0, **{**known, "peaks": None}) is None
-    assert doubt(math.inf, **known) is None, "a failure has no time"
+    assert implausible(2.0, **known) is None and "1 TFLOP/s" in implausible(1.0, **known)
+    assert "clock" in implausible(1.0, host_ms=0.5, **known), "the clock speaks first"
+    assert implausible(2.0, host_ms=2.0, **known) is None
+    assert implausible(1.0, **{**known, "peaks": None}) is None
+    assert implausible(math.inf, **known) is None, "a failure has no time"
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_and_against_the_peaks():
         (5.0, 57.0, 1, False),
     ],
 )
-def test_time_that_events_do_not_see_is_doubted(kernel_ms, host_ms, launches, believed):
-    assert (unseen(kernel_ms, host_ms, launches) is None) == believed
+def test_time_that_events_do_not_account_for_is_reported(kernel_ms, host_ms, launches, believed):
+    assert (unaccounted(kernel_ms, host_ms, launches) is None) == believed
 
 
 def test_an_event_agrees_with_the_host_that_waited_for_it():

@@ -36,6 +36,7 @@ def at_home(array):
     return array.get() if isinstance(array, cl.array.Array) else array
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in ALIKE])
 def test_out_of_any_layout(name, side, rng):
     function, _, options = CALLS[name]
@@ -130,6 +131,7 @@ def test_power_goes_to_the_host(queue, rng):
         ol.fft.power_spectrum(x, out=out[1:])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("types", [("i1", "u2"), ("?", "i4"), ("f2", "f2"), ("f2", "u1")])
 def test_convolutions_of_mixed_types_on_a_device(types, queue, rng, device):
     if not device.capabilities.fp64 and not set(types) <= {"f2", "f4"}:
@@ -156,6 +158,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("types", "case"),
     [*((("c8", "c8"), case) for case in range(8)), *((pair, 1) for pair in PAIRS)],

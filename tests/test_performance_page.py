@@ -1,4 +1,4 @@
-"""The page of figures: it is what the tools make of the stored documents."""
+"""The pages of figures: they are what the tool makes of docs/data, and say where that is."""
 
 import importlib
 import json
@@ -9,13 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import matplotlib
 import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SMALL = 150_000  # bytes of a plot
-PAGES = ("#ffffff", "#0d1117")  # of GitHub, light and dark
+GITHUB = ("#ffffff", "#0d1117")  # light and dark
+PAGES = [DOCS / "performance.md", *sorted(DOCS.glob("performance/*.md")), DOCS / "studies_h200.md"]
+FIGURE = re.compile(r"\d[\d.,]*(x\b| ?(ms|us|s|%|GB|[GT]FLOP/s|times)(?=\W))")
+TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -24,77 +26,169 @@ sys.path.insert(0, str(ROOT / "tools"))
 def tool():
     """Return all that the modules of the tool have."""
     found = {}
-    for name in ("performance_runs", "performance_plots", "performance_page"):
+    for name in ("performance_data", "performance_plots", "performance_page"):
         found |= vars(importlib.import_module(name))
     return SimpleNamespace(**found)
 
 
 @pytest.fixture(scope="module")
-def runs(tool):
-    return tool.read_runs(DOCS / "data")
+def data(tool):
+    return tool.read_data(DOCS / "data")
+
+
+@pytest.fixture(scope="module")
+def made(tool):
+    return dict(tool.made(DOCS))
 
 
 def texts(svg):
     return [item.text for item in ElementTree.fromstring(svg).iter() if item.tag.endswith("}text")]
 
 
-def description(svg):
-    return re.search(r"<dc:description>(\w+)</dc:description>", svg)[1]
+def blocks(tool, text):
+    return [match[0] for match in tool.BLOCK.finditer(text)]
 
 
-def test_the_page_is_made_of_the_documents(tool, runs):
-    text = (DOCS / "performance.md").read_text(encoding="utf-8")
-    assert tool.page(text, runs) == text
+def test_pages_are_made_of_the_data(made):
+    pages = {path: text for path, text in made.items() if path.suffix == ".md"}
+    assert sorted(pages) == sorted(PAGES)
+    for path, text in pages.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run tools/performance_page"
 
 
-@pytest.mark.parametrize("operation", ["sort", "gemm", "conv2d", "fft"])
-def test_plots_are_made_of_the_documents(operation, tool, runs):
-    there = (DOCS / f"plots/{operation}.svg").read_text(encoding="utf-8")
-    made = tool.plot(operation, runs)
-    assert len(there) < SMALL and "`" not in made  # a mark of Markdown
-    assert description(there) == description(made)
-    assert texts(there) == texts(made) and "opencl_lab" in texts(made)
-    if f"Matplotlib {matplotlib.__version__}<" in there:  # others place things elsewhere
-        assert there == made
+@pytest.mark.full
+def test_plots_are_made_of_the_data(made):
+    plots = {path: text for path, text in made.items() if path.suffix == ".svg"}
+    assert sorted(plots) == sorted(DOCS.glob("plots/**/*.svg"))
+    for path, text in plots.items():
+        there = path.read_text(encoding="utf-8")
+        assert len(there) < SMALL and texts(there) == texts(text), path.name
+        made_of = re.findall(r"<dc:description>(\w+)</dc:description>", text)
+        assert all(f"<dc:description>{digest}<" in there for digest in made_of), path.name
+        if (version := re.search(r"Matplotlib v?[\d.]+", text)[0]) in there:
+            assert there == text, version  # others place things elsewhere
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_begins_with_a_plot_and_has_short_tables_of_files(page, tool):
+    text = page.read_text(encoding="utf-8")
+    shown = [line for line in text.split("\n") if line and not line.startswith("<!--")]
+    assert shown[0].startswith("# ") and re.match(r"!\[[^]]{20,}\]\(", shown[1])
+    found = [table for block in blocks(tool, text) for table in TABLE.findall(block)]
+    assert found
+    for table in TABLE.findall(text):
+        assert len(table.splitlines()) <= 2 + tool.MOST_ROWS
+    for row in (row for table in found for row in table.splitlines()[2:]):
+        files = re.findall(r"\]\(([^)]+)\)", row.split("|")[-2])
+        assert files and all(DOCS / "data" in (page.parent / f).resolve().parents for f in files)
+        assert all((page.parent / name).is_file() for name in files)
+
+
+def test_all_data_and_plots_are_on_a_page():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    data = {path for path in DOCS.glob("data/**/*.*") if path.name != "titles.json"}
+    shown = [*data, *DOCS.glob("plots/**/*.svg")]
+    assert len(shown) > 30
+    for path in shown:
+        assert f"{path.relative_to(DOCS).as_posix()})" in text, path.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_no_figure_is_written_by_hand(page, tool):
+    by_hand = tool.BLOCK.sub("", page.read_text(encoding="utf-8"))
+    prose = re.sub(r"^    .*$|`[^`]*`", "", by_hand, flags=re.MULTILINE)
+    assert not FIGURE.search(prose)
+
+
+def test_figures_are_found():
+    assert all(map(FIGURE.search, ("1.04x as", "12 ms.", "0.8 times as", "50 % of")))
+    assert not FIGURE.search("2 cores, 80 shapes, 4,096 rows")
+
+
+def test_listings_say_device_date_method_and_command(data):
+    assert data.listings
+    for name, listing in data.listings.items():
+        dates = {row.get("date", listing.head["date"]) for row in listing.rows}
+        assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", date) for date in dates), name
+        assert all(listing.ratios(row) for row in listing.rows), name
+
+
+def test_a_listing_without_its_head_is_an_error(tool, tmp_path):
+    path = tmp_path / "some.csv"
+    path.write_text("# device: one\n# date: 2026-01-01\n# method: none\nn,ours ms\n1,2\n")
+    with pytest.raises(ValueError, match=r"some\.csv lacks command, compared"):
+        tool.read_listing(path)
+
+
+def test_tables_show_what_is_evenly_between_the_first_and_the_last(tool):
+    assert tool.few(range(6)) == [*range(6)]
+    assert tool.few(range(80)) == [0, 16, 32, 47, 63, 79]
+    with pytest.raises(ValueError, match="7 rows"):
+        tool.table(["a", "b"], [["1", "2"]] * 7)
 
 
 @pytest.fixture
 def copied(tool, tmp_path):
-    """Return what copies the documents with their rows changed by a function, and reads them."""
-    shutil.copy(DOCS / "data" / tool.TITLES, tmp_path)
+    """Return what copies the data with rows of documents changed by a function, and reads them."""
 
     def changed(change):
-        for path in (DOCS / "data").glob("*.json"):
-            if path.name != tool.TITLES:
-                content = json.loads(path.read_text(encoding="utf-8"))
-                content["results"] = [found for row in content["results"] if (found := change(row))]
-                (tmp_path / path.name).write_text(json.dumps(content), encoding="utf-8")
-        return tool.read_runs(tmp_path)
+        shutil.copytree(DOCS / "data", tmp_path, dirs_exist_ok=True)
+        for path in set(tmp_path.glob("*.json")) - {tmp_path / tool.TITLES}:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            content["results"] = [found for row in content["results"] if (found := change(row))]
+            path.write_text(json.dumps(content), encoding="utf-8")
+        return tool.read_data(tmp_path)
 
     return changed
 
 
-def test_other_documents_make_another_page(tool, copied):
+def page_of(tool, data, block):
+    text = f"<!-- made from docs/data: {block} -->\n<!-- end -->\n"
+    return tool.Page(DOCS / "performance.md", data).made(text)
+
+
+def test_other_data_make_other_tables(tool, copied):
     same = {"min": 7.0, "median": 7.0, "max": 7.0, "runs": 5}
     changed = copied(lambda row: {**row, "total_ms": row["total_ms"] and same})
-    text = (DOCS / "performance.md").read_text(encoding="utf-8")
-    page = tool.page(text, changed)
-    assert page != text
-    assert {"7", "(1.00x)"} <= set(re.findall(r"(?<=\| )[^|]+(?= \|)", page))
+    assert "| 7.00 | (1.00x) |" in page_of(tool, changed, "sweep sort")
+    assert "| 0 / 5 / 0 |" in page_of(tool, changed, "summary")
 
 
-def test_missing_parts_leave_the_others(tool, copied, runs):
+def test_what_is_missing_leaves_the_rest(tool, copied, data):
     changed = copied(lambda row: row if row["part"] in ("sort", "fft_single") else None)
-    assert changed.keys() == {"sort", "fft_single"}
-    assert tool.section("sort", changed) == tool.section("sort", runs)
-    assert tool.section("gemm", changed) == "Not measured yet."
-    assert tool.table(tool.OPERATIONS["fft"][1], runs["fft_single"][0]) in tool.section(
-        "fft", changed
+    assert changed.runs.keys() == {"sort", "fft_single"}
+    assert page_of(tool, changed, "sweep gemm").splitlines()[1] == "Not measured yet."
+    summary = page_of(tool, changed, "summary")
+    assert "| sort, " in summary and "| conv2d, " not in summary
+    assert "one row, complex64" in " ".join(texts(tool.throughput(changed, "fft")))
+    with pytest.raises(ValueError, match="nothing makes poems"):
+        page_of(tool, data, "poems")
+
+
+def test_what_was_timed_once_is_left_out(copied):
+    once = {"min": 9.0, "median": 9.0, "max": 9.0, "runs": 1}
+    changed = copied(
+        lambda row: {**row, "total_ms": once} if row["implementation"] == "numpy" else row
     )
-    assert "one row, complex64" in texts(tool.plot("fft", changed))
+    assert not any("NumPy" in times for run in changed.runs["sort"] for _, times in run.series)
 
 
-def test_libraries_that_nobody_named_get_names_and_styles(tool, copied, runs):
+def test_studies_leave_out_what_was_timed_once_and_name_gaps(tool, copied, tmp_path):
+    copied(lambda row: row)
+    path = tmp_path / "studies/h200/dft.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    rows = [row for row in content["results"] if row["n"] != 2048]
+    content.update(results=rows, stopped="it was interrupted", notes=["n=512: left out"])
+    path.write_text(json.dumps(content), encoding="utf-8")
+    text = page_of(tool, tool.read_data(tmp_path), "study dft")
+    assert (
+        "**This study is not complete.**\nIt was interrupted.\nNot measured: dft at n=2048" in text
+    )
+    assert "n=512: left out" in text
+    assert re.search(r"\| c:seq \| 0\.607 \| 160 \| - \|", text)  # 32,768 was timed once
+
+
+def test_libraries_that_nobody_named_get_styles(tool, copied):
     others = {"numpy": "brand-new", "torch@device": "another@device", "c:omp": "brand-old x7"}
 
     def renamed(row):
@@ -102,81 +196,60 @@ def test_libraries_that_nobody_named_get_names_and_styles(tool, copied, runs):
         return {**row, "implementation": others.get(bare, row["implementation"])}
 
     changed = copied(renamed)
-    shown = {name for run in changed["sort"] for name in run.names}
-    before = {name for run in runs["sort"] for name in run.names}
-    assert shown - before == {"another", "brand-new", "brand-old"}
-    assert before - shown == {"NumPy", "C, OpenMP"}  # PyTorch is on CPUs, too
-    there = (DOCS / "plots/sort.svg").read_text(encoding="utf-8")
-    made = tool.plot("sort", changed)
-    assert shown <= set(texts(made)) and description(made) != description(there)
-    styles = tool.styles_of(shown)
-    assert next(iter(styles)) == "opencl_lab" and len(set(styles.values())) == len(shown)
-    many = tool.styles_of(map(str, range(40)))  # more than there are styles
-    assert len(many) == 40
+    made = texts(tool.throughput(changed, "sort"))
+    assert {"another", "brand-new", "brand-old"} <= set(made)
+    styles = tool.styles_of(["new", "NumPy", "old", tool.OURS])
+    assert [*styles] == [tool.OURS, "NumPy", "new", "old"] and len(set(styles.values())) == 4
+    assert len(tool.styles_of(map(str, range(40)))) == 40  # more than there are styles
 
 
-def test_of_several_numbers_of_threads_the_fastest_counts(tool, copied, runs):
+def test_of_several_numbers_of_threads_the_fastest_counts(tool, copied):
     times = {"min": 1e-6, "median": 1e-6, "max": 1e-6, "runs": 5}
     one = {"implementation": "c:omp x1", "total_ms": times}
     changed = copied(lambda row: {**row, **one} if row["implementation"] == "numpy" else row)
-    (_, row), *_ = changed["sort"][0].series
-    (_, before), *_ = runs["sort"][0].series
-    assert row.keys() == before.keys() - {"NumPy"}
-    assert row["C, OpenMP"].implementation == "c:omp x1"
+    first = changed.runs["sort"][0].series[0][1]
+    assert "NumPy" not in first and tool.best_other(first)[0] == "C, OpenMP"
 
 
 def test_two_of_ours_and_documents_without_a_title_are_errors(tool, copied, tmp_path):
-    with pytest.raises(ValueError, match="which is ours"):
+    with pytest.raises(ValueError, match="which is auto"):
         copied(lambda row: {**row, "kind": "opencl"})
     (tmp_path / tool.TITLES).write_text("{}")
     with pytest.raises(ValueError, match="no title for cpu16"):
-        tool.read_runs(tmp_path)
+        tool.read_data(tmp_path)
 
 
-def test_of_two_documents_of_a_device_the_newer_counts(tool, copied, tmp_path):
-    before = copied(lambda row: row)
+@pytest.mark.parametrize(("started", "newest"), [("2000-01-01", "cpu2_gemm"), ("2999", "again")])
+def test_of_two_documents_of_a_device_the_newer_counts(started, newest, tool, copied, tmp_path):
+    copied(lambda row: row)
     content = json.loads((tmp_path / "cpu2.json").read_text(encoding="utf-8"))
     content["results"] = [row for row in content["results"] if row["part"] == "gemm"]
+    content["environment"]["started"] = started
+    (tmp_path / "again.json").write_text(json.dumps(content), encoding="utf-8")
     titles = json.loads((tmp_path / tool.TITLES).read_text(encoding="utf-8"))
     titles["again"] = titles["cpu2"]
     (tmp_path / tool.TITLES).write_text(json.dumps(titles), encoding="utf-8")
-    (there,) = (run for run in before["gemm"] if run.title == titles["cpu2"])
-    for started, name in (("2000-01-01", there.results.path.name), ("2999-01-01", "again.json")):
-        content["environment"]["started"] = started
-        (tmp_path / "again.json").write_text(json.dumps(content), encoding="utf-8")
-        runs = tool.read_runs(tmp_path)
-        assert {name: len(there) for name, there in runs.items()} == {
-            name: len(there) for name, there in before.items()
-        }
-        (of_gemm,) = (run for run in runs["gemm"] if run.title == titles["cpu2"])
-        assert of_gemm.results.path.name == name
+    runs = tool.read_data(tmp_path).runs
+    assert [run.results.path.stem for run in runs["gemm"]] == [newest, "cpu16_gemm", "h200_gemm"]
+    assert runs["sort"][0].results.path.stem == "cpu2"
 
 
-def test_short_rows_of_panels_are_one_row(tool):
-    runs = {"gemm": "abc", "gemm_float64": "ab", "gemm_float16": "c", "gemm_3xtf32": "c"}
-    rows = tool.rows_of_panels("gemm", runs)
-    assert [[(sweep.name, run) for sweep, run in row] for row in rows] == [
-        [("gemm", "a"), ("gemm", "b"), ("gemm", "c")],
-        [("gemm_float64", "a"), ("gemm_float64", "b"), ("gemm_float16", "c")],
-        [("gemm_3xtf32", "c")],
-    ]
-
-
-def test_figures_of_a_gpu_are_those_of_data_on_it(tool, copied, runs):
+def test_figures_of_a_gpu_are_those_of_data_on_it(copied, data):
     def beside(row):
         return {**row, "data": "host"} if row["implementation"] == "cupy@device" else row
 
-    sort = [run for run in copied(beside)["sort"] if run.on_gpu]
-    before = [run for run in runs["sort"] if run.on_gpu]
-    assert [[name for name in run.names if name != "CuPy"] for run in before] == [
-        run.names for run in sort
+    def names(data):
+        return {name for _, times in data.runs["sort"][-1].series for name in times}
+
+    assert names(copied(beside)) == names(data) - {"CuPy"} != names(data)
+
+
+def test_short_rows_of_panels_are_one_row(tool):
+    assert tool.rows_of_panels(["abc", "ab", "c", "", "c"]) == [
+        ["a", "b", "c"],
+        ["a", "b", "c"],
+        ["c"],
     ]
-    assert any("CuPy" in run.names for run in before)
-
-
-def test_missing_markers_are_an_error(tool, runs):
-    with pytest.raises(ValueError, match="sort"):
-        tool.page("# Performance\n", runs)
 
 
 def luminance(colour):
@@ -186,12 +259,19 @@ def luminance(colour):
     return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", GITHUB)
 def test_colours_are_seen_on_light_and_dark_pages(page, tool):
-    needed = [
-        (tool.INK, 4.0),
-        *((colour, 3.0) for colour, _ in (*tool.STYLES.values(), *tool.OTHERS)),
-    ]
-    for colour, least in needed:
+    shown = {colour: 3.0 for colour, _ in (*tool.STYLES.values(), *tool.OTHERS)}
+    for colour, least in {**shown, tool.INK: 4.0}.items():
         low, high = sorted((luminance(colour), luminance(page)))
         assert (high + 0.05) / (low + 0.05) >= least, colour
+
+
+def test_only_what_is_another_is_written(tool, tmp_path, monkeypatch, capsys):
+    texts = {tmp_path / name: name for name in ("same.md", "other.svg", "new/missing.svg")}
+    for path in list(texts)[:2]:
+        path.write_text("same.md", encoding="utf-8")
+    monkeypatch.setitem(tool.main.__globals__, "made", lambda docs: texts.items())
+    assert tool.main(tmp_path) == 0
+    assert capsys.readouterr().out == "written: other.svg\nwritten: new/missing.svg\n"
+    assert {path: path.read_text(encoding="utf-8") for path in texts} == texts

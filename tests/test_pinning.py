@@ -79,6 +79,7 @@ def test_children_decide_again(monkeypatch):
     assert off == {"POCL_AFFINITY": "0"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("given", [None, "0", "1"])
 def test_workers_are_pinned_unless_the_user_says_otherwise(given):
     if not may_pin({}):
@@ -88,6 +89,7 @@ def test_workers_are_pinned_unless_the_user_says_otherwise(given):
     assert (done.returncode, done.stdout.strip()) == (0, given or "1"), done.stderr
 
 
+@pytest.mark.full
 def test_more_workers_than_processors_sort(device):
     if "PoCL" not in device.platform_version:
         pytest.skip("not PoCL")

@@ -128,6 +128,7 @@ def test_the_library_follows_from_the_flags(flags, target):
     assert library_target(set(flags.split())) == target
 
 
+@pytest.mark.full
 def test_numbers_of_eight_bytes_whatever_llvm_calls_the_host(device, tmp_path):
     """With an empty cache, so that all is compiled: `znver3` crashed in LLVM.
 

@@ -31,6 +31,7 @@ def queue(device):
     return device.queue()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASES)
 def test_prepared_calls_are_public_calls(name, side, rng):
     makers, options = CASES[name]

@@ -27,6 +27,7 @@ def sorted_by(function, keys, device, descending=False):
     return prepared.outputs()["sorted"]
 
 
+@pytest.mark.full
 def test_radix_sort_of_pyopencl(device, rng):
     keys = rng.standard_normal((1, 1000), np.float32)
     keys[0, :4] = np.nan, -np.inf, np.inf, -0.0
@@ -41,6 +42,7 @@ def test_radix_sort_of_pyopencl(device, rng):
         sorted_by(radix_sort, keys > 0, device)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 21), (2, 32)])
 def test_bitonic_sort_of_pyopencl_is_padded(device, rng, shape):
     keys = rng.integers(-(2**31), 2**31 - 1, shape, np.int32, endpoint=True)

@@ -106,6 +106,7 @@ def start_child():
     )
 
 
+@pytest.mark.full
 def test_processes_build_at_once(place):
     outputs = [child.communicate(timeout=120)[0] for child in [start_child() for _ in range(4)]]
     assert [output.strip() for output in outputs] == ["fine"] * 4

@@ -60,6 +60,7 @@ def sort_guarded(reference, problem, keys, threads=1):
     return output
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("reference", C_REFERENCES, ids=lambda r: r.name)
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -77,6 +78,7 @@ def test_sorts_as_numpy(rng, reference, descending, dtype):
             np.testing.assert_array_equal(output, expected, strict=True)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "float16"])
 def test_sorts_small_types(rng, dtype):
     keys = keys_of(rng, 2, 5000, dtype)
@@ -115,6 +117,7 @@ def test_parallel_merges_of_uneven_parts(order):
         np.testing.assert_array_equal(output, np.sort(inputs["keys"], axis=-1))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("reference", SORT.references, ids=lambda r: r.name)
 @pytest.mark.parametrize("descending", [False, True], ids=["ascending", "descending"])
 def test_every_reference_runs_through_prepare(reference, descending):

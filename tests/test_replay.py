@@ -46,6 +46,7 @@ def queue(device):
     return device.queue()
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("name", CALLS)
 def test_further_calls_give_what_the_first_would(name, side, rng, runs):
     function, _, options = CALLS[name]
@@ -115,6 +116,7 @@ def test_options_belong_to_the_kind(rng, runs):
     assert not runs
 
 
+@pytest.mark.few(1)
 def test_arrays_that_share_memory_are_another_kind(side, rng):
     put, get = side.put, side.get
     one, two = (rng.standard_normal((20, 20), dtype=np.float32) for _ in range(2))
@@ -146,6 +148,7 @@ def test_options_may_be_arrays(rng, runs):
         np.testing.assert_allclose(ol.fft.fftn(c, axes=axes), np.fft.fftn(c, axes=axes), atol=1e-5)
 
 
+@pytest.mark.few(1)
 def test_orders_of_memory(side, rng):
     for _ in range(3):
         one, two = (rng.standard_normal((7, 7), dtype=np.float32) for _ in range(2))

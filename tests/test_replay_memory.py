@@ -33,6 +33,7 @@ def test_free_memory_gives_scratch_memory_back(fresh, rng):
     assert not pool.managed_bytes and not replay._recipes
 
 
+@pytest.mark.full
 def test_memory_that_another_queue_uses_is_not_handed_out(fresh, rng, held_back):
     other = cl.CommandQueue(fresh.context)
     for _ in range(2):  # the first road, and a replay

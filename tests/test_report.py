@@ -96,7 +96,7 @@ def test_the_page_of_all_kinds_of_documents(tmp_path, capsys):
     assert "6 experiments with" in words and "1 row failed" in words
     for name in ("e.json is damaged", "f.json has the schema oclab/2", "g.json has no measured"):
         assert name in words
-    assert "h.json is no document" in words
+    assert "h.json is not a document" in words
     # What writes each document, and the page.
     assert "oclab sort --n 5 --json 'a b'" in words
     assert "oclab bench sort --sizes 100,1000,10000 --dtype int32 --order random" in words
@@ -173,6 +173,7 @@ def test_ratios_without_others_or_without_ours(tmp_path, names, said):
     assert ratios == ["\u22481.000x", "10x"][: len(ratios)]
 
 
+@pytest.mark.full
 def test_plots_have_real_text_and_a_tooltip_for_each_mark(written):
     one, section = written
     figures = section.figures
@@ -238,6 +239,7 @@ def test_wrong_results_are_no_winners(tmp_path):
     assert "opencl:a failed (correctness): 9 of 9" in page.words and "4 rows failed" in page.words
 
 
+@pytest.mark.full
 def test_workers_have_a_plot_of_their_own(tmp_path):
     rows = [
         {"n": n, **timed(n / workers, f"c:omp x{workers}", threads=workers, workers=workers,
@@ -310,6 +312,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch, capsys):
     checked(page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.full
 def test_plots_of_a_page_have_one_size_and_names_take_no_room(tmp_path):
     long = "opencl:" + "a-long-name-" * 4
     path = write_sweep(tmp_path / "a.json", name=long)

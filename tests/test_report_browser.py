@@ -11,6 +11,8 @@ from test_report_kinds import many
 
 from opencl_lab.lab.cli import main
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def browser():

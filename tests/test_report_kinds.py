@@ -142,6 +142,7 @@ def test_a_study_that_ended_early_names_what_it_lacks(tmp_path):
     assert "Not measured" not in chapter_of(read_results(damaged), tmp_path, "s0").warnings[0]
 
 
+@pytest.mark.full
 def test_a_roofline_needs_peaks_and_arithmetic(tmp_path):
     work, peaks = Work(2e9, 1e8), Peaks(flops32=1e12, copy_bytes=5e10)
     path = many(tmp_path / "a.json", (100, 1000), "opencl:blocked", "blas", work=work)
@@ -250,6 +251,7 @@ def test_devices_are_set_side_by_side(tmp_path):
     assert not across_devices(results[:1])  # nothing to compare with
 
 
+@pytest.mark.full
 def test_devices_with_data_on_either_side_and_machines_of_one_name(tmp_path):
     there = [
         {"n": n, **row("opencl:radix@device", data="device", algorithm="radix").as_row()}
@@ -313,6 +315,7 @@ def test_all_studies_in_one_document_are_read(tmp_path):
         find_results(tmp_path)
 
 
+@pytest.mark.full
 def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):
     names = [f"opencl:{place}" for place in range(MOST_LINES + 4)]
     path = many(tmp_path / "a.json", range(1, 201), *names)
@@ -325,6 +328,7 @@ def test_plots_of_many_sizes_and_implementations_are_thinned(tmp_path):
     assert thinned(kept) == (kept, "")
 
 
+@pytest.mark.full
 def test_a_page_of_thousands_of_rows_is_made_in_seconds(tmp_path):
     path = many(tmp_path / "a.json", range(1, 401), "opencl:radix", "numpy", "c:seq", "c:omp", "d")
     begin = time.monotonic()
@@ -337,6 +341,7 @@ def test_a_page_of_thousands_of_rows_is_made_in_seconds(tmp_path):
 VALUES = [EVIL, None, True, -1, 0, 10**400, 1e308, float("nan"), float("inf"), [EVIL], {EVIL: EVIL}]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     search = json.loads(write_search(tmp_path / "a.json").read_text())
@@ -359,6 +364,7 @@ def test_searches_and_comparisons_may_say_anything(tmp_path, value):
     assert "Two runs compared" in page.words
 
 
+@pytest.mark.full
 def test_documents_of_sweeps_have_the_peaks_of_the_device(tmp_path, monkeypatch):
     peaks = Peaks(flops32=1e15, copy_bytes=1e15)
     monkeypatch.setattr("opencl_lab.lab.cli.sweep_outputs.stored_peaks", lambda device: peaks)

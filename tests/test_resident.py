@@ -12,6 +12,7 @@ from opencl_lab.lab.cli import main
 from opencl_lab.lab.engine import implementations
 from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.reference import peers
 from opencl_lab.lab.reference.peers import Library
@@ -61,7 +62,7 @@ def there(monkeypatch):
     )
     monkeypatch.setattr(peers, "LIBRARIES", fakes)
     monkeypatch.setitem(SORT.calls.peers, "cupy", fake_sort)
-    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
+    monkeypatch.setattr(implementations, "SAMPLE_MS", 0.5)
     return found
 
 
@@ -98,7 +99,7 @@ def test_libraries_get_arrays_as_their_users_have_them(device, there):
         assert DFT.calls.shaped(problem, {"signal": signal})["signal"].shape == shape
 
 
-def test_a_row_of_calls_is_waited_for_once(device, there):
+def test_a_sample_is_waited_for_once(device, there):
     row = rows_of(compared(device, resident=True, repeats=2))["cupy@device"]
     made = np.diff(there.waits)
     assert max(made) == row.calls > 1 and list(made).count(row.calls) == 2
@@ -116,7 +117,7 @@ def test_all_shows_both_sides_in_one_table(device, there):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "resident", "on_host", "on_device"),
+    ("against", "resident", "on_host", "on_device"),
     [
         (None, True, 0, ["cupy@device", "torch@device"]),
         (None, False, HERE, []),
@@ -128,14 +129,25 @@ def test_all_shows_both_sides_in_one_table(device, there):
         ("torch@device", False, 0, ["torch@device"]),  # and says why it cannot
     ],
 )
-def test_names_say_where_the_data_are(device, there, wanted, resident, on_host, on_device):
-    request = Request(against=wanted, resident=resident)
-    schedule = check_point(Point(SORT, SortProblem(9, INT32), dict, request), device)
-    found = list(schedule.references.on_host)
+def test_names_say_where_the_data_are(device, there, against, resident, on_host, on_device):
+    request = Request(against=against, resident=resident)
+    planned = check_point(Point(SORT, SortProblem(9, INT32), dict, request), device)
+    found = list(planned.references.on_host)
     assert found == on_host if isinstance(on_host, list) else len(found) == on_host
-    assert [item.name for item in schedule.references.on_device] == on_device
+    assert [item.name for item in planned.references.on_device] == on_device
     host = [] if resident else ["host"]
-    assert schedule.sides == host + ["device"] * bool(on_device or resident)
+    assert planned.sides == host + ["device"] * bool(on_device or resident)
+
+
+def test_names_of_rows_leave_out_what_takes_no_device_data(device):
+    """Progress and the check of a baseline count the rows that there will be."""
+    name = peers.residents(GEMM.calls)[0].name
+    request = Request(algorithms="hybrid,blocked", against=name)
+    point = Point(GEMM, GEMM.problem(size=9), dict, request)
+    planned = check_point(point, device)
+    assert planned.names == ["opencl:hybrid", "opencl:blocked", "opencl:blocked@device", name]
+    with pytest.raises(ol.InvalidConfig, match="hybrid@device is not measured here"):
+        check_point(point.asking(baseline="opencl:hybrid@device"), device)
 
 
 def test_references_that_need_the_host_are_refused(device, there):
@@ -163,9 +175,9 @@ def test_a_wrong_result_of_the_device_is_seen(device, there, monkeypatch):
 
 
 def test_slow_libraries_are_left_out_with_an_estimate(device, there, monkeypatch):
-    monkeypatch.setattr(implementations, "FEW_STEPS", 0)
-    monkeypatch.setattr(implementations, "PATIENCE", 0.0)
-    monkeypatch.setitem(SORT.calls.steps, "cupy", lambda problem: problem.n)
+    monkeypatch.setattr(implementations, "LOW_COST", 0)
+    monkeypatch.setattr(implementations, "UNNAMED_TOTAL_SECONDS", 0.0)
+    monkeypatch.setitem(SORT.calls.cost, "cupy", lambda problem: problem.n)
     row = rows_of(compared(device, resident=True, repeats=1))["cupy@device"]
     assert row.status == "unavailable" and row.reason.endswith("--against cupy@device runs it")
 

@@ -62,16 +62,16 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
         (300.0, [1, 1, 1]),
     ],
 )
-def test_rows_follow_a_call_that_warms_up_unless_that_takes_long(
+def test_samples_follow_a_call_that_warms_up_unless_that_takes_long(
     device, milliseconds, rows, monkeypatch
 ):
     made, more = [], [0.0, 2 * milliseconds]  # the second of those that settle it is disturbed
 
-    def row(self, calls):
+    def sample(self, calls):
         made.append(calls)
         return calls * milliseconds + (more.pop(0) if more and milliseconds < 200 else 0.0)
 
-    monkeypatch.setattr(OpenCL, "row", row)
+    monkeypatch.setattr(OpenCL, "sample", sample)
     monkeypatch.setattr(OpenCL, "_time_kernels", lambda self: None)
     (found,) = compared(device, repeats=2, against="none").measurements
     assert made == rows
@@ -80,7 +80,7 @@ def test_rows_follow_a_call_that_warms_up_unless_that_takes_long(
 
 def test_who_sees_no_times_waits_for_none(device, monkeypatch):
     made = []
-    monkeypatch.setattr(OpenCL, "row", lambda self, calls: made.append(calls) or 1.0)
+    monkeypatch.setattr(OpenCL, "sample", lambda self, calls: made.append(calls) or 1.0)
     compared(device, timed=False, repeats=1, against="none")
     assert made == [1]
 
@@ -108,7 +108,7 @@ def test_calls_that_return_something_else_are_seen(device, returned, words):
 
 
 @pytest.mark.parametrize("data", ["host", "device"])
-def test_wrong_results_of_calls_in_a_row_are_seen(device, data, monkeypatch):
+def test_wrong_results_of_back_to_back_calls_are_seen(device, data, monkeypatch):
     """The first run takes the whole road and is right."""
 
     def unsorted(a, *, queue=None, config=None):
@@ -140,7 +140,7 @@ def measured(device, monkeypatch, kernel_ms, total_ms, data="host", host_ms=50.0
     item = contestant(device, data=data)
     item.attempt(item.start)
     monkeypatch.setattr(item, "_profiled", lambda: (host_ms, Run()))
-    monkeypatch.setattr(item, "row", lambda calls: next(totals))
+    monkeypatch.setattr(item, "sample", lambda calls: next(totals))
     monkeypatch.setattr(ours, "KERNEL_RUNS", 1)
     item.call_ms = 60.0  # no call that warms up
     for _ in kernel_ms:
@@ -211,6 +211,7 @@ def test_configurations_reach_the_public_call(device):
 SIZES = {"dft": {"n": 60, "batch": 2}}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", operations().values(), ids=lambda item: item.name)
 def test_public_calls_give_what_each_algorithm_gives(operation, device):
     complete = operation.with_defaults(SIZES.get(operation.name, {operation.size_option: 24}))

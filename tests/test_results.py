@@ -93,6 +93,7 @@ def escape_by_event(result):
     result.add_event(result.events[0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "escape",
     [escape_by_data, escape_by_view, escape_by_copy, escape_by_queue, escape_by_event],
@@ -127,6 +128,7 @@ def test_another_queue_may_still_read_what_was_dropped(make, queue, held_back):
     assert all(np.array_equal(host, right) for _, host, right in seen)
 
 
+@pytest.mark.few(1)
 def test_an_input_of_another_queue_is_not_used_again(make, queue, device, rng):
     result, right = make()
     other = cl.CommandQueue(queue.context)

@@ -176,6 +176,7 @@ def table_of(comparison):
     return capture.get()
 
 
+@pytest.mark.full
 def test_a_comparison_shows_the_share_of_the_peak(device, cache):
     comparison = compare(device, {"copy_bytes": 1e15})
     ours, numpy = comparison.measurements
@@ -241,25 +242,27 @@ def copying(session):
     return throughput._Copy(session, buffers, size, 4, 1024)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("make", [arithmetic, copying])
 @pytest.mark.parametrize("rounds", [1, 7])
 def test_trials_compute_what_they_should(session, make, rounds):
-    trial = make(session)
-    trial.build()
-    trial.rounds = rounds
-    assert trial.launch() > 0 and trial.best > 0
-    trial.verify()
+    candidate = make(session)
+    candidate.build()
+    candidate.rounds = rounds
+    assert candidate.launch() > 0 and candidate.best > 0
+    candidate.verify()
 
 
 def test_arithmetic_in_double_precision(session):
     if not session.device.capabilities.fp64:
         pytest.skip("no double precision")
-    trial = arithmetic(session, np.float64)
-    trial.build()
-    trial.launch()
-    trial.verify()
+    candidate = arithmetic(session, np.float64)
+    candidate.build()
+    candidate.launch()
+    candidate.verify()
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("make", "whole", "lazy"),
     [
@@ -279,19 +282,19 @@ def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
         return Source(template, text.replace(whole, lazy))
 
     monkeypatch.setattr(probing, "render", cheat)
-    trial = make(session)
-    trial.build()
-    trial.launch()
+    candidate = make(session)
+    candidate.build()
+    candidate.launch()
     with pytest.raises(Wrong):
-        trial.verify()
+        candidate.verify()
 
 
 def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
     if device.simulated:
         pytest.skip("a simulator has no speed")
-    monkeypatch.setattr(throughput, "PATIENCE", 0.05)
+    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.05)
 
-    def trials(session):
+    def candidates(session):
         for chains in (1, 4):
             yield throughput._Arithmetic(session, np.float32, 4, chains)
         lazy = throughput._Arithmetic(session, np.float32, 4, 2)
@@ -302,7 +305,7 @@ def test_a_race_ends_with_the_fastest_of_those_that_work(device, monkeypatch):
     def fail():
         raise Wrong("planted")
 
-    *steps, last = throughput.race(device, "FLOP/s", trials)
+    *steps, last = throughput.race(device, "FLOP/s", candidates)
     tried = dict.fromkeys(step["trying"] for step in steps)
     assert list(tried) == [f"{n} chains of float4" for n in (1, 4, 2)]
     first, second = steps[0], next(step for step in steps if "value" in step)
@@ -334,30 +337,30 @@ WAYS = [(pinned, sends) for pinned in (False, True) for sends in (False, True)]
 @pytest.mark.parametrize(("pinned", "sends"), WAYS)
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_transfers_copy_all_bytes(apart, pinned, sends, rounds):
-    trial = transfers._Transfer(ProbeSession(apart), 1 << 16, pinned, sends)
-    trial.build()
-    trial.rounds = rounds
+    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, pinned, sends)
+    candidate.build()
+    candidate.rounds = rounds
     for _ in range(2):
-        assert trial.launch() > 0
-        trial.verify()
+        assert candidate.launch() > 0
+        candidate.verify()
     with pytest.raises(Wrong):  # nothing was copied since
-        trial.verify()
+        candidate.verify()
 
 
 def test_a_transfer_that_leaves_something_out_is_seen(apart, monkeypatch):
-    trial = transfers._Transfer(ProbeSession(apart), 1 << 16, False, True)
-    trial.build()
-    whole, trial.array = trial.array, trial.array[:-1]
-    trial.launch()
-    trial.array = whole
+    candidate = transfers._Transfer(ProbeSession(apart), 1 << 16, False, True)
+    candidate.build()
+    whole, candidate.array = candidate.array, candidate.array[:-1]
+    candidate.launch()
+    candidate.array = whole
     with pytest.raises(Wrong, match="1 of 16384"):
-        trial.verify()
+        candidate.verify()
 
 
 @pytest.mark.parametrize("name", ["send_bytes", "fetch_bytes", "send_plain_bytes"])
 def test_rates_of_transfers_are_peaks(name, apart, monkeypatch):
     monkeypatch.setattr(transfers, "SIZES", (1 << 14, 1 << 16))
-    monkeypatch.setattr(throughput, "PATIENCE", 0.01)
+    monkeypatch.setattr(throughput, "STALL_SECONDS", 0.01)
     *steps, last = getattr(transfers, name)(apart)
     tried = dict.fromkeys(step["trying"] for step in steps)
     assert list(tried) == ["16 KiB at once", "64 KiB at once"]

@@ -38,6 +38,7 @@ def test_a_second_call_builds_nothing(fresh, built, rng, monkeypatch):
     assert built == {"programs": 1, "kernels": kernels}
 
 
+@pytest.mark.full
 def test_another_size_shares_the_program(fresh, built, rng):
     ol.sort(rng.integers(0, 99, 500, np.int32), queue=fresh)
     ol.sort(rng.integers(0, 99, 501, np.int32), queue=fresh)

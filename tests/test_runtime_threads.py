@@ -210,6 +210,7 @@ else:
 """
 
 
+@pytest.mark.full
 def test_a_forked_process_works_or_says_why_not():
     done = subprocess.run(
         [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120

@@ -51,6 +51,7 @@ def test_scipy_s_way_with_orthogonalize(rng):
             np.testing.assert_allclose(scipy_fft.dct(x, **options), right, atol=1e-12)
 
 
+@pytest.mark.full
 def test_scipy_calls_run_here_or_fall_back(rng):
     scipy_fft = pytest.importorskip("scipy.fft")
     x = random_signal(rng, (4, 6))

@@ -29,6 +29,7 @@ from opencl_lab.runtime.session import session_of
 # -------------------------------------------------------------------- unique
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
 def test_unique(side, dtype, rng):
     for n in (0, 1, 2, 777, *((N,) * (dtype == "int32"))):
@@ -45,6 +46,7 @@ def test_unique(side, dtype, rng):
                 np.testing.assert_array_equal(got, right, strict=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dtype", ["int8", "float64"])
 def test_unique_tells_places_as_numpy(side, dtype, rng):
     flags = ("return_index", "return_inverse", "return_counts")
@@ -124,6 +126,7 @@ def test_unique_of_any_shape(rng, queue):
             ol.unique(wrong, queue=queue)
 
 
+@pytest.mark.full
 def test_unique_of_host_arrays_on_a_device_with_memory_of_its_own(rng, queue, monkeypatch):
     """They go there once, and only results come back."""
     apart = SimpleNamespace(device=SimpleNamespace(unified_memory=False))
@@ -149,6 +152,7 @@ def test_unique_plans(n):
         assert n / int(plan.launches[0].arguments["parts"]) < 2**32  # what a part counts
 
 
+@pytest.mark.full
 def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
     """The form for GPUs, and counts of 64 bits."""
     given_keys = rng.integers(0, 3000, N, np.int32)
@@ -174,6 +178,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
 # -------------------------------------------------------------- searchsorted
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("dtype", ["int32", "float32", "uint8"])
 @pytest.mark.parametrize("end", ["left", "right"])
 def test_searchsorted(end, dtype, side, rng):

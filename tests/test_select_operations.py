@@ -54,6 +54,7 @@ def made(operation, seed=0, **options):
     return problem, inputs, operation.expected(problem, inputs)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize(
     ("operation", "reference", "options"),
     HERE,
@@ -249,6 +250,7 @@ def test_files_of_unique_and_searchsorted(tmp_path):
     assert np.load(tmp_path / "places.npy").tolist() == [[1, 3], [0, 2]]
 
 
+@pytest.mark.full
 def test_a_sweep(tmp_path, undrawn):
     command = ["bench", "topk", "--sizes", "20,300", "--k", 5, "--repeats", 1, "--json"]
     content = json.loads(oclab(*command, "--against", "c:seq", "--out", tmp_path / "a").stdout)
@@ -290,7 +292,7 @@ def test_libraries_with_their_data_on_a_device(device, name, options, monkeypatc
     """NumPy stands in for CuPy, whose functions have the same names."""
     there = Library("cupy", "numpy", "device", opens=lambda _: np)
     monkeypatch.setattr(peers, "LIBRARIES", (there,))
-    monkeypatch.setattr(implementations, "ROW_MS", 0.5)
+    monkeypatch.setattr(implementations, "SAMPLE_MS", 0.5)
     rows = ol.compare(name, against=None, resident=True, repeats=1, device=device, **options)
     assert [row.status for row in rows] == ["correct", "correct"], [row.reason for row in rows]
     assert rows[1].implementation == "cupy@device"

@@ -51,6 +51,7 @@ def drawn(rng, shape, dtype):
     return np.where(rng.random(shape) < 0.5, rng.choice(np.array(some, dtype), shape), keys)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64"])
 def test_keys_of_any_layout(dtype, layout, queue, rng):
@@ -92,6 +93,7 @@ def test_topk_of_skewed_keys(form, rng, queue):
     check(again, results)
 
 
+@pytest.mark.few(4)
 def test_topk_axes_views_and_outs(side, rng):
     whole = rng.integers(0, 50, (7, 40, 6), np.int32)
     view = np.s_[::2, ::-1] if side.name == "host" else np.s_[1:5]
@@ -112,6 +114,7 @@ def test_topk_axes_views_and_outs(side, rng):
     np.testing.assert_array_equal(side.get(there), whole)
 
 
+@pytest.mark.full
 def test_topk_out_in_the_memory_of_the_input(side, rng):
     keys = rng.integers(0, 10**6, 500)
     given_keys = side.put(keys)
@@ -159,6 +162,7 @@ def test_topk_takes_lists_and_foreign_byte_orders(queue):
     assert ol.topk(7, 1, axis=None, queue=queue)[0].tolist() == [7]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", FORMS)
 def test_topk_with_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^31 keys need, in short rows; in two runs."""
@@ -219,6 +223,7 @@ def test_topk_configurations_that_cannot_run(config, message):
         SELECT.plan(problem, SELECT.configure(problem, device, config), device)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "rows", "n", "k", "largest"),
     [
@@ -255,6 +260,7 @@ def test_topk_of_parts_plans():
                 assert last.global_size[0] == rows * last.local_size[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["bool", "float32"])
 @pytest.mark.parametrize(("rows", "n", "k"), [(1, 1, 1), (3, 40, 7), (1, 5000, 4000), (2, 9, 0)])
 def test_topk_by_sort(dtype, rows, n, k, rng, queue):

@@ -34,6 +34,7 @@ def any_bits(rng, dtype, n):
 # ------------------------------------------------------------------ host arrays
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("dtype", "descending"),
     [
@@ -53,6 +54,7 @@ def test_every_type_sorts_bit_for_bit(dtype, descending, rng, queue):
     assert keys.tobytes() == before
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "descending"),
     [
@@ -67,6 +69,7 @@ def test_argsort_is_stable_and_int64(dtype, descending, rng, queue):
     np.testing.assert_array_equal(result, stable_order(keys, descending=descending))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("descending", [False, True])
 def test_argsort_of_equal_keys_is_the_identity(descending, queue):
     keys = np.zeros(1_000, np.int32)
@@ -120,6 +123,7 @@ def test_more_rows_than_a_grid_has_beyond_its_first_dimension(rng, queue):
     np.testing.assert_array_equal(ol.sort(keys, queue=queue), np.sort(keys))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("axis", [0, 1, -1, -3, None])
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_and_axes(view, axis, side, rng):
@@ -156,6 +160,7 @@ def test_out_may_be_the_input(view, axis, side, rng):
     np.testing.assert_array_equal(side.get(whole), host)  # and nothing around the view
 
 
+@pytest.mark.few(1)
 def test_argsort_into_the_memory_of_its_keys(side, rng):
     keys = rng.integers(0, 500, 1_000)
     given = side.put(keys)
@@ -192,6 +197,7 @@ print("right")
 """
 
 
+@pytest.mark.full
 def test_unaligned_values():
     done = subprocess.run([sys.executable, "-c", UNALIGNED], capture_output=True, text=True)
     assert done.stdout == "right\n"

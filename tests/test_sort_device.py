@@ -47,6 +47,7 @@ QUEUES = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", QUEUES)
 def test_queue_of_the_user_in_a_context_of_the_user(kind, device, rng):
     context = cl.Context([device.handle])
@@ -133,6 +134,7 @@ CALLS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_device_that_is_asked_for(name, device, parts, queue, rng):
     call, x = CALLS[name], rng.standard_normal((6, 6), dtype=np.float32)

@@ -78,6 +78,7 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
             np.testing.assert_array_equal(order, stable_order(keys))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "form", "n", "descending"),
     [
@@ -110,6 +111,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     assert ol.sort(keys, **options).tobytes() == right.tobytes()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("form", "dtype", "value_bytes", "shape"),
     [
@@ -135,6 +137,7 @@ def test_values_travel(form, dtype, value_bytes, shape, rng, queue):
     assert moved[1].tobytes() == np.take_along_axis(values, order, -1).tobytes()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "descending"), [("int32", False), ("float32", True), ("uint64", True)]
 )
@@ -184,6 +187,7 @@ def test_networks_sort_what_they_can():
     assert not params(500, device=replace(cpu, native_vector_bytes=32))["RUN"].network
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", ["scan", "onesweep", "merge cpu", "merge gpu"])
 def test_wide_counts(form, rng, queue, monkeypatch):
     """Counts of 64 bits, which rows of 2^30 or 2^31 keys need, in short rows."""
@@ -198,6 +202,7 @@ def test_wide_counts(form, rng, queue, monkeypatch):
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, f"wide {form}"), np.sort(keys))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("form", "n", "launches"), [("cpu", N, 5), ("merge long", MERGED, 8)])
 def test_a_launch_a_phase(form, n, launches, rng, queue):
     """What runs where items do not see what others have written."""

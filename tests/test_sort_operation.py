@@ -119,6 +119,7 @@ KEYS = st.one_of(
 )
 
 
+@pytest.mark.full
 @given(keys=KEYS, descending=st.booleans(), seed=st.integers(0, 2**32))
 def test_sorting_is_stable_and_keeps_pairs_together(keys, descending, seed, queue):
     """So the order of sorted keys is theirs, and sorting them again changes nothing."""

@@ -40,6 +40,7 @@ def test_out_that_is_no_array(queue):
         ol.sort([3, 1, 2], out=[0, 0, 0], queue=queue)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("dtype", "descending"), [("bool", False), ("float16", True)])
 def test_keys_without_a_type_of_every_device(dtype, descending, rng, queue):
     """Every half there is, NaN of all payloads among them; on host and device, along an axis."""
@@ -67,6 +68,7 @@ def test_keys_without_a_type_of_every_device(dtype, descending, rng, queue):
 # --------------------------------------------------------------- sort_by_key
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "dtype",
     [
@@ -104,6 +106,7 @@ def test_values_of_every_size_travel(dtype, rng, queue):
     assert sorted_values.tobytes() == values[order].tobytes()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("axis", [0, -1, None])
 def test_values_by_index(axis, side, rng):
     """Of a size that no kernel moves along: with strides, axes, and given outs."""
@@ -124,6 +127,7 @@ def test_values_by_index(axis, side, rng):
         assert moved.dtype == dtype and moved.tobytes() == expected.tobytes()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("descending", [False, True])
 def test_sort_by_key_is_stable(descending, rng, queue):
     keys = rng.integers(0, 4, 4_500, np.int16)

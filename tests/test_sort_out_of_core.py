@@ -115,6 +115,7 @@ def test_runs_are_cut_exactly(lengths, kind, descending, rng):
         assert sum(read) <= 4 * len(lengths) * samples.step
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "descending"), [("float32", True), ("bool", False), ("float16", False)]
 )
@@ -161,6 +162,7 @@ def test_skewed_keys(order, small_parts, rng, monkeypatch):
     assert len(pieces) == 14 and sum(pieces) == 2 * n and max(pieces) <= PART
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shape", "options"),
     [
@@ -191,6 +193,7 @@ def test_out_and_other_byte_orders(small_parts, rng):
     np.testing.assert_array_equal(keys, right)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pinned", [True, False])
 def test_a_device_with_memory_of_its_own(device, pinned, own_queue, rng, monkeypatch):
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", "6e6")
@@ -207,6 +210,7 @@ def test_a_device_with_memory_of_its_own(device, pinned, own_queue, rng, monkeyp
     np.testing.assert_array_equal(result, np.sort(keys))
 
 
+@pytest.mark.full
 def test_the_limit_of_the_environment(device, monkeypatch, rng):
     keys = rng.integers(-99, 99, 700_000, np.int32)
     problem = SortProblem(keys.size, keys.dtype)
@@ -264,6 +268,7 @@ def test_what_no_device_could_take_at_once_is_compared_in_parts(device):
         check_point(Point(SORT, problem, dict, replace(request, resident=True)), small)
 
 
+@pytest.mark.full
 def test_sorts_of_threads_that_outlive_the_main_one():
     environment = {**os.environ, "OCLAB_DEVICE_BYTES": "6e6"}
     command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]
@@ -321,7 +326,7 @@ def test_units_of_the_limit(device, monkeypatch):
 @pytest.mark.parametrize("text", ["nan", "0", "-5", "64 MX", "inf"])
 def test_a_limit_that_cannot_be_read_is_refused(text, monkeypatch):
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", text)
-    with pytest.raises(InvalidProblem, match=r"^.OCLAB_DEVICE_BYTES: .* is no number of bytes"):
+    with pytest.raises(InvalidProblem, match=r"^.OCLAB_DEVICE_BYTES: .* is not a number of bytes"):
         ol.sort(np.zeros(100, np.int32))
 
 

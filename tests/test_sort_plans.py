@@ -222,6 +222,7 @@ def numbers(keys):
     return np.where(unsigned >= middle, 2 * middle - unsigned, unsigned + middle) - fraction
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("form", "dtype", "bits", "descending"),
     [

@@ -134,6 +134,7 @@ def sorted_by_all(problem, arrays, queue, but=()):
     }
 
 
+@pytest.mark.full
 @settings(max_examples=50)
 @given(KEYS)
 @example((1500, 2, 3, "any"))
@@ -156,6 +157,7 @@ def test_all_forms_sort_floats_to_the_same_bits(queue, keys):
         np.testing.assert_array_equal(bits(other["sorted"]), bits(numbers), err_msg=name)
 
 
+@pytest.mark.full
 @settings(max_examples=50)
 @given(keys_of(LONG))
 @example((1500, 1, 3, "few"))
@@ -180,6 +182,7 @@ def test_forms_move_values_with_long_rows(queue, keys):
         assert (ahead | (equal & (order[:, :-1] < order[:, 1:]))).all(), name
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("form", SELECTIONS)
 @settings(max_examples=50)
 @given(keys=KEYS, share=st.floats(0, 1))

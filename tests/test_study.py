@@ -108,6 +108,7 @@ def test_a_study_writes_everything(tmp_path, monkeypatch, capsys):
             assert (folder / f"{part}-{plot}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("undrawn")
 def test_workers_and_what_cannot_run_are_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(mpi, "find_mpiexec", lambda: None)
@@ -222,6 +223,7 @@ def test_unknown_parts_are_refused(name, part, said, tmp_path, capsys):
     assert said in " ".join(capsys.readouterr().err.split()) and not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_parts_share_the_time_and_what_they_do_not_reach_is_named(tmp_path, monkeypatch, capsys):
     small(monkeypatch, "sort", {"n": 10}, {"n": 20}, {"n": 30})
     now = [0.0]
@@ -309,6 +311,7 @@ def test_a_wrong_result_is_the_exit_status(tmp_path, monkeypatch, device):
     )
 
 
+@pytest.mark.full
 def test_printed_figures_stand_beside_ours(tmp_path, monkeypatch, capsys):
     (figure,) = printed_figures()
     assert (figure.study, figure.point, figure.milliseconds) == ("dft", {"n": 32768}, 29.33)

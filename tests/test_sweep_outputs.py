@@ -121,6 +121,7 @@ def test_numbers_of_crossovers_at_one_size_stand_above_each_other(tmp_path, figu
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("sizes", "fewest"),
     [
@@ -221,6 +222,7 @@ def test_a_plot_that_does_not_belong_to_the_results_is_removed(tmp_path, capsys)
 # ------------------------------------------------------------------ --crossover
 
 
+@pytest.mark.full
 def test_the_command_searches_crossovers(tmp_path, capsys):
     command = ["bench", "gemm", "--crossover", "--sizes", "8,200", "--repeats", "1"]
     assert main([*command, "--against", "c:seq,c:omp", "--out", str(tmp_path)]) == 0
@@ -239,6 +241,7 @@ def test_the_command_searches_crossovers(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["crossovers"] == []
 
 
+@pytest.mark.full
 def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
     command = ["bench", "dft", "--crossover", "--sizes", "16,3000", "--against", "c:seq", "--json"]
     assert main([*command, "--repeats", "1"]) == 0
@@ -251,15 +254,16 @@ def test_the_algorithm_may_change_with_the_size(tmp_path, capsys):
     assert found["implementation"] == "opencl:fft"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("against", [(), ("--against", "c:seq,c:omp")])
 def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, measured, against):
-    limits, whole = [], Sweep.patience
+    limits, whole = [], Sweep.timeout_predictor
 
-    def patience(sweep, seconds):
+    def timeout_predictor(sweep, seconds):
         limits.append(seconds)
         return whole(sweep, seconds)
 
-    monkeypatch.setattr(Sweep, "patience", patience)
+    monkeypatch.setattr(Sweep, "timeout_predictor", timeout_predictor)
     command = ["bench", "sort", "--crossover", "--sizes", "10,300", "--repeats", "1", *against]
     assert main(command) == main([*command, "--patience", "7"]) == 0
     assert limits == [5, 7]
@@ -269,13 +273,14 @@ def test_a_search_waits_as_long_as_it_is_told_whoever_is_named(monkeypatch, meas
     assert any(item.lenient for item in asked) == (not against)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_search_shows_what_it_has(tmp_path, capsys, measured):
     measured.most = 2
     command = ["bench", "gemm", "--crossover", "--sizes", "8,2000", "--repeats", "1"]
     assert main([*command, "--against", "c:seq", "--out", str(tmp_path)]) == 130
     out = capsys.readouterr().out
-    assert "2 sizes measured; the search was stopped before its end" in out and "never" not in out
+    assert "2 sizes measured; the search was stopped early" in out and "never" not in out
     content = json.loads((tmp_path / "crossover.json").read_text())
     assert content["complete"] is False and len(content["problem"]["sizes"]) == 2
 

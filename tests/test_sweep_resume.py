@@ -32,7 +32,7 @@ def test_the_same_command_goes_on_where_it_was_interrupted(tmp_path, measured):
     measured.stop.add(300)
     stopped = bench(tmp_path)
     assert stopped.returncode == 130 and measured.sizes == [100, 200]
-    assert "stopped; the same command goes on with n=300" in stopped.stdout
+    assert "stopped; the same command resumes with n=300" in stopped.stdout
     before = document(tmp_path)
     assert before["complete"] is False and before["problem"]["sizes"] == [100, 200]
     assert (tmp_path / FILE).exists()
@@ -56,6 +56,7 @@ def test_other_sizes_of_the_same_sweep_are_added(tmp_path, measured):
     assert document(tmp_path)["problem"]["sizes"] == [50, 200]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -72,10 +73,11 @@ def test_another_sweep_begins_anew(tmp_path, measured, more, said):
     measured.stop.clear()
     again = bench(tmp_path, "100,200,300", *more)
     assert again.returncode == 0 and measured.sizes[2:] == [100, 200, 300]
-    assert said in again.stdout and ("all sizes are measured anew" in again.stdout) == bool(said)
+    assert said in again.stdout and ("all sizes are measured again" in again.stdout) == bool(said)
     assert "taken over" not in again.stdout and not (tmp_path / FILE).exists()
 
 
+@pytest.mark.full
 def test_finished_results_of_another_sweep_are_not_replaced(tmp_path, measured):
     assert bench(tmp_path).returncode == 0
     (tmp_path / "roofline.png").touch()  # of a device whose peaks are known
@@ -118,6 +120,7 @@ def test_crossovers_and_calls_of_another_sweep_are_not_replaced(tmp_path):
         assert refused.returncode == 2 and f"which differs in {differs}; " in refused.stderr
 
 
+@pytest.mark.full
 def test_other_kernel_parameters_are_measured_anew(tmp_path, measured, monkeypatch):
     measured.stop.add(300)
     bench(tmp_path)
@@ -132,6 +135,7 @@ def test_other_kernel_parameters_are_measured_anew(tmp_path, measured, monkeypat
     assert measured.sizes == [100, 200, 100, 300] and ": n=200\n" in again.stdout
 
 
+@pytest.mark.full
 def test_a_process_that_was_killed_leaves_its_finished_sizes(tmp_path):
     """As by kill -9, or where the power fails."""
     slow = ["--sizes", "100,200,20000000", "--out", str(tmp_path), *QUICK]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from peer_fakes import host_reference
+from peer_checks import host_reference
 
 import opencl_lab
 from opencl_lab.core.errors import ReferenceUnavailable
@@ -67,6 +67,7 @@ def computing(call):
     return sum(time > SHARE * sum(spent) for time in spent)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("threads", [1, pytest.param(2, marks=two)])
 @pytest.mark.parametrize(
     ("operation", "name"),
@@ -175,6 +176,7 @@ def bound_in_a_process(threads, **environment):
     return json.loads(in_a_process(BOUND % threads, **environment))
 
 
+@pytest.mark.full
 @two
 @pytest.mark.parametrize(
     ("threads", "environment", "workers"),
@@ -191,12 +193,14 @@ def test_threads_of_c_are_bound_and_inherit_no_bond(threads, environment, worker
     assert found["processors"] == len(PROCESSORS)
 
 
+@pytest.mark.full
 def test_fewer_threads_than_asked_for_are_no_row():
     with pytest.raises(subprocess.CalledProcessError) as failure:
         bound_in_a_process(2, OMP_THREAD_LIMIT="1")
     assert "OpenMP starts 1 of 2 threads" in failure.value.stderr
 
 
+@pytest.mark.full
 @two
 @two
 @pytest.mark.parametrize("setting", ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY"])

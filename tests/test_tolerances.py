@@ -9,7 +9,7 @@ from opencl_lab.lab.measuring.difference import (
     errors_of,
     growth,
     largest_share,
-    over_parts,
+    over_blocks,
     shares_of_bound,
 )
 from opencl_lab.lab.ops.conv2d import expected_fft, tolerance
@@ -214,12 +214,12 @@ def test_errors_of_values_that_are_no_numbers_and_of_those_that_wrap_around():
     assert wrapped.tolist() == [1, 2]
 
 
-def test_parts_of_a_result_count_all(rng):
+def test_all_blocks_of_a_result_count(rng):
     errors = rng.random((40, 3))
-    found = over_parts(range(40), lambda part: (errors[part], 2 * errors[part], 3.0 * part))
+    found = over_blocks(range(40), lambda at: (errors[at], 2 * errors[at], 3.0 * at))
     assert (found.max_abs, found.max_rel) == (errors.max(), 2 * errors.max())
     assert found.error_over_bound == 3.0 * 39
-    assert over_parts((), lambda part: (errors, errors, 1.0)).ok
+    assert over_blocks((), lambda block: (errors, errors, 1.0)).ok
 
 
 @pytest.mark.parametrize("terms", [1, 1000, 1 << 24])

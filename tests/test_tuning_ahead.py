@@ -19,7 +19,7 @@ from opencl_lab.lab.tuning.ahead import FEW, LEAST_BATCH, Ahead, builders_for
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
 from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died
 
 FOREVER = math.inf
@@ -180,7 +180,7 @@ def test_a_build_without_end_is_a_timeout_and_another_builder_goes_on(fake):
     ahead = started(1, alternate=True, timeout=0.05)
     ahead.choose(CONFIGS, FOREVER)
     verdict = ahead.verdict(CONFIGS[1])
-    assert verdict.status == "timeout" and "no end within 0.05 s" in verdict.reason
+    assert verdict.status == "timeout" and "timed out after 0.05 s" in verdict.reason
     assert ahead.built == LEAST_BATCH and len(fake.made) == 2 and fake.made[0]._ended.is_set()
     ahead.close()
 
@@ -216,7 +216,7 @@ def test_a_driver_that_keeps_nothing_is_noticed(fake, ahead_ms, here_ms, stops):
         assert ahead.choose(CONFIGS[place:], FOREVER) == config
         ahead.learn(Evaluation(config, "correct", times_ms=(1.0,), build_ms=here_ms))
     assert bool(ahead.trouble) is stops
-    assert ("builds them again" in ahead.trouble) is stops
+    assert ("does not reuse builds" in ahead.trouble) is stops
     assert all(process._ended.is_set() for process in fake.made) is stops
     ahead.close()
 
@@ -243,6 +243,7 @@ def sandbox():
     made.close()
 
 
+@pytest.mark.full
 def test_builders_judge_as_whoever_measures_does(sandbox):
     asked = [planted.config(fault) for fault in ("none", "syntax", "crash", "wrong", "hang")]
     statuses = {}
@@ -261,6 +262,7 @@ def test_builders_judge_as_whoever_measures_does(sandbox):
     assert sandbox.built_ahead >= len(asked) and sandbox.seconds["waiting for programs"] > 0
 
 
+@pytest.mark.full
 def test_the_end_leaves_no_process(sandbox):
     sandbox.choose([planted.config("none", 4), planted.config("none", 1)], FOREVER)
     groups = [process.process.pid for process in sandbox.ahead._processes]
@@ -291,6 +293,7 @@ def _children(parent):
     return found
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
 def test_an_interrupt_leaves_no_builder(private_data):
     path = os.pathsep.join(entry for entry in sys.path if entry)

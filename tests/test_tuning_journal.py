@@ -105,7 +105,7 @@ def test_a_kernel_that_changes_while_it_is_tuned_ends_the_run(task, monkeypatch)
             return super().evaluate(config, best_ms, seconds)
 
     runner = Editing(record(task, lambda config: 1.0))
-    with pytest.raises(OclabError, match="a template of tiled has changed while it was tuned"):
+    with pytest.raises(OclabError, match="a template of tiled has changed during tuning"):
         tuned_by(runner, task, budget=50)
     assert len(runner.asked) == 2 and len(in_journal(task)) == 1
 
@@ -136,6 +136,7 @@ def _write_many(task, first):
     written(task, *(some_evaluation(task, number) for number in range(first, first + 100)))
 
 
+@pytest.mark.full
 def test_two_tuners_at_once_share_a_journal(task):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_many, args=(task, first)) for first in (0, 1000)]

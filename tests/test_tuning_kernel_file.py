@@ -223,10 +223,10 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
         ({"local_size": "WG, 1"}, "of one to three dimensions each"),
         ({"local_size": None}, "local size must be given"),
         ({"params": {"WG": ()}}, "WG has no values"),
-        ({"fixed": {"WG": 2}}, "the parameter WG is fixed, and has values to try too"),
-        ({"params": {"W-Z": (1, 2)}}, "'W-Z' is no name of a parameter"),
+        ({"fixed": {"WG": 2}}, "the parameter WG has a fixed value and values to try"),
+        ({"params": {"W-Z": (1, 2)}}, "'W-Z' is not a name of a parameter"),
         ({"arguments": {**SAXPY, "staged": -4}}, "'staged' needs a positive size, not -4"),
-        ({"global_size": "9" * 23}, "is more than OpenCL can count"),
+        ({"global_size": "9" * 23}, "exceeds what OpenCL can count"),
         ({"kernel": "saxpi"}, "no kernel 'saxpi'"),
         ({"params": {"WG": (1 << 20,), "WORK": (1,)}}, "the device takes at most"),
     ],
@@ -266,6 +266,7 @@ def test_results_may_differ_by_rounding(device):
 # --------------------------------------------------------------------------- tuning
 
 
+@pytest.mark.full
 def test_it_is_tuned_in_a_process_of_its_own(device):
     result = ol.tune_kernel(
         KERNELS / "planted.cl.mako",
@@ -285,6 +286,7 @@ def test_it_is_tuned_in_a_process_of_its_own(device):
     assert result.task.operation.name == "planted.cl.mako" and result.share_of_peak is None
 
 
+@pytest.mark.full
 def test_a_kernel_without_inputs(device, tmp_path):
     kernel = tmp_path / "iota.cl"
     kernel.write_text("kernel void iota(global int *out) { out[get_global_id(0)] = STEP * 2; }")
@@ -298,6 +300,7 @@ def test_a_kernel_without_inputs(device, tmp_path):
     }
 
 
+@pytest.mark.full
 def test_sizes_are_numbers_and_text(device):
     given = KERNELS / "saxpy.cl", {"WG": (16,), "WORK": (1,)}, SAXPY
     for how, name in ((lambda config: 100, "global_size"), (2.5, "global_size"), (None, "local")):
@@ -345,6 +348,7 @@ def test_arguments_are_called_as_built_in_functions_and_errors_name_the_file(
     assert "stale" in record.message and "oclab tune" not in record.message
 
 
+@pytest.mark.full
 def test_a_kernel_that_adds_to_its_output_is_tuned(device):
     values = np.random.default_rng(3).integers(0, 256, 5003).astype(np.uint8)
     before = np.arange(256, dtype=np.uint32)

@@ -140,6 +140,7 @@ for exponent in range(24):
 """
 
 
+@pytest.mark.full
 def test_two_processes_lose_nothing(tmp_path):
     source = tmp_path / "one.json"
     source.write_text(

@@ -187,6 +187,7 @@ def test_the_model_leaves_what_fails_alone():
     assert any(config["B"] == 11 and config["A"] <= 7 for config in asked[:40])
 
 
+@pytest.mark.full
 def test_the_model_finds_its_way_in_a_space_too_large_to_list():
     names = [f"P{place}" for place in range(8)]
     space = SearchSpace(tuple(Parameter(name, tuple(range(12)), name) for name in names))

@@ -48,6 +48,7 @@ def test_a_start_that_is_not_allowed_here_is_left_out():
     assert starts() == [DEFAULT]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("made_up", [H200, CPU], ids=["gpu", "cpu"])
 @pytest.mark.parametrize(
     ("operation", "algorithm", "options"),

@@ -167,6 +167,7 @@ def test_constraints_may_read_in_any_way(holds):
     assert list(Points(space, ())) == list(space) != []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "options"), [("sort", {"n": 50_000}), ("gemm", {"size": 512})])
 def test_points_of_an_operation_fit_the_device(name, options):
     operation = get_operation(name)
@@ -190,6 +191,7 @@ def test_what_does_the_same_is_one_configuration():
     assert SAME in known.pruning.removed
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "options",
     [{"n": 4096, "batch": 256}, {"n": 1000}, {"n": 1009, "batch": 3}, {"n": 1 << 18},

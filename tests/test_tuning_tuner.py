@@ -326,7 +326,7 @@ def test_finals_do_not_wait_for_all_programs(task, monkeypatch):
 def test_what_builders_refused_is_known_to_a_resume(task):
     class Builds(Replay):
         def refused(self):
-            return [Evaluation(configs[-1], "timeout", "no end within 30 s", build_ms=3e4)]
+            return [Evaluation(configs[-1], "timeout", "timed out after 30 s", build_ms=3e4)]
 
     evaluations = record(task, tile_time)
     configs = [item.config for item in evaluations]

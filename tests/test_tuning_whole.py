@@ -52,6 +52,7 @@ def test_a_whole_run_finds_checks_and_stores_a_winner():
     }
 
 
+@pytest.mark.full
 def test_a_run_goes_on_where_an_earlier_one_stopped():
     options = {"strategy": "exhaustive", "device": "cpu"}
     first = ol.tune(planted.HARMLESS, budget=3, **options)
@@ -70,6 +71,7 @@ ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, builders=
 """
 
 
+@pytest.mark.full
 def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
     """The kill falls into a kernel that hangs; the worker ends, the journal is whole."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
@@ -96,6 +98,7 @@ def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
 # ---------------------------------------------------------------------- plots
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fails", [False, True])
 def test_plots_of_searches(task, tmp_path, fails):
     def time_of(config):
@@ -146,6 +149,7 @@ def test_a_plot_of_nothing_but_failures(task, tmp_path):
 # ---------------------------------------------------------------- own kernels
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "seconds", "said"),
     [("tune_your_kernel.py", 1, "best: "), ("tune_your_operation.py", 1, "right: True")],

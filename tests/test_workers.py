@@ -16,8 +16,8 @@ import pytest
 
 import opencl_lab
 from opencl_lab.core.errors import BuildError
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Ended, Link, pack
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 ROOT = str(Path(opencl_lab.__file__).parents[1])
@@ -184,6 +184,7 @@ def test_what_cannot_be_imported(target):
     worker.kill()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("request_", "code", "words"),
     [

@@ -2,11 +2,10 @@
 
     pip install '.[docs]' && python tools/api_reference.py build/api
 
-pdoc makes them, as it reads live objects, so that names which are imported when they are first
-used need nothing of their own, knows NumPy's docstrings, and needs no files beside the code. The
-pages are not kept in the repository: they would be old after the next change. Any warning is an
-error, and so are a public name without a docstring, and parameters in one that its function does
-not have, or that it has and are not told.
+They are made with pdoc, which inspects live objects, so that names imported at first use need no
+special treatment, supports NumPy's docstrings, and needs no further files. The pages are not kept
+in the repository, where they would soon be outdated. Errors are: any warning, a public name
+without a docstring, and a docstring whose parameters differ from those of its function.
 """
 
 from __future__ import annotations

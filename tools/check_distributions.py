@@ -1,10 +1,10 @@
-"""Check that the built sdist and wheel hold what the repository holds.
+"""Check that the built sdist and wheel contain the files of the repository.
 
     git ls-files | python tools/check_distributions.py dist
 
-The folder holds one sdist and one wheel. The sdist must have every file that is listed on the
-standard input; the wheel every one of the two packages, templates, C sources and data included,
-and nothing else but its own metadata. Both must have the version of the package.
+The folder contains one sdist and one wheel. The sdist must contain all files listed on standard
+input; the wheel all files of the two packages, including templates, C sources and data, and nothing
+else but its metadata. Both must have the version of the package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION = re.compile(r'__version__ = "(.+)"')
 
 
 def problems(listed: Iterable[str], sdist: Iterable[str], wheel: Iterable[str]) -> list[str]:
-    """Return what is missing in the two files, or too much in the wheel, each as a sentence.
+    """Return the files missing in either, and those too many in the wheel, each as a sentence.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What `mutation_check.py` seeds: a text, what stands in its place, who must notice.
+"""What `seeded_faults.py` seeds: a text, what stands in its place, who must notice.
 
 A text is looked for in all files below a place, and must occur there `times` times; so files may be
 split and renamed. Where a template or a module changes its words, change them in the faults, too.

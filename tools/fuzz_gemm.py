@@ -1,15 +1,15 @@
-"""Random matrix products by all algorithms: each must be what NumPy's float64 makes of it.
+"""Random matrix products by all algorithms, compared with NumPy in float64.
 
     python tools/fuzz_gemm.py --seconds 600 --seed 1
     python tools/fuzz_gemm.py --seed 1 --case 4711
 
 Each case is a product of random shape, type, layout and options, on the host or on the device, by
-one algorithm with one configuration, made two or three times with other data, so that it may be
-replayed. A share of them has NaN, infinities and denormals among its numbers, or a limit of the
-device's memory. Looked at are values, within the error bound of a sum of k products; where they
-are not finite, which they must be exactly where NumPy's are; `out`; and all memory around it.
+one algorithm with one configuration, computed two or three times with different data, so that it
+may be replayed. Some have NaN, infinities and denormals among their numbers, or a limit of the
+device's memory. The checks are about values, within the error bound of a sum of k products; values
+that are not finite, which must be where NumPy's are; `out`; and all memory around it.
 
-The device is that of ``OCLAB_DEVICE``. The exit status is 1 if anything was found.
+The device is that of ``OCLAB_DEVICE``. The exit status is 1 if a check fails.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Random calls of all public functions: replayed ones must do what the whole road does, bit by bit.
+"""Random calls of all public functions: replayed calls must equal unrecorded ones, bit by bit.
 
     python tools/fuzz_replay.py --seconds 600 --seed 1
     python tools/fuzz_replay.py --seed 1 --case 4711
 
-Each case is a call and a neighbour of it that differs in one thing: an option, a layout, what
-shares memory. Both are made in turns, each time with other data, so that all but the first ones
-may be replayed, and so that a kind that is told too coarsely takes the recipe of its neighbour.
-Then each of them is made again from the same data with nothing recorded. Compared are types,
-dtypes, shapes, strides, queues, all bytes of results and of the memory around them, inputs, which
-must stay as they are, whether `out` is returned, and errors: their types and words.
+Each case is a call and a neighbour that differs in one thing: an option, a layout, or which arrays
+share memory. Both are made in turns, each time with different data, so that all but the first ones
+may be replayed, and a call key that is too coarse would replay the neighbour's recorded call.
+Then each is made again with the same data and nothing recorded. Types, dtypes, shapes, strides,
+queues, all bytes of results and of the memory around them, inputs, which must not change, whether
+`out` is returned, and errors, with their messages, are compared.
 
-The device is that of ``OCLAB_DEVICE``. The exit status is 1 if anything was found.
+The device is that of ``OCLAB_DEVICE``. The exit status is 1 if there is a difference.
 """
 
 from __future__ import annotations

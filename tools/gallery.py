@@ -1,11 +1,11 @@
-"""Make the gallery of docs/gallery.md: run its commands and keep their pictures.
+"""Make the gallery of docs/gallery.md: run its commands and store their plots.
 
     python tools/gallery.py [--only NAME,NAME] [--folder DIR]
 
-`ENTRIES` is the gallery. Each command runs in one scratch folder (`--folder` keeps it), with tuned
-configurations of its own; its pictures go to docs/gallery, smaller, and its place between the
-markers on the page is written anew, with the day and the device that the command's own document
-names. The other places stay as they are. Takes two minutes on two cores.
+`ENTRIES` is the gallery. All commands run in one scratch folder (`--folder` keeps it), with its own
+tuned configurations; reduced copies of the pictures go to docs/gallery, and the entry between the
+markers on the page is rewritten, with the date and the device in the command's document. Other
+entries are not changed. It takes two minutes on two cores.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ ENTRIES = (
         "oclab bench sort --sizes 1000,10000,100000 --against c:seq,numpy --out measured/sort\n"
         "oclab report measured -o report.html",
         "report.png",
-        "A part of a report in a browser: how many times as long others take, by size, and plots.",
+        "A report in a browser: how many times as long others take, by size, and plots.",
     ),
 )
 

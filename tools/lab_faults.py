@@ -27,8 +27,8 @@ LAB_FAULTS = (
         "test_measuring*.py",
     ),
     Fault(
-        "doubt: events may claim more than the host saw",
-        "opencl_lab/lab/measuring/doubt.py", "kernel_ms <= CLOCK_SLACK * host_ms",
+        "timing sanity: events may claim more than the host saw",
+        "opencl_lab/lab/measuring/timing_sanity.py", "kernel_ms <= CLOCK_SLACK * host_ms",
         "kernel_ms <= CLOCK_SLACK * host_ms + 1e9",
         "test_measuring*.py test_resident_calls*.py",
     ),
@@ -43,8 +43,9 @@ LAB_FAULTS = (
         "test_measuring*.py",
     ),
     Fault(
-        "doubt: time that events do not see is never doubted",
-        "opencl_lab/lab/measuring/doubt.py", "> UNSEEN * kernel_ms", "> 1e9 * kernel_ms",
+        "timing sanity: time that events do not account for is accepted",
+        "opencl_lab/lab/measuring/timing_sanity.py", "> MOST_UNACCOUNTED * kernel_ms",
+        "> 1e9 * kernel_ms",
         "test_measuring*.py test_resident_calls*.py",
     ),
     Fault(
@@ -67,8 +68,8 @@ LAB_FAULTS = (
     Fault(
         "bounds: gemm, the last rows of a result count alone",
         "opencl_lab/lab/ops/gemm/expected.py",
-        "over_parts(_parts(problem, chunk), of_part)",
-        "over_parts(list(_parts(problem, chunk))[-1:], of_part)",
+        "over_blocks(_blocks(problem, chunk), of_block)",
+        "over_blocks(list(_blocks(problem, chunk))[-1:], of_block)",
         "test_tolerances*.py",
     ),
     Fault(
@@ -102,7 +103,7 @@ LAB_FAULTS = (
     ),
     Fault(
         "own kernels: what hung is tried again at every resume",
-        "opencl_lab/lab/tuning/tuner.py", "or item.build_ms >= options.patience_ms", "",
+        "opencl_lab/lab/tuning/tuner.py", "or item.build_ms >= options.least_timeout_ms", "",
         "test_tuning_journal.py -k hung",
     ),
     Fault(
@@ -173,15 +174,16 @@ LAB_FAULTS = (
         "test_sweep_resume*.py",
     ),
     Fault(
-        "patience: a time does not grow with the size",
-        "opencl_lab/lab/engine/patience.py", "return steps(new) / max(steps(old), 1)",
+        "timeout predictor: a time does not grow with the size",
+        "opencl_lab/lab/engine/timeout_predictor.py", "return cost(new) / max(cost(old), 1)",
         "return 1.0",
-        "test_sweep_patience*.py",
+        "test_sweep_timeouts*.py",
     ),
     Fault(
-        "patience: a guess over a wide gap is believed",
-        "opencl_lab/lab/engine/patience.py", "if uncertain and growth > WIDE:", "if False:",
-        "test_sweep_patience*.py",
+        "timeout predictor: a guess over a wide gap is believed",
+        "opencl_lab/lab/engine/timeout_predictor.py",
+        "if uncertain and growth > WIDE_GROWTH:", "if False:",
+        "test_sweep_timeouts*.py",
     ),
     Fault(
         "crossovers: bisected from the first size on, not from the last before",

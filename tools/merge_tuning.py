@@ -1,4 +1,4 @@
-"""Merge exported tuning results into those that the package ships.
+"""Merge exported tuning results into those shipped with the package.
 
     python tools/merge_tuning.py [EXPORT.json ...] [--dry-run]
 
@@ -7,11 +7,11 @@ On each machine whose results are to be shipped:
     oclab tune gemm --size 1024         # as often as there are problems worth it
     oclab tuning export EXPORT.json     # its own entries, format overlay
 
-then here, in a checkout, with all the exports. `opencl_lab/tuned/data/*.json`, a file an
-operation, is written anew: what was there, then the exports in order, a later entry in the place
-of an earlier one for the same algorithm, device, layout and size. Entries of other kernels than
-those of this checkout are left out, those that were there too: tune again before a release.
-With no export this only does that, and makes the files that are missing.
+then here, in a checkout, with all exports. `opencl_lab/tuned/data/*.json`, a file for each
+operation, is rewritten: existing entries, then the exports in order; a later entry replaces an
+earlier one for the same algorithm, device, layout and size. Entries for other kernels than those of
+this checkout are left out, also existing ones: tune again before a release. Without an export it
+only removes such entries, and creates missing files.
 """
 
 from __future__ import annotations

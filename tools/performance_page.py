@@ -1,105 +1,229 @@
-"""Make the plots and tables of docs/performance.md from the documents in docs/data.
+"""Make the tables and plots of the pages of figures from the files in docs/data.
 
     python tools/performance_page.py
 
-reads docs/data/LABEL.json, a document of the study `peers` for each device, and titles.json there,
-which names the devices; draws docs/plots/OPERATION.svg, and replaces what is between the markers of
-each operation in docs/performance.md. Nothing in there is written by hand. Parts that a document
-lacks have no panel and no table. A second run changes nothing.
+replaces what stands between ``<!-- made from docs/data: WHAT -->`` and ``<!-- end -->`` in
+docs/performance.md, docs/performance/*.md and docs/studies_h200.md, and draws docs/plots/*.svg.
+No table has more than six rows, and each row names the file that has it and all others. A second
+run changes nothing.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from performance_plots import plot
-from performance_runs import OPERATIONS, OURS, Run, Sweep, read_runs
+from performance_data import (
+    MOST_ROWS,
+    OPERATIONS,
+    OURS,
+    SAID_APART,
+    SUMMARY,
+    SWEEPS,
+    Data,
+    Run,
+    best_other,
+    few,
+    read_data,
+)
+from performance_plots import pictures, styles_of
 
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.core.wording import plain
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.studies.outcome import Outcome
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = ("performance.md", "performance/*.md", "studies_h200.md")
 PLATFORMS = {"Portable Computing Language": "PoCL", "Intel(R) OpenCL": "Intel's CPU runtime"}
+BLOCK = re.compile(r"(<!-- made from docs/data: (\w+) ?(\w*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def table(sweep: Sweep, run: Run) -> str:
-    """Return the times of a run as Markdown, with the best other library beside ours."""
-    names = run.names
-    lines = [
-        f"**{run.title}**, {sweep.what}; {_where(run)}; milliseconds per call:",
-        "",
-        f"| {sweep.size} | {' | '.join(names)} | best other / ours |",
-        f"|--:|{'--:|' * len(names)}--:|",
-    ]
-    for size, row in run.series:
-        times = [_number(row[name].total_ms.median) if name in row else "-" for name in names]
-        lines.append(f"| {size:,} | {' | '.join(times)} | {_ratio(row)} |")
-    return "\n".join(lines)
+class Page:
+    """One page: what its blocks hold."""
+
+    def __init__(self, path: Path, data: Data):
+        self._folder, self._data = path.parent, data
+
+    def made(self, text: str) -> str:
+        """Return the text of the page with every block made anew.
+
+        Raises
+        ------
+        ValueError
+            If a block names something that nothing makes.
+        """
+
+        def block(match: re.Match[str]) -> str:
+            begin, what, name, end = match.groups()
+            make = getattr(self, f"_{what}", None)
+            if make is None:
+                raise ValueError(f"nothing makes {what}")
+            return f"{begin}{make(*filter(None, [name]))}\n{end}"
+
+        return BLOCK.sub(block, text)
+
+    def _summary(self) -> str:
+        """Return how often we are ahead of the fastest other library, level, and behind."""
+        runs = {name: self._data.runs[name] for name in SUMMARY if name in self._data.runs}
+        titles = list(dict.fromkeys(run.title for some in runs.values() for run in some))
+        rows = []
+        for name, some in runs.items():
+            cells = {run.title: counts(run) for run in some}
+            what = f"{name.split('_')[0]}, {SWEEPS[name].what}"
+            links = " ".join(self._link(run.results.path) for run in some)
+            rows.append([what, *(cells.get(title, "-") for title in titles), links])
+        return table(["sizes ahead / level / behind", *titles, "data"], rows)
+
+    def _sweep(self, name: str) -> str:
+        """Return a table of a sweep for each device."""
+        parts = []
+        for run in self._data.runs.get(name, ()):
+            names = list(styles_of(name for _, times in run.series for name in times))
+            rows = [
+                [f"{size:,}", *(cell(times.get(name)) for name in names), ratio(times)]
+                for size, times in few(run.series)
+            ]
+            head = [run.sweep.size, *names, "best other / ours", "data"]
+            link = self._link(run.results.path)
+            parts.append(f"{caption(run)}\n\n{table(head, [[*row, link] for row in rows])}")
+        return "\n\n".join(parts) or "Not measured yet."
+
+    def _types(self, size: str) -> str:
+        """Return products of other types than float32 at one size, a row for each run."""
+        rows = []
+        for sweep_name in OPERATIONS["gemm"][1:]:
+            for run in self._data.runs.get(sweep_name, ()):
+                times = dict(run.series).get(int(size), {})
+                if not times:
+                    continue
+                name, other = best_other(times)
+                rows.append([run.sweep.what.removesuffix(", N x N"), run.title, cell(times[OURS])])
+                rows[-1] += [name, cell(other), ratio(times), self._link(run.results.path)]
+        head = ["type", "device", OURS, "best other", "its ms", "best other / ours", "data"]
+        return f"N = {int(size):,}, milliseconds per call:\n\n{table(head, few(rows), 2)}"
+
+    def _listing(self, name: str) -> str:
+        """Return rows of a listing, evenly from its best ratio to its worst."""
+        listing = self._data.listings[name]
+        head, ours = listing.head, listing.compared[0]
+
+        def worst(row: Mapping[str, str]) -> float:
+            return min(listing.ratios(row).values())
+
+        apart = [column for column in SAID_APART if column in listing.leading]
+        rows = []
+        for row in few(sorted(listing.rows, key=worst, reverse=True)):
+            times = [
+                plain(float(row[column])) if row[column] else "-" for column in listing.compared
+            ]
+            cells = [listing.label(row), *(row[column] for column in apart), *times]
+            rows.append([*cells, f"{worst(row):.2f}x", self._link(listing.path)])
+        what = ", ".join(name for name in listing.leading if name not in SAID_APART)
+        columns = [what.replace("m, n, k", "m x n x k"), *apart, *listing.compared]
+        columns += [f"fastest other / {ours[:-3]}", "data"]
+        said = [head[key] for key in ("device", "method", "date") if key not in apart]
+        text = "; ".join([*said, f"`{head['command']}`."]) + f" {head.get('note', '')}".rstrip()
+        return f"{text}\n\n{table(columns, rows, 1 + len(apart))}"
+
+    def _study(self, name: str) -> str:
+        """Return where a study was measured, a table of its first part, and its answers."""
+        results, outcome = self._data.studies[name]
+        there, shows = results.mapping("environment"), outcome.study.shows
+        built = there.get("compiler") or {}
+        command = " ".join(str(word) for word in results.content["arguments"])
+        parts = [
+            f"![{shows}](plots/studies/{name}.svg)",
+            f"{shows[:1].upper()}{shows[1:]}. `oclab {command}`, {there['started'][:10]}: "
+            f"{outcome.device}; references on {there['processors']} processors, {there['cpu']}, "
+            f"`gcc {str(built['version']).split()[-1]} {' '.join(built['flags'])}`.",
+            self._times(outcome, self._link(results.path)),
+        ]
+        if outcome.gaps:
+            parts.append("\n".join(["**This study is not complete.**", *outcome.gaps]))
+        for question, answer in [*outcome.answers, ("What was left out?", outcome.notes)]:
+            if answer:
+                parts.append("\n".join([f"**{question}**", "", *(f"- {line}" for line in answer)]))
+        return "\n\n".join(parts)
+
+    def _times(self, outcome: Outcome, link: str) -> str:
+        """Return the times of the fastest implementations of the first part of a study."""
+        points = few([(str(point), rows) for point, rows in outcome.parts[0].rows])
+        found: dict[str, dict[str, Times]] = {}
+        for point, rows in points:
+            for row in rows:
+                if row.status == "correct" and row.total_ms:
+                    found.setdefault(row.implementation, {})[point] = row.total_ms
+        families: dict[str, str] = {}  # of variants and numbers of workers the fastest
+        for name in sorted(found, key=lambda n: (-len(found[n]), [*found[n].values()][-1].median)):
+            families.setdefault(re.split(r" x|\[", name)[0], name)
+        lines = [
+            [name, *(cell(found[name].get(point)) for point, _ in points), link]
+            for name in [*families.values()][:MOST_ROWS]
+        ]
+        return table(["milliseconds", *(point for point, _ in points), "data"], lines)
+
+    def _link(self, path: Path) -> str:
+        return f"[{path.stem}]({Path(os.path.relpath(path, self._folder)).as_posix()})"
 
 
-def _where(run: Run) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
+    """Return a table as Markdown, whose first columns, so many, and last one hold words."""
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"a table of {len(rows)} rows")
+    rule = "|" + "---|" * words + "--:|" * (len(head) - words - 1) + "---|"
+    return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(r)} |" for r in rows)])
+
+
+def caption(run: Run) -> str:
+    """Return what a table of a sweep shows, and where and when it was measured."""
     device = run.results.device
     platform = PLATFORMS.get(device["platform"], device["platform"])
     places = "data on the device" if run.on_gpu else "NumPy arrays"
-    return f"{platform}, driver {device['driver']}; {places}; {run.started[:10]}"
+    return (
+        f"**{run.title}**, {run.sweep.what}; {platform}, driver {device['driver']}; {places}; "
+        f"{run.environment('started')[:10]}; milliseconds per call:"
+    )
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+def cell(times: Times | None) -> str:
+    """Return the median of some times."""
+    return "-" if times is None else plain(times.median)
 
 
-def _ratio(row: Mapping[str, Measurement]) -> str:
+def ratio(times: Mapping[str, Times]) -> str:
     """Return how the best other library compares; in brackets where the intervals overlap."""
-    others = [item for name, item in row.items() if name != OURS]
-    if OURS not in row or not others:
-        return "-"
-    ours = row[OURS].total_ms
-    best = min((item.total_ms for item in others), key=lambda times: times.median)
+    ours, (_, best) = times[OURS], best_other(times)
     text = f"{best.median / ours.median:.2f}x"
     return f"({text})" if best.is_level_with(ours) else text
 
 
-def section(operation: str, runs: Mapping[str, Sequence[Run]]) -> str:
-    """Return what stands between the markers of an operation."""
-    picture = f"![Throughput of {operation} by size, one panel per device](plots/{operation}.svg)"
-    tables = [
-        table(sweep, run) for sweep in OPERATIONS[operation] for run in runs.get(sweep.name, ())
-    ]
-    return "\n\n".join([picture, *tables]) if tables else "Not measured yet."
+def counts(run: Run) -> str:
+    """Return at how many sizes of a run ours is ahead of the best other, level, and behind."""
+    found = {"ahead": 0, "level": 0, "behind": 0}
+    for _, times in run.series:
+        ours, (_, best) = times[OURS], best_other(times)
+        ahead = "ahead" if best.median > ours.median else "behind"
+        found["level" if best.is_level_with(ours) else ahead] += 1
+    return " / ".join(map(str, found.values()))
 
 
-def page(text: str, runs: Mapping[str, Sequence[Run]]) -> str:
-    """Return the page with everything between markers made anew.
-
-    Raises
-    ------
-    ValueError
-        If the markers of an operation are missing.
-    """
-    for operation in OPERATIONS:
-        begin, end = f"<!-- made from docs/data: {operation} -->", f"<!-- end of {operation} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if len(pattern.findall(text)) != 1:
-            raise ValueError(f"the page needs one {begin} with its end")
-        made = f"{begin}\n{section(operation, runs)}\n{end}"
-        text = pattern.sub(lambda _, made=made: made, text)  # type: ignore[misc]
-    return text
+def made(docs: Path = DOCS) -> Iterator[tuple[Path, str]]:
+    """Yield the files with what they ought to hold."""
+    data = read_data(docs / "data")
+    for path in sorted(path for pattern in PAGES for path in docs.glob(pattern)):
+        yield path, Page(path, data).made(path.read_text(encoding="utf-8"))
+    for name, draw in pictures(data).items():
+        yield docs / f"plots/{name}.svg", draw()
 
 
 def main(docs: Path = DOCS) -> int:
-    """Write the page and the plots; those that would not change are left alone."""
-    runs = read_runs(docs / "data")
-    target = docs / "performance.md"
-    made = {target: page(target.read_text(encoding="utf-8"), runs)}
-    for operation, sweeps in OPERATIONS.items():
-        if not any(sweep.name in runs for sweep in sweeps):
-            continue
-        made[docs / "plots" / f"{operation}.svg"] = plot(operation, runs)
-    for path, text in made.items():
+    """Write the pages and the plots; those that would not change are left alone."""
+    for path, text in made(docs):
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(f"written: {path.relative_to(docs)}")
     return 0

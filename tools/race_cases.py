@@ -13,16 +13,16 @@ Made = tuple[Any, dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Case:
-    """What runs under Oclgrind.
+    """A case that runs under Oclgrind.
 
     Attributes
     ----------
     make : callable
-        Gets the device and random numbers; returns a plan, its inputs, and the outputs expected.
+        Takes the device and random numbers; returns a plan, its inputs, and the expected outputs.
     short : bool
         Whether it belongs to the short run.
     edit : tuple of str, optional
-        Text of the source, and what stands there instead.
+        Text of the source, and its replacement.
     planted : bool
         Whether that edit is a race, which must be reported.
     """

@@ -1,20 +1,20 @@
-"""Search kernels of sorts, selections and matrix products for data races and stray accesses.
+"""Search kernels of sorts, selections and matrix products for data races and invalid accesses.
 
     python tools/race_search.py             # all cases, about a minute
     python tools/race_search.py --short     # a case of each template
     python tools/race_search.py --case merge-gpu
 
 Runs small cases under Oclgrind (https://github.com/jrprice/Oclgrind), which interprets kernels and
-reports every two accesses to one word that no barrier orders, of which one writes, and every access
-past the end of a buffer. Where it is not installed (Debian: ``apt install oclgrind``), says so and
-ends with status 0.
+reports pairs of accesses to one word that no barrier orders and of which at least one writes, and
+accesses past the end of a buffer. If it is not installed (Debian: ``apt install oclgrind``), the
+tool says so and exits with status 0.
 
-Sizes are small, groups have 32 items, and the limits from which rows are cut are lowered, so that
-a case has several groups, tiles that are not full, and all launches. The forms for CPUs have a
-launch a phase, as on devices whose items do not see what others have written: tasks of one phase
-must not race. (In one launch they wait by counters, of which Oclgrind knows nothing.)
+Sizes are small, groups have 32 items, and the limits from which rows are divided are lowered, so
+that a case has several groups, partial tiles, and all launches. The forms for CPUs have a
+launch for each phase, as on devices whose items do not see the writes of others: tasks of one phase
+must not race. (In one launch they synchronize by counters, which Oclgrind does not understand.)
 
-Two kinds of reports are no findings:
+Two kinds of reports are not findings:
 
 - Groups that follow each other by an atomic counter: OpenCL 1.2, and so Oclgrind, knows no order
   between groups of a launch. `EXPLAINED` says for each pair of accesses why it is in order; only

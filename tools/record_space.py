@@ -1,13 +1,13 @@
-"""Record every configuration of a small search space, for replays of strategies.
+"""Record all configurations of a small search space, to replay strategies on them.
 
     python tools/record_space.py gemm OUT.json size=256 --algorithm blocked --among TILE_K=64,128
 
-Values of ``--among`` are JSON, separated by commas; without it the space is what a tuner tries.
-The fastest are timed in turns, round after round, so that what the machine does meanwhile meets
-all of them, and what slows a whole round counts for none. The record has the median of the rounds;
-the time of a round is the median of its runs, or with ``--busy`` the least of them, which other
-work of the machine disturbs least. Results are checked on the timed problem alone.
-Strategies are judged on these records by tests: what they would have found, by so many questions.
+Values of ``--among`` are JSON, separated by commas; by default the space is that of the tuner.
+The fastest are timed in rounds, so that disturbances affect all of them, and the slowdown of a
+whole round does not change their order. The record has the median of the rounds; the time of a
+round is the median of its runs, or with ``--busy`` the least, which is disturbed least by other
+processes. Results are checked only on the timed problem.
+Tests use these records to find out how fast strategies find good configurations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 
 STAGES = ((1.5, 1000, 2), (1.15, 100, 4), (math.inf, 30, 9))
-"""What takes at most so many times as long as the best, and is among so many, and its rounds."""
+"""For each stage: the largest ratio to the best time, the number of configurations, and rounds."""
 AHEAD = 64
 
 

@@ -1,7 +1,7 @@
-"""Recorded runs over whole spaces, small enough to keep: strategies are judged by their replay.
+"""Records of whole search spaces, on which strategies are replayed.
 
-A file has the parameters with their values, and a row for each configuration: the places of its
-values, the time in milliseconds, null where it failed, and its traits.
+A file has the parameters with their values, and a row for each configuration: the indices of its
+values, the time in milliseconds, null if it failed, and its traits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIGNIFICANT = 5
 
 @dataclass(frozen=True)
 class Recorded:
-    """Every configuration of a space, evaluated; the built-in one comes first.
+    """The evaluations of all configurations of a space; the built-in one comes first.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Run SciPy's own FFT test-suite with opencl_lab as its backend, and list what it skips.
+"""Run SciPy's FFT test suite with opencl_lab as backend, and list the skipped tests.
 
     python tools/scipy_fft_suite.py [--device SPEC]
 
@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-# A context in a child process made by fork is of no use to OpenCL.
+# An OpenCL context cannot be used in a forked child process.
 FORKED = "test_multiprocess"
 LEFT_OUT = {
     # SciPy checks here how its own backends are chosen, and sets them itself.

@@ -1,10 +1,10 @@
-"""Print the plan of a problem for a CPU or a GPU that need not be there.
+"""Print the plan of a problem for a CPU or a GPU, without the device.
 
     python tools/show_plan.py dft n=1048576 --on gpu
     python tools/show_plan.py sort n=50000 dtype=int64 --on cpu --algorithm radix
 
-A plan is pure data, so no kernel is built and no device is asked. The devices are two processors
-with vectors of 64 bytes, and a GPU with 132 compute units and 48 KiB of local memory.
+A plan is pure data, so no kernel is built and no device is used. The devices are a CPU of two
+processors with vectors of 64 bytes, and a GPU with 132 compute units and 48 KiB of local memory.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Tune what the package ships entries for, and print each winner beside the built-in.
+"""Tune the problems with shipped entries, and print each winner beside the built-in configuration.
 
     python tools/tune_shipped.py [--device SPEC] [--only TEXT] [--seconds FACTOR]
         [--total SECONDS] [--export EXPORT.json]
 
-Problems come in the order of what they are worth, so that `--total` leaves out the least. The
-export, which is written anew after each, has the winners that are faster than the built-in
-configuration beyond the noise; `tools/merge_tuning.py` merges it into what is shipped. "gain" is
+The most valuable problems come first, so that `--total` leaves out the least valuable. The
+export, which is rewritten after each, has the winners that are faster than the built-in
+configuration beyond noise; `tools/merge_tuning.py` merges it into the shipped entries. "gain" is
 the built-in configuration's kernel time over the winner's, both from the finals, where they take
-turns. The user's own database is used, as with `oclab tune`: give an empty `OCLAB_DATA_DIR`.
+turns. As with `oclab tune`, the user's database is used: set an empty `OCLAB_DATA_DIR`.
 """
 
 from __future__ import annotations

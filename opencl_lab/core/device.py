@@ -1,4 +1,4 @@
-"""What a device is: plain data, so that `plan` functions and their tests make no OpenCL call."""
+"""Devices as plain data, so that `plan` functions and their tests make no OpenCL call."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.core.records import Count, Natural, as_json
 
-try:  # whoever knows devices needs it soon, and what is missing is said here in words
+try:  # needed soon in any case; here the error can say what is missing
     import pyopencl as cl
 
     from opencl_lab.core.queues import queue_of
-except ImportError as error:  # it is linked with an ICD loader that is not there, for example
+except ImportError as error:  # for example, the ICD loader that it is linked with is missing
     raise DeviceNotFound(
         f"pyopencl cannot be loaded ({error}); `oclab doctor` says what to install"
     ) from error
@@ -32,13 +32,12 @@ class Capabilities:
     inline_ptx : bool
         Inline NVIDIA PTX assembly compiles and runs.
     matrix_units : bool
-        Units that multiply small matrices are reached by PTX ``mma.sync``: float16, TF32 and,
-        exactly, float64.
+        Matrix units can be used by PTX ``mma.sync``: in float16, TF32 and, exactly, float64.
     warpgroup_matrix_units : bool
-        So are those of whole warpgroups, by ``wgmma``, from programs that are loaded again.
+        Matrix units of warpgroups can be used by ``wgmma``, in programs whose PTX is loaded again.
     declared_memory : int
-        Local memory that kernels may declare themselves, in bytes, where that is more than
-        `local_memory`, which drivers of NVIDIA name; else 0.
+        Local memory that a kernel may declare, in bytes, if that is more than `local_memory`, which
+        NVIDIA's driver reports; else 0.
     max_work_group : int
         Largest work-group that was seen to work, in work-items.
     local_memory : int
@@ -50,12 +49,12 @@ class Capabilities:
     event_timing : bool
         Event times agree with the host's clock.
     forward_progress : bool
-        Work-groups of one launch that have started make progress, whatever others wait for.
-        Taken for granted on GPUs of NVIDIA.
+        Work-groups that have started make progress while others of the launch wait for them.
+        Assumed on NVIDIA's GPUs.
     visible_writes : bool
-        What a work-group wrote before a fence and an atomic operation is there for a group of
-        the same launch that sees its result. Taken for granted on CPUs, whose caches are
-        coherent, and on GPUs of NVIDIA, where the fence is one of PTX.
+        What a work-group writes before a fence and an atomic operation is visible to another group
+        of the launch that sees the result of this operation. Assumed on CPUs, whose caches are
+        coherent, and on NVIDIA's GPUs, where the fence is one of PTX.
     """
 
     usable: bool = True
@@ -81,7 +80,7 @@ def _slug(text: str) -> str:
 
 
 DOUBLE_UNITS = ((8, 0), (9, 0))
-"""Compute capabilities of NVIDIA's GPUs whose matrix units are their fastest in float64."""
+"""Compute capabilities of NVIDIA's GPUs whose matrix units are the fastest units in float64."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,12 @@ class Device:
     """One OpenCL device: identity, limits and capabilities.
 
     Memory sizes are in bytes, the clock in MHz; `native_vector_bytes` is the width of the
-    vectors that kernels are compiled to. With `shared_pointers` kernels can
-    read and write any memory of the host in place. `handle` is the
-    `pyopencl.Device`; it is None in records made by hand for tests of plans.
+    vectors that kernels are compiled to. With `shared_pointers`, kernels can read and write any
+    host memory in place. `handle` is the `pyopencl.Device`; it is None in records made by hand for
+    tests of plans.
 
-    Records can be pickled. In another process they get the handle of the device that is the same
-    there, by `key` and `spec`, or None.
+    Records can be pickled. In another process they get the handle of the device there that has the
+    same `key` and `spec`, or None.
     """
 
     name: str
@@ -126,25 +125,25 @@ class Device:
     def queue(self, *, profiling: bool = False) -> cl.CommandQueue:
         """Return one of the library's own two queues on it; both are in order.
 
-        It is the queue of calls with host arrays. So device arrays that are made on it share its
-        order and memory with them.
+        Calls with host arrays use it. So device arrays made on it are in order with these calls
+        and share their pool of memory.
 
         Parameters
         ----------
         profiling : bool
-            Whether its events tell times, which makes each launch take longer on some drivers.
+            Whether events have times, which makes launches slower with some drivers.
 
         Returns
         -------
         pyopencl.CommandQueue
-            The same one at each call.
+            The same one in each call.
 
         Raises
         ------
         LaunchError
-            If there can be none, as in a process that was forked after OpenCL had started.
+            If no queue can be made, as in a process that was forked after OpenCL had started.
         DeviceNotFound
-            If this is the record of a device that is not here.
+            If this is the record of a device that this machine does not have.
         """
         if self.handle is None:
             raise DeviceNotFound(f"{self} is the record of a device that is not here")
@@ -152,15 +151,14 @@ class Device:
 
     @property
     def has_double_units(self) -> bool:
-        """Whether matrix units, where there are any, are faster than other units in float64."""
+        """Whether matrix units, if there are any, are faster than other units in float64."""
         return self.compute_capability in DOUBLE_UNITS
 
     @property
     def aligns_vectors(self) -> bool:
-        """Whether vectors in its memory are aligned where rows are whole vectors.
+        """Whether a row of whole vectors in device memory is aligned to vectors.
 
-        Buffers of OpenCL and parts of them are, to their largest type; what is the host's own
-        memory need not be.
+        OpenCL aligns buffers and sub-buffers to its largest type; host memory need not be aligned.
         """
         return not (self.kind == "cpu" or self.unified_memory or self.shared_pointers)
 
@@ -172,9 +170,9 @@ class Device:
 
     @property
     def architecture(self) -> str:
-        """Name of the family of devices this one belongs to, such as ``sm_90``; may be empty.
+        """Name of the device's family, such as ``sm_90``; may be empty.
 
-        For CPUs it is the runtime and the vectors that it compiles to.
+        For CPUs it is the runtime and the width of vectors that it compiles to.
         """
         if self.kind == "cpu" and self.platform:
             return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}"

@@ -1,7 +1,7 @@
-"""The errors a user can meet, each with one sentence that says what to do.
+"""The errors that users can get; each has one sentence that says what to do.
 
-Every error of the library derives from `OclabError`, and each kind knows the
-exit status of the command line that it stands for.
+Every error of the library derives from `OclabError`, and each class has its exit status of the
+command line.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeviceNotFound(OclabError):
 
 
 class InvalidProblem(OclabError, ValueError):
-    """The arrays or options do not make a problem this library can solve."""
+    """The arrays or options are not a problem that this library can solve."""
 
 
 class InvalidConfig(OclabError, ValueError):
@@ -43,7 +43,7 @@ class InvalidConfig(OclabError, ValueError):
 
 
 class ReferenceUnavailable(OclabError):
-    """A reference implementation asked for by name cannot run here."""
+    """A reference that was asked for by name cannot run here."""
 
     exit_status = 3
 
@@ -56,9 +56,9 @@ class BuildError(OclabError):
     log : str
         What the compiler of the device printed.
     source : str
-        The rendered OpenCL C source that it refused.
+        The rendered OpenCL C source.
     options : tuple of str
-        The build options in force.
+        The build options.
     """
 
     exit_status = 4
@@ -78,7 +78,7 @@ class BuildError(OclabError):
 
     @property
     def first_error(self) -> str:
-        """The line of the log that names an error, else its first one, after a colon."""
+        """The log's first line with an error, or its first line, after a colon."""
         lines = [line.strip() for line in self.log.splitlines() if line.strip()]
         named = (line for line in lines if "error" in line.lower())
         first = next(named, lines[0].partition(" - ")[0] if lines else "")

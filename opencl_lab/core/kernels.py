@@ -1,7 +1,4 @@
-"""What plans of all kernels have in common: types in OpenCL C, indices, rules, what devices lack.
-
-It lies below the operations and the FFT planner, which share it.
-"""
+"""What plans of all kernels share: OpenCL C types, index types, constraints, what devices lack."""
 
 from __future__ import annotations
 
@@ -31,17 +28,17 @@ C_TYPES = {
     "complex64": "float2",
     "complex128": "double2",
 }
-"""OpenCL C types of NumPy's, by the names of the latter."""
+"""OpenCL C types by the names of NumPy dtypes."""
 WORD_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
-"""OpenCL C types in which elements of so many bytes are moved as they are."""
+"""OpenCL C types to copy elements, by their size in bytes."""
 HOST_TYPES = {"bool": "uint8_t", "float16": "_Float16", "float32": "float", "float64": "double"}
-"""C types that are not named as NumPy's with ``_t`` behind."""
+"""C types by NumPy dtypes, where they are not the dtype's name with ``_t`` appended."""
 VECTOR_WIDTHS = (1, 2, 4, 8, 16)
-"""Elements of a vector of OpenCL C, and of a plain number."""
+"""Elements of an OpenCL C vector; 1: a scalar."""
 WIDEN = "common/widen.cl.mako"
-"""Converts half precision, for all that read float16 as it is stored."""
+"""Template that converts half precision to single."""
 INDEX_LIMIT = 1 << 31
-"""Fewer elements are indexed with 32 bits: an index may lie a tile of any size behind the last."""
+"""Fewer elements are indexed with 32 bits: indices may be past the end by any size of tile."""
 
 
 def c_type(dtype: Any) -> str:
@@ -50,7 +47,7 @@ def c_type(dtype: Any) -> str:
 
 
 def real_type(dtype: Any) -> str:
-    """Return the OpenCL C type of a floating-point or complex number's components."""
+    """Return the OpenCL C type of a real number, or of a complex number's components."""
     return c_type(dtype).removesuffix("2")
 
 
@@ -93,7 +90,7 @@ def host_c_type(dtype: Any) -> str:
 
 
 def word_size(nbytes: int) -> int:
-    """Return the size of the longest word that divides an element of `nbytes`."""
+    """Return the size of the largest word that divides an element of `nbytes`."""
     return next(size for size in sorted(WORD_TYPES, reverse=True) if not nbytes % size)
 
 
@@ -103,12 +100,12 @@ def index_type(count: int) -> Any:
 
 
 def largest_power(*limits: int) -> int:
-    """Return the largest power of two that is above none of `limits`, at least 1."""
+    """Return the largest power of two that is at most each of `limits`; at least 1."""
     return 1 << max(1, min(limits)).bit_length() - 1
 
 
 def group_limit(device: Device) -> int:
-    """Return how many items a group in the first dimension has at most."""
+    """Return the most items of a one-dimensional group."""
     return min(device.capabilities.max_work_group, device.max_work_items[0])
 
 
@@ -119,16 +116,16 @@ def item_launch(
     params: Mapping[str, Any],
     arguments: Mapping[str, Argument],
 ) -> Launch:
-    """Return a launch of so many items, in whole groups of ``WG_SIZE``, one of `params`.
+    """Return a launch of `items` work-items, rounded up to whole groups of ``params["WG_SIZE"]``.
 
-    The kernel guards the rest.
+    The kernel must guard against the items beyond.
     """
     wg_size = int(params["WG_SIZE"])
     return Launch(template, kernel, params, (round_up(items, wg_size),), (wg_size,), arguments)
 
 
 def widening(source: str, target: str, count: int, wg_size: int) -> Launch:
-    """Return the launch that converts `count` numbers of float16 to float32, eight an item."""
+    """Return the launch that converts `count` numbers of float16 to float32, eight per item."""
     arguments: dict[str, Argument] = {"source": source, "target": target, "count": np.uint64(count)}
     return item_launch(WIDEN, "widen", ceil_divide(count, 8), {"WG_SIZE": wg_size}, arguments)
 
@@ -152,7 +149,7 @@ def power_of_two(name: str) -> Constraint:
 
 
 def divides(divisor: str, number: str, why: str) -> Constraint:
-    """Require one parameter to divide another, for a reason that completes the sentence."""
+    """Require one parameter to divide another; `why` completes the message."""
     return Constraint(
         lambda c: c.integer(number) % c.integer(divisor) == 0,
         f"{divisor} must divide {number}: {why}",
@@ -166,25 +163,25 @@ def one_of(name: str, values: Collection[Value]) -> Constraint:
 
 
 def vector_width(name: str, widths: tuple[int, ...] = VECTOR_WIDTHS) -> Constraint:
-    """Require a parameter to be a width of vectors, one of `widths`."""
+    """Require a parameter to be a vector width, one of `widths`."""
     reason = one_of(name, widths).reason.replace("must be", "must be a width of OpenCL's vectors:")
     return Constraint(lambda c: c[name] in widths, reason)
 
 
 def lacks_type(device: Device, dtype: Any) -> str | None:
-    """Return why a device does no arithmetic in a dtype, real or complex, or None if it does."""
+    """Return why a device lacks arithmetic in a dtype, real or complex, or None if it has it."""
     if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
         return "the device has no double precision"
     return None
 
 
 def lacks_barriers(device: Device) -> str | None:
-    """Return why a device runs no kernels with barriers in loops, or None if it does."""
+    """Return why a device cannot run kernels with barriers in loops, or None if it can."""
     if device.capabilities.barriers_in_loops:
         return None
     return "barriers in loops do not work on the device"
 
 
 def lacks_groups(device: Device) -> str | None:
-    """Return why a form whose items share work does not run, or None: CPUs get groups of one."""
+    """Return why work-groups cannot share work, or None; CPUs use groups of one item."""
     return None if device.kind == "cpu" else lacks_barriers(device)

@@ -1,4 +1,4 @@
-"""Where opencl_lab keeps files of its own, and how it writes these and a user's safely."""
+"""Where opencl_lab keeps its files, and how it writes its own and the user's files safely."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ import platformdirs
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import size_text
 
-SMALL = 1 << 14  # bytes of a table, about
-MOST_LINKS = 40  # to follow, as on Linux
+SMALL = 1 << 14  # about the bytes of a table
+MOST_LINKS = 40  # symbolic links to follow, as on Linux
 UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def cache_dir(*parts: str) -> Path:
-    """Return a folder for files that can be rebuilt at any time; writers create it.
+    """Return a folder for files that can be made again at any time; writers create it.
 
     `$OCLAB_CACHE_DIR` overrides the platform's usual place.
     """
@@ -38,7 +38,7 @@ def cache_dir(*parts: str) -> Path:
 
 
 def data_dir(*parts: str) -> Path:
-    """Return a folder for what a user would miss, such as tuned configurations; see `cache_dir`.
+    """Return a folder for files to keep, such as tuned configurations; see `cache_dir`.
 
     `$OCLAB_DATA_DIR` overrides the platform's usual place.
     """
@@ -50,8 +50,8 @@ def data_dir(*parts: str) -> Path:
 def locked(path: Path) -> Iterator[None]:
     """Keep out every other process and thread that asks for the lock of `path`.
 
-    The lock is a file beside `path`, so that `path` itself can be replaced; it
-    ends with the process that holds it. It cannot be taken twice: not reentrant.
+    The lock is a file beside `path`, so that `path` itself can be replaced. It is released when
+    the process that holds it ends. It is not reentrant.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_name(f".{path.name}.lock").open("w") as file:
@@ -63,13 +63,13 @@ def locked(path: Path) -> Iterator[None]:
 def replace_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path, whose content becomes that of `path` on success.
 
-    Readers in other processes see the old file or the new one, never a part;
+    Readers in other processes see the old file or the new one, never something between;
     an error or an interrupt leaves `path` as it was. Symbolic links are followed,
-    and a file that is there keeps its owner and its mode.
+    and an existing file keeps its owner and its mode.
 
-    What cannot be replaced is written where it is, as any program would: devices,
-    pipes, files with several names, and those in folders that cannot be written to.
-    Readers may then see a part, but a full disk leaves such a file as it was, too.
+    What cannot be replaced is written in place: devices, pipes, files with several names, and files
+    in folders that cannot be written to. Readers may then see an incomplete file, but a full disk
+    leaves such a file as it was, too.
     """
     target = _look(path)
     temporary = beside = _beside(target, path.suffix) if target.replaceable else None
@@ -83,7 +83,7 @@ def replace_file(path: Path) -> Iterator[Path]:
             try:
                 beside.replace(target.path)
                 return
-            except OSError:  # a mount point; or another's file where only that is protected
+            except OSError:  # a mount point, or another user's file in a sticky folder
                 if target.status is None:
                     raise
         _copy_into(temporary, target)
@@ -92,7 +92,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 
 class _Target(NamedTuple):
-    """What is to be written to: with links followed, or an open file of this process by number."""
+    """A file to write: a path with links followed, or an open file of this process by number."""
 
     path: Path
     status: os.stat_result | None = None
@@ -100,18 +100,18 @@ class _Target(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file on a disk, or none yet."""
+        """Whether it is a regular file, or does not exist yet."""
         is_file = self.status is None or stat.S_ISREG(self.status.st_mode)
         return self.descriptor is None and is_file
 
     @property
     def replaceable(self) -> bool:
-        """Whether a new file may take its place: it has no other name."""
+        """Whether a new file may replace it: it has no other name."""
         return self.is_file and (self.status is None or self.status.st_nlink == 1)
 
 
 def _look(path: Path) -> _Target:
-    """Return what a path stands for; an `OSError` says that it can be written to in no way."""
+    """Return the target of a path; raise `OSError` if it cannot be written to in any way."""
     descriptor = _descriptor(path)
     if descriptor is not None:
         if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
@@ -132,9 +132,9 @@ def _look(path: Path) -> _Target:
 
 
 def _descriptor(path: Path) -> int | None:
-    """Return which of its own open files this process is to write to.
+    """Return the number of this process's open file that a path names, or None.
 
-    To open that anew would begin at its start, and cut off what was printed.
+    To open the file again would start at its beginning, and truncate what was printed.
     """
     own = {os.path.realpath("/proc/self/fd"), "/dev/fd"}
     for _ in range(MOST_LINKS):
@@ -147,7 +147,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _beside(target: _Target, suffix: str) -> Path | None:
-    """Make an empty file beside `target`, with the owner and mode of that; None if it cannot be."""
+    """Make an empty file beside `target` with its owner and mode; None if that is impossible."""
     temporary = target.path.with_name(f".oclab-{secrets.token_hex(8)}{suffix}")
     status = target.status
     try:
@@ -157,7 +157,7 @@ def _beside(target: _Target, suffix: str) -> Path | None:
             made = temporary.stat()
             if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
                 os.chown(temporary, status.st_uid, status.st_gid)
-            shutil.copystat(target.path, temporary)  # with access control lists; before any content
+            shutil.copystat(target.path, temporary)  # with access control lists
     except OSError:
         with suppress(OSError):  # it may never have been made
             temporary.unlink()
@@ -168,9 +168,9 @@ def _beside(target: _Target, suffix: str) -> Path | None:
 
 
 def _copy_into(source: Path, target: _Target) -> None:
-    """Write the content of a file into one that is there, or that this process has open.
+    """Write the content of a file into an existing one, or one that this process has open.
 
-    A regular file keeps its old content where the disk has no room for the new one.
+    A regular file keeps its old content if the disk has no room for the new one.
     """
     if target.descriptor is None:
         handle = os.open(target.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
@@ -189,7 +189,7 @@ def _copy_into(source: Path, target: _Target) -> None:
 
 
 def _reserve(handle: int, size: int) -> None:
-    """Make sure of the room for `size` bytes in an open file, which stays as it is."""
+    """Reserve disk space for `size` bytes of an open file, without changing its content."""
     before = os.fstat(handle).st_size
     if not size or not hasattr(os, "posix_fallocate"):
         return
@@ -197,13 +197,13 @@ def _reserve(handle: int, size: int) -> None:
         os.posix_fallocate(handle, 0, size)
     except OSError as error:
         os.ftruncate(handle, before)
-        if error.errno in NO_ROOM:  # and not that the file system cannot do it
+        if error.errno in NO_ROOM:  # not: the file system does not support it
             raise
 
 
 @contextmanager
 def _refused(path: Path) -> Iterator[None]:
-    """Say of an error of the system which file of a user's cannot be written."""
+    """Turn an `OSError` into an `InvalidProblem` that names the user's file."""
     try:
         yield
     except OSError as error:
@@ -212,7 +212,7 @@ def _refused(path: Path) -> Iterator[None]:
 
 @contextmanager
 def write_target(path: Path) -> Iterator[Path]:
-    """Do what `replace_file` does for a user's file; `InvalidProblem` if it cannot be written."""
+    """Do as `replace_file` for a user's file; raise `InvalidProblem` if it cannot be written."""
     with _refused(path), replace_file(path) as temporary:
         yield temporary
 
@@ -220,15 +220,15 @@ def write_target(path: Path) -> Iterator[Path]:
 def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
     """Check early, before the work, that `write_target` could put `size` bytes at `path`.
 
-    With `whole` it must be a file that a new one can replace, or none yet. `InvalidProblem` says
-    that it cannot be written to, or that its disk has no room.
+    With `whole` it must be a file that can be replaced, or not exist yet. Raise `InvalidProblem` if
+    it cannot be written to, or if its disk has no room.
     """
     with _refused(path):
         target = _look(path)
         if whole and not target.replaceable:
             raise OSError(errno.EINVAL, UNLIKE_FILES)
         if not target.is_file:
-            return  # what is handed on takes no room
+            return  # a pipe or device needs no disk space
         folder = target.path.parent if path.is_symlink() else path.parent
         if not folder.is_dir():
             raise OSError(errno.ENOENT, f"the folder {folder} does not exist")
@@ -245,17 +245,17 @@ def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
             in_place = True
         free = free_bytes(folder)
         if in_place and target.status is not None:
-            free += target.status.st_size  # which is given up first
+            free += target.status.st_size  # which is freed first
         if free < size:
             needs, has = size_text(size), size_text(free)
             raise OSError(errno.ENOSPC, f"it needs {needs}, and the disk has {has} left")
 
 
 def free_bytes(folder: Path) -> float:
-    """Return how much may still be written to the disk of a folder; infinity if nobody knows."""
+    """Return how many bytes the disk of a folder has free; infinity if that is unknown."""
     with suppress(OSError):
         status = os.statvfs(folder)
-        if status.f_blocks:  # none is what some network and virtual file systems say
+        if status.f_blocks:  # 0 on some network and virtual file systems
             return status.f_frsize * (status.f_bavail if os.geteuid() else status.f_bfree)
     return math.inf
 

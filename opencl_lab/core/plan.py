@@ -1,8 +1,7 @@
 """Plans: what to launch on a device, as pure data.
 
-`Algorithm.plan` writes the launch geometry and the order of the arguments
-here, once; the executor, the tuner, the tests and the comparison read it.
-Nothing in this module calls OpenCL.
+`Algorithm.plan` gives the launch geometry and the order of the arguments once; executor, tuner,
+tests and comparisons use it. Nothing in this module calls OpenCL.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ __all__ = [
 ]
 
 CUDA_GROUPS = 65535
-"""Work-groups that CUDA devices take in the second and the third dimension; none can be asked."""
+"""Most work-groups in the second and third dimension on CUDA devices; OpenCL has no query."""
 
 Role: TypeAlias = Literal["in", "out", "scratch", "table", "zeros"]
 
 
 @dataclass(frozen=True)
 class Work:
-    """The least work a problem needs: arithmetic, and bytes moved through device memory.
+    """The least work of a problem: arithmetic operations, and bytes moved through device memory.
 
-    `items` counts what `item` names, such as keys, where people count these. With `matrix_units`
-    these do the arithmetic.
+    `items` is the number of what `item` names, such as keys, where rates of these are usual. With
+    `matrix_units`, matrix units do the arithmetic.
     """
 
     flops: float
@@ -56,9 +55,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Table:
-    """Constants that the host computes: ``function(*arguments)`` gives the array.
+    """Constants that the host computes as ``function(*arguments)``, an array.
 
-    A session puts equal tables on its device once, however many plans name them.
+    A session copies equal tables to its device once, however many plans use them.
     """
 
     function: Callable[..., np.ndarray[Any, Any]]
@@ -73,12 +72,12 @@ class Table:
 class Buffer:
     """A global-memory buffer of a plan.
 
-    A kernel may assume no more than the alignment of one element for buffers
-    of role ``in`` and ``out``, which may be the user's own memory (but where a
-    device shares none with the host, OpenCL aligns buffers and their parts to its
-    largest type), and must not write to those of role ``in`` and ``table``. Those of role ``table``
-    hold what their `Table` says. Those of role ``zeros`` are zero before the first
-    launch that names them, and must be so again after each: one launch at a time has them.
+    Buffers of role ``in`` and ``out`` may be the user's own memory: kernels may assume no more than
+    the alignment of one element. (On devices that share no memory with the host, OpenCL aligns
+    buffers and sub-buffers to its largest type.) Kernels must not write to buffers of role ``in``
+    and ``table``. Those of role ``table`` hold the array of their `Table`. Those of role ``zeros``
+    are zero before the first launch that uses them, and must be zero again after each launch; only
+    one launch at a time uses them.
     """
 
     name: str
@@ -95,17 +94,17 @@ class Buffer:
 
 @dataclass(frozen=True)
 class LocalMemory:
-    """A ``__local`` pointer argument of so many bytes."""
+    """A ``__local`` pointer argument, with its size in bytes."""
 
     nbytes: int
 
 
 Argument: TypeAlias = str | LocalMemory | np.generic
-"""Name of a buffer, local memory, or a scalar passed by value."""
+"""The name of a buffer, local memory, or a scalar passed by value."""
 
 
 def named(*names: str) -> dict[str, Argument]:
-    """Return buffers as arguments that are called like them."""
+    """Return arguments that have the names of their buffers."""
     return {name: name for name in names}
 
 
@@ -152,7 +151,7 @@ class Launch:
         return self.local_bytes + sum(passed)
 
     def renamed(self, names: Mapping[str, str]) -> Launch:
-        """Return it on buffers of other names; those that `names` lacks keep theirs."""
+        """Return the launch with buffers renamed by `names`; others keep their names."""
         arguments = {
             name: names.get(value, value) if isinstance(value, str) else value
             for name, value in self.arguments.items()
@@ -162,7 +161,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Plan:
-    """Launches in order, and the buffers that they name."""
+    """Launches in order, and the buffers that they use."""
 
     buffers: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
@@ -187,7 +186,7 @@ class Plan:
 
 
 def ceil_divide(value: int, divisor: int) -> int:
-    """Return how many times a positive divisor must be taken to reach a value."""
+    """Return ``value / divisor``, rounded up; the divisor is positive."""
     return -(-value // divisor)
 
 

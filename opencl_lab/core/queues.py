@@ -11,11 +11,11 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import LaunchError
 
-# Two threads at once would each make a session or a queue, and pyopencl, which
-# generates code for each new kernel object, warns of a clash.
+# Without it, two threads could each make a session or a queue, and pyopencl, which
+# generates code for each new kernel object, would warn of a clash.
 MAKING = threading.RLock()
 
-# The threads of a driver do not come along into a forked process, which waits for them for ever.
+# A forked process lacks the threads of the driver, and would wait for them for ever.
 _started = _forked = False
 
 
@@ -34,12 +34,12 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def is_forked() -> bool:
-    """Return whether this process was forked after OpenCL had started: drivers fail in it."""
+    """Return whether this process was forked after OpenCL had started, so that drivers fail."""
     return _forked
 
 
 def check_fork() -> None:
-    """Raise `LaunchError` in a process that was forked after OpenCL had started: drivers fail."""
+    """Raise `LaunchError` if this process was forked after OpenCL had started."""
     if _forked:
         raise LaunchError(
             "this process was forked after OpenCL had started, and drivers do not survive that; "
@@ -50,7 +50,7 @@ def check_fork() -> None:
 
 @cache
 def _context(handle: Any) -> cl.Context:
-    """Return the library's own context, which not every driver's queue keeps alive."""
+    """Return the library's own context; with some drivers, queues do not keep it alive."""
     try:
         return cl.Context([handle])
     except cl.Error as error:
@@ -62,7 +62,7 @@ def _queue(handle: Any, profiling: bool) -> cl.CommandQueue:
     try:
         context = _context(handle)
         if not profiling:
-            return cl.CommandQueue(context, handle)  # PoCL takes the whole device for its part
+            return cl.CommandQueue(context, handle)  # PoCL wants the root device
         return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
     except cl.Error as error:
         raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error

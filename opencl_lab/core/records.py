@@ -1,7 +1,7 @@
-"""JSON of a disk or of a user, held against the types that declare what a document says.
+"""JSON from files and users, checked against the types that declare documents.
 
-What a document has to say stands in its dataclass or `msgspec.Struct`, and nowhere else. Texts
-are parsed by `json`, which also takes NaN and halves of characters that other programs write.
+The fields of a document are declared in its dataclass or `msgspec.Struct`, and nowhere else. Text
+is parsed by `json`, which also accepts NaN and lone surrogates, as other programs write them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from opencl_lab.core.space import Config, Value
 
-LARGEST = sys.float_info.max  # and so neither infinity nor NaN
+LARGEST = sys.float_info.max  # bounds that exclude infinity and NaN
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Finite: TypeAlias = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
@@ -35,7 +35,7 @@ def timestamp() -> str:
 
 
 def parsed(text: str) -> Any:
-    """Return the values of a JSON text; ValueError if it is none."""
+    """Return the values of a JSON text; raise ValueError if it is not JSON."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -47,9 +47,9 @@ def typed(kind: type[T], values: Any, strict: bool = True) -> T: ...
 @overload
 def typed(kind: Any, values: Any, strict: bool = True) -> Any: ...  # such as `int | None`
 def typed(kind: Any, values: Any, strict: bool = True) -> Any:
-    """Return JSON values as a `kind`; ValueError says what is not as declared, and where.
+    """Return JSON values as a `kind`; the ValueError says what is not as declared, and where.
 
-    Unless it is `strict`, texts may stand for numbers.
+    If not `strict`, texts may stand for numbers.
     """
     try:
         return msgspec.convert(values, kind, dec_hook=_made, strict=strict)
@@ -67,18 +67,18 @@ def _made(kind: Any, values: Any) -> Any:
 
 
 def as_json(record: Any) -> Any:
-    """Return what JSON has for a dataclass or a `msgspec.Struct`: mappings, lists and values."""
+    """Return a dataclass or a `msgspec.Struct` as mappings, lists and values of JSON."""
     return json.loads(json.dumps(msgspec.to_builtins(record, enc_hook=_plain)))
 
 
 def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Config) else value.item()  # a scalar of NumPy
+    return dict(value) if isinstance(value, Config) else value.item()  # a NumPy scalar
 
 
 def sound_fields(kind: type[Any], values: Any) -> dict[str, Any]:
-    """Return those fields of a dataclass that JSON values have, and have as declared.
+    """Return those JSON values that are fields of a dataclass and have the declared types.
 
-    What another version or a damage has made of the others is left out.
+    Others, which another version wrote or damage changed, are left out.
     """
     found = {}
     for name, declared in get_type_hints(kind, include_extras=True).items():
@@ -91,7 +91,7 @@ def sound_fields(kind: type[Any], values: Any) -> dict[str, Any]:
 
 
 def read_as(kind: type[T], path: Path) -> T | None:
-    """Return the document in `path`, or None where it is missing, damaged or something else."""
+    """Return the document in `path`, or None if it is missing, damaged or of another kind."""
     try:
         return typed(kind, parsed(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Search spaces: the parameters of an algorithm, their values, and what rules a point out."""
+"""Search spaces: the parameters of an algorithm, their values, and the constraints on them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Config(Mapping[str, Value]):
         return len(self._items)
 
     def __hash__(self) -> int:
-        if self._hash is None:  # every call of a public function looks for its kernels by it
+        if self._hash is None:  # every call of a public function hashes it
             self._hash = hash(frozenset(self._items.items()))
         return self._hash
 
@@ -93,13 +93,13 @@ class SearchSpace:
         return None
 
     def check(self, values: Mapping[str, Any], default: Config) -> Config:
-        """Return `default` with `values` put in, validated.
+        """Return `default` updated with `values`, validated.
 
         Raises
         ------
         InvalidConfig
-            For an unknown parameter, a value of another type than the listed
-            ones, or a broken constraint. Values between the listed ones are allowed.
+            If a parameter is unknown, a value has another type than the listed values, or a
+            constraint does not hold. Values that are not listed are allowed.
         """
         unknown = sorted(set(values) - set(self.names))
         if unknown:
@@ -120,13 +120,13 @@ class SearchSpace:
         return config
 
     def narrowed(self, fixed: Mapping[str, Value]) -> SearchSpace:
-        """Return this space with one value only for each of the parameters in `fixed`."""
+        """Return this space with a single value for each parameter in `fixed`."""
         return self.among({name: (value,) for name, value in fixed.items()})
 
     def among(self, values: Mapping[str, tuple[Value, ...]], *more: Constraint) -> SearchSpace:
-        """Return this space with other values for the parameters in `values`, and `more` limits.
+        """Return this space with other values for parameters in `values`, and `more` constraints.
 
-        What a tuner tries on one kind of device, with the rest fixed or left out.
+        It is what a tuner tries on one kind of device.
         """
         parameters = tuple(
             replace(item, values=values.get(item.name, item.values)) for item in self.parameters
@@ -139,5 +139,5 @@ class SearchSpace:
             yield Config(dict(zip(self.names, values, strict=True)))
 
     def __iter__(self) -> Iterator[Config]:
-        """Yield every configuration that breaks no constraint."""
+        """Yield every configuration that satisfies all constraints."""
         return (config for config in self.all_points() if self.violation(config) is None)

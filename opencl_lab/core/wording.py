@@ -1,4 +1,4 @@
-"""Numbers in sentences."""
+"""Formatting and parsing of numbers in text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return how many there are, such as ``1 file``; `many` is `one` with an s by default."""
+    """Return a number with its noun, such as ``1 file``; `many` is `one` with an s by default."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def plain(value: float, digits: int = 3) -> str:
-    """Return a number as it stands in a sentence: 1,740 and not 1.74e+03; 2.00, 0.533, 0.0123."""
+    """Return a number without exponent: 1,740 instead of 1.74e+03; 2.00, 0.533, 0.0123."""
     text = f"{value:#.{digits}g}"
     if abs(float(text)) >= 1000:
         text = f"{float(text):,.0f}"
@@ -19,7 +19,7 @@ def plain(value: float, digits: int = 3) -> str:
 
 
 def size_text(nbytes: float) -> str:
-    """Return a number of bytes in words, such as ``1.5 GiB``."""
+    """Return a number of bytes with a unit, such as ``1.5 GiB``."""
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if nbytes < 1024:
             return f"{nbytes:.4g} {unit}"
@@ -28,14 +28,14 @@ def size_text(nbytes: float) -> str:
 
 
 def number_of(text: str) -> complex:
-    """Return the number that a text writes: ``0.5``, ``inf``, ``1+2j``; else ValueError."""
+    """Return the number in a text: ``0.5``, ``inf``, ``1+2j``; else ValueError."""
     return complex(text) if "j" in text.lower() else float(text)
 
 
 def bytes_of(text: str) -> float:
-    """Return a positive number of bytes: ``2e9``, ``256M``, ``1.5 GiB``; units of 1024.
+    """Return the positive number of bytes in a text: ``2e9``, ``256M``, ``1.5 GiB``; units of 1024.
 
-    The ValueError has a sentence for users.
+    Raises ValueError with a message for users.
     """
     number = text.strip().lower().removesuffix("b").removesuffix("i")
     unit = number[-1:] if number[-1:].isalpha() else ""
@@ -44,12 +44,12 @@ def bytes_of(text: str) -> float:
     except (ValueError, KeyError):
         found = 0.0
     if not 0 < found < float("inf"):
-        raise ValueError(f"{text!r} is no number of bytes, such as 256M or 2e9")
+        raise ValueError(f"{text!r} is not a number of bytes, such as 256M or 2e9")
     return found
 
 
 def duration(seconds: float) -> str:
-    """Return how long something takes in the unit that fits, such as ``3 hours``."""
+    """Return a duration in a suitable unit, such as ``3 hours``."""
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= length:
             return counted(round(seconds / length), unit)

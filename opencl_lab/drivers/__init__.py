@@ -1,1 +1,1 @@
-"""Which devices there are, and how their drivers are found, repaired and cached."""
+"""Discovery of devices; registration, repairs and caches of their drivers."""

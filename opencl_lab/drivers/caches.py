@@ -1,4 +1,4 @@
-"""The library's caches: folders that nobody else can write to, and what may be deleted there."""
+"""The library's caches: folders that nobody else can write to, and files that may be deleted."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from opencl_lab.drivers.pocl_target import TARGETS
 from opencl_lab.drivers.probed import is_report
 
 ROOT = 0
-UNKNOWN_OWNER = 65534  # whom a container shows for users that it does not know
+UNKNOWN_OWNER = 65534  # what a container shows for users that it does not know
 OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 ADVICE = (
-    "take that right from others and clear the folder, or set OCLAB_CACHE_DIR and "
-    "POCL_CACHE_DIR to folders that are yours alone"
+    "deny others write access and clear the folder, or set OCLAB_CACHE_DIR and "
+    "POCL_CACHE_DIR to folders that only you can write to"
 )
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
@@ -69,16 +69,16 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
 }
-"""The folders in the cache, and how files of the library differ there from a user's."""
+"""The sections of the cache, and how the library's files in them are recognised."""
 
 
 def sections() -> list[str]:
-    """Return which sections are there."""
+    """Return the names of the sections that exist."""
     return [name for name in SECTIONS if any(_entries(name))]
 
 
 def _entries(section: str) -> Iterator[Path]:
-    """Yield what the library, or PoCL for it, has put into a section; links are not followed."""
+    """Yield what the library, or PoCL, has put into a section; links are not followed."""
     for folder in _folders(section):
         for path in sorted(folder.iterdir()):
             if not path.is_symlink() and SECTIONS[section](path):
@@ -86,7 +86,7 @@ def _entries(section: str) -> Iterator[Path]:
 
 
 def _folders(section: str) -> list[Path]:
-    """Return the folder of a section, and those in it for kinds of processors."""
+    """Return the folder of a section, and its subfolders for kinds of processors."""
     top = cache_dir(section)
     inner = [top / target for target in TARGETS] if section == "pocl" else []
     return [
@@ -97,7 +97,7 @@ def _folders(section: str) -> list[Path]:
 
 
 def section_files(section: str) -> list[Path]:
-    """Return the files of the library in a section."""
+    """Return the library's files in a section."""
     return [
         file
         for path in _entries(section)
@@ -107,15 +107,15 @@ def section_files(section: str) -> list[Path]:
 
 
 def remove_section(section: str) -> None:
-    """Delete what the library has put into a section, and the folder if nothing else is there."""
+    """Delete the library's files in a section, and the folder if it is empty then."""
     for path in list(_entries(section)):
-        with suppress(FileNotFoundError):  # another process clears it too
+        with suppress(FileNotFoundError):  # another process is clearing it, too
             if path.is_dir():
                 shutil.rmtree(path)
             else:
                 path.unlink()
     for folder in reversed(_folders(section)):
-        with suppress(OSError):  # a user's own files are left
+        with suppress(OSError):  # the user's own files stay
             folder.rmdir()
 
 
@@ -123,7 +123,7 @@ def remove_section(section: str) -> None:
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder, and those above that are missing, for its owner alone."""
+    """Make a folder, and missing parents, accessible to its owner only."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
@@ -143,11 +143,12 @@ def own_or_root(status: os.stat_result) -> bool:
 
 
 def danger(path: Path) -> str | None:
-    """Return who else could write to a file or into a folder, or None.
+    """Return why others could write to a file or into a folder, or None if they cannot.
 
-    Others must not be able to replace a folder above it either: where
-    they can write, the sticky bit protects what is ours. Nobody gets into folders below
-    one of ours that others cannot enter; a file may have been opened before that was so.
+    Parent folders are checked, too, as others could replace a folder there. A parent that others
+    can write to is safe if it has the sticky bit. Below a folder of this user's that others cannot
+    enter, folders are safe whatever their mode; but not a file, which may have been opened before
+    that folder was closed.
     """
     path = path.resolve()
     found = None
@@ -165,15 +166,15 @@ def danger(path: Path) -> str | None:
 
 
 def usable_folder(folder: Path, room: int) -> Path:
-    """Return a folder for compiled code: `folder`, or a temporary one if that will not do.
+    """Return a folder for compiled code: `folder`, or a temporary one if it cannot be used.
 
-    It is made for its owner alone where it is missing. It will not do if it cannot be written to,
-    and, with a warning, if others can write to it or its disk has less than `room` bytes, and that
-    of temporary files has them.
+    A missing folder is made, accessible to its owner only. It cannot be used if it cannot be
+    written to. With a warning, it is not used if others can write to it, or if its disk has less
+    than `room` bytes left and the disk of temporary files has as many.
     """
     try:
         private_folder(folder)
-        folder = folder.resolve()  # what is looked at, whatever becomes of links
+        folder = folder.resolve()  # the folder that is checked, even if links change later
         why = danger(folder)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
@@ -187,18 +188,18 @@ def usable_folder(folder: Path, room: int) -> Path:
 
 
 def section_folder(name: str, room: int) -> Path:
-    """Return a folder for compiled code, that of a section or a temporary one."""
+    """Return a folder for compiled code: that of a section, or a temporary one."""
     folder = usable_folder(cache_dir(name), room)
     with suppress(OSError):
-        if folder.stat().st_mode & EVERYBODY:  # an older version has made it
+        if folder.stat().st_mode & EVERYBODY:  # an older version made it
             folder.chmod(0o700)
     return folder
 
 
 def temporary_folder(instead_of: Path, why: str = "") -> Path:
-    """Return a private folder that ends with this process, one for each that it replaces.
+    """Return a private folder that is deleted at the end of this process, one per replaced folder.
 
-    Why it is needed is said on standard error, once.
+    A warning says once why it is needed.
     """
     if instead_of not in _temporary:
         if why:

@@ -26,10 +26,10 @@ from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
 
 DeviceSpec: TypeAlias = str | int | Device | None
-"""What `select_device` takes."""
+"""Argument of `select_device`."""
 KINDS = ("gpu", "accelerator", "cpu")
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
-"""KiB that a kernel may declare, by compute capability; the driver names the 48 of old devices."""
+"""KiB of local memory that a kernel may declare, by compute capability; the driver reports 48."""
 SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
 INSTALL_HINT = (
     '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'
@@ -42,7 +42,7 @@ class DeviceFallbackWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Selection:
-    """A chosen device and, in words, why it was chosen."""
+    """A chosen device, and the reason as text."""
 
     device: Device
     reason: str
@@ -57,7 +57,7 @@ class Selection:
 
 
 def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
-    """Return an optional property of a device, `default` where the driver has none."""
+    """Return an optional property of a device, or `default` if the driver lacks it."""
     try:
         return getattr(handle, name)
     except (cl.Error, AttributeError):
@@ -136,9 +136,9 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
 
 
 def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, int]:
-    """Sort key: what works, GPU first, simulators last, the largest, the platform's order.
+    """Return the sort key: usable first, then by kind, simulators last, by size, by platform.
 
-    CPU runtimes share one processor, so that the faster one goes first, whatever size they report.
+    CPU runtimes share one processor, so the faster runtime comes first, whatever size it reports.
     """
     return (
         not device.capabilities.usable,
@@ -161,7 +161,7 @@ def _discover() -> tuple[Device, ...]:
     intel.register()
     try:
         platforms = cl.get_platforms()
-    except cl.Error:  # the loader's way to say that there is no platform
+    except cl.Error:  # how the loader reports that there is no platform
         platforms = []
     intel.withdraw_unless_loaded()
     found = []
@@ -182,14 +182,14 @@ _discovering = threading.RLock()
 
 
 def _found() -> tuple[Device, ...]:
-    """Return every device, which one thread discovers while others wait."""
+    """Return every device; one thread discovers them while others wait."""
     with _discovering:
         return _discover()
 
 
 def _after_fork() -> None:
     global _discovering
-    _discovering = threading.RLock()  # whose thread may not have come along
+    _discovering = threading.RLock()  # its owner may be a thread that a fork does not copy
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -203,9 +203,8 @@ def devices() -> list[Device]:
     list of Device
         GPUs, then accelerators, then CPUs; within a kind the largest (compute
         units times clock) first, but Intel's CPU runtime before others of the
-        same processor, and simulators such as Oclgrind last. A device on which
-        `oclab doctor` saw nothing work comes after all others. Empty when the
-        machine has no OpenCL driver.
+        same processor, and simulators such as Oclgrind last. A device on which `oclab doctor`
+        could not run a kernel comes after all others. Empty if there is no OpenCL driver.
     """
     return list(_found())
 
@@ -233,9 +232,9 @@ def _match(spec: str, found: list[Device]) -> Device | None:
 
 
 def _why_this_runtime(device: Device, found: list[Device]) -> str:
-    """Return why a runtime was chosen among those that can use the processor, or nothing.
+    """Return why a CPU runtime was chosen among those for this processor, or "".
 
-    That Intel's is missing, which would go first, is such a reason too.
+    If Intel's runtime, which would come first, is missing, that is said.
     """
     if device.kind == "cpu" and intel.was_withdrawn():
         return intel.why_withdrawn()
@@ -250,12 +249,12 @@ def _why_this_runtime(device: Device, found: list[Device]) -> str:
 
 
 def choose_device(spec: str | int | None = None) -> Selection:
-    """Choose a device and say why.
+    """Choose a device and give the reason.
 
-    It is asked for by ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the numbers
-    ``platform:device``; or a part of the name of the device, its platform, the platform's version
-    or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`. If
-    nothing matches, the `DeviceNotFound` lists what was seen.
+    It is given by ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the numbers
+    ``platform:device``; or a substring of the name of the device, its platform, the platform's
+    version or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
+    If nothing matches, the `DeviceNotFound` lists what was seen.
     """
     origin = "asked for"
     if spec is None and os.environ.get("OCLAB_DEVICE"):
@@ -290,7 +289,7 @@ def _is_ours(package: str | None) -> bool:
 
 
 def _depth_of_caller() -> int:
-    """Return how many calls `select_device` is below the line outside of this package."""
+    """Return the depth of `select_device` below its first caller outside of this package."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__package__")):
         depth, frame = depth + 1, frame.f_back
@@ -303,19 +302,19 @@ def select_device(spec: DeviceSpec = None) -> Device:
     Raises
     ------
     DeviceNotFound
-        If nothing matches, or for what is no choice of a device, such as a queue.
+        If nothing matches, or if `spec` is something else, such as a queue.
 
     Warns
     -----
     DeviceFallbackWarning
-        Once a process, when nothing was asked for and only a CPU is there.
+        Once per process, if no device was asked for and there are only CPUs.
     """
     global _fallback_said
     if isinstance(spec, Device):
         return spec
     if not isinstance(spec, (str, Integral, type(None))):
         raise DeviceNotFound(
-            "a device is asked for by words, a number or one of `opencl_lab.devices()`, not by "
+            "a device must be a text, a number or one of `opencl_lab.devices()`, not "
             f"{spec!r}; queues are given as queue="
         )
     selection = choose_device(spec)
@@ -330,7 +329,7 @@ def select_device(spec: DeviceSpec = None) -> Device:
 
 
 def device_of(handle: cl.Device) -> Device:
-    """Return the record of a `pyopencl.Device`, for queues that the user made."""
+    """Return the record of a `pyopencl.Device`, for queues made by the user."""
     for device in _found():
         if device.handle == handle:
             return device
@@ -338,7 +337,7 @@ def device_of(handle: cl.Device) -> Device:
 
 
 def _found_again(record: Device) -> Device:
-    """Return a record with the handle that its device has in this process, if it is here."""
+    """Return a record with its device's handle in this process, or None as the handle."""
     for device in devices():
         if (device.key, device.spec) == (record.key, record.spec):
             return replace(record, handle=device.handle)
@@ -346,7 +345,7 @@ def _found_again(record: Device) -> Device:
 
 
 def _reduced(device: Device) -> Any:
-    """Return what `pickle` makes a device of: a handle means nothing to another process."""
+    """Return how `pickle` restores a device: handles are not valid in another process."""
     if device.handle is None:
         return object.__reduce_ex__(device, 2)
     return _found_again, (replace(device, handle=None),)

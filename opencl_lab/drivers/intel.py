@@ -1,11 +1,11 @@
-"""Intel's CPU runtime as pip installs it, made known to the ICD loader before OpenCL starts.
+"""Registers Intel's CPU runtime, as pip installs it, with the ICD loader before OpenCL starts.
 
-The loader learns of drivers from the files ``*.icd`` of one folder, ``/etc/OpenCL/vendors``, where
-root alone can write. The files in Intel's wheel name a path on another machine, in a folder that
-nobody reads. So the cache gets a folder with a file of ours, and with links to all that the
-loader would have read. It is named by ``$OPENCL_VENDOR_PATH``, which child processes inherit. That
-of the loader's variables goes after a user's own ``$OCL_ICD_VENDORS``, and a folder that is gone
-leaves PyOpenCL's PoCL where it is.
+The loader finds drivers by the ``*.icd`` files of one folder, ``/etc/OpenCL/vendors``, to which
+only root can write. The files in Intel's wheel name a path on another machine, and the loader does
+not read their folder. So a folder in the cache gets an ICD file for this runtime, and links to all
+files that the loader would have read. ``$OPENCL_VENDOR_PATH`` names this folder, also for child
+processes. Of the loader's variables, this one comes after a user's ``$OCL_ICD_VENDORS``; and if the
+folder is deleted, PyOpenCL's PoCL is still found.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from opencl_lab.drivers.wheel import DRIVER, OURS, SWITCH, VENDORS
 ICD_FILE = "opencl_lab-intel.icd"
 ONE_ITEM = "reqd_work_group_size(1, 1, 1)"
 MAPS = Path("/proc/self/maps")
-ROOM = 1 << 16  # bytes that the disk of the cache should have left
+ROOM = 1 << 16  # bytes that the disk of the cache must have left
 
 _registered: Path | None = None
 _withdrawn: Path | None = None
@@ -38,14 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 def is_intel_cpu(kind: str, platform_name: str) -> bool:
-    """Return whether a device of this kind and platform is the processor by Intel's runtime."""
+    """Return whether a device of this kind and platform is Intel's CPU runtime."""
     return kind == "cpu" and platform_name.startswith("Intel")
 
 
 def chosen(environ: Mapping[str, str]) -> str | None:
-    """Return the variable by which a user, or the process that started this one, chose drivers.
+    """Return the variable by which a user, or the parent process, chose drivers, or None.
 
-    A folder of ours that has been cleared since then is no choice.
+    A folder made by this module that has been deleted since does not count.
     """
     if environ.get("OCL_ICD_VENDORS"):
         return "OCL_ICD_VENDORS"
@@ -56,7 +56,7 @@ def chosen(environ: Mapping[str, str]) -> str | None:
 
 
 def _mapped(name: str) -> list[Path]:
-    """Return the libraries in this process whose file names begin so."""
+    """Return the libraries in this process whose file names begin with `name`."""
     with suppress(OSError):
         lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
         paths = [Path("/" + line.partition("/")[2]) for line in lines if name in line]
@@ -65,9 +65,9 @@ def _mapped(name: str) -> list[Path]:
 
 
 def loader_library() -> Path | None:
-    """Return the ICD loader that pyopencl, once imported, is linked with; None if unknown.
+    """Return the ICD loader that an imported pyopencl is linked with; None if unknown.
 
-    Where pyopencl has one of its own, other libraries may have loaded that of the system beside.
+    If pyopencl has its own loader, other libraries may have loaded the system's loader, too.
     """
     found, package = _mapped("libOpenCL"), getattr(sys.modules.get("pyopencl"), "__file__", None)
     folder = None if package is None else Path(package).resolve().parent
@@ -84,14 +84,14 @@ def own_vendors(loader: Path | None) -> Path | None:
 def register(root: Path = Path("/")) -> None:
     """Make Intel's CPU runtime, if pip installed it, known to the ICD loader; call before OpenCL.
 
-    The package does when it is imported, and discovery does again, with the loader at hand.
-    Nothing is done where the user has chosen drivers by ``$OCL_ICD_VENDORS`` or
-    ``$OPENCL_VENDOR_PATH``, where the system has that runtime already, or with ``OCLAB_INTEL=off``.
+    The package calls it when it is imported; discovery calls it again, when the loader is known.
+    Nothing is done if the user has chosen drivers by ``$OCL_ICD_VENDORS`` or
+    ``$OPENCL_VENDOR_PATH``, if the system has this runtime already, or with ``OCLAB_INTEL=off``.
     """
     global _registered, _in_time
     if chosen(os.environ) is not None:
         return
-    os.environ.pop(OURS, None)  # it may name a folder that is gone
+    os.environ.pop(OURS, None)  # it may name a deleted folder
     found = wheel.library()
     if found is None:
         return
@@ -100,17 +100,17 @@ def register(root: Path = Path("/")) -> None:
     others = [file for folder in folders if folder for file in sorted(folder.glob("*.icd"))]
     if any(_is_installed(file) for file in others):
         return
-    with suppress(OSError):  # no place for files: there are other drivers
+    with suppress(OSError):  # no place for the files: other drivers remain
         folder = str(_vendors(driver, others))
-        # In this order, or Ctrl-C could leave a driver that nobody withdraws.
+        # In this order, as Ctrl-C in between must not leave a driver that is never withdrawn.
         _registered, _in_time = driver, loader is None
         os.environ[OURS] = folder
 
 
 def withdraw_unless_loaded() -> None:
-    """Take back what came too late or failed; call when OpenCL has started.
+    """Undo a registration that came too late or failed; call when OpenCL has started.
 
-    Child processes, which get devices by number, must see the same ones.
+    Child processes, which get devices by number, must find the same devices.
     """
     global _registered, _withdrawn
     if _registered is None or not MAPS.exists():
@@ -123,12 +123,12 @@ def withdraw_unless_loaded() -> None:
 
 
 def was_withdrawn() -> bool:
-    """Return whether `withdraw_unless_loaded` has switched the runtime off for this process."""
+    """Return whether `withdraw_unless_loaded` has undone the registration in this process."""
     return _withdrawn is not None
 
 
 def why_withdrawn() -> str:
-    """Return why `withdraw_unless_loaded` did so, as the end of a sentence; empty if it did not."""
+    """Return why `withdraw_unless_loaded` did so, to end a sentence with; "" if it did not."""
     if _withdrawn is None:
         return ""
     if _in_time:
@@ -140,17 +140,17 @@ def why_withdrawn() -> str:
 
 
 def check_switch() -> None:
-    """Say on standard error if ``$OCLAB_INTEL`` means nothing."""
+    """Warn if the value of ``$OCLAB_INTEL`` is unknown."""
     word = os.environ.get(SWITCH, "")
     if word.strip().lower() not in (*wheel.ON, *wheel.OFF):
-        _log.warning("%s=%s means nothing; it can be off, or on as without it", SWITCH, word)
+        _log.warning("%s=%s is ignored; set it to off or on (the default)", SWITCH, word)
 
 
 def adapted(text: str) -> str:
-    """Return a program with kernels for groups of one item left as they are by the compiler.
+    """Return a program in which kernels with groups of one item are not vectorised.
 
-    It would vectorise every kernel across the items of a group, of which there is one here: most
-    of the time that a build takes, for code that never runs.
+    The compiler would vectorise every kernel across the items of a group. With one item, that code
+    never runs, but compiling it takes most of the build time.
     """
     return text.replace(ONE_ITEM, f"{ONE_ITEM}, intel_vec_len_hint(1)")
 
@@ -160,7 +160,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _is_installed(file: Path) -> bool:
-    """Return whether an ICD file names a driver of Intel's for CPUs that is there."""
+    """Return whether an ICD file names an existing CPU driver of Intel's."""
     with suppress(OSError):
         named = file.read_text(encoding="utf-8", errors="replace").split("\n")[0].strip()
         absent = "/" in named and not Path(named).exists()
@@ -189,7 +189,7 @@ def _vendors(driver: Path, others: list[Path]) -> Path:
 
 
 def _exposed(folder: Path) -> str | None:
-    """Return who else could change such a folder or its file, or None."""
+    """Return why others could change such a folder or its file, or None."""
     for path in (folder, folder / ICD_FILE):
         with suppress(OSError):
             why = danger(path)
@@ -199,7 +199,7 @@ def _exposed(folder: Path) -> str | None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove what is in the way of such a folder, if it is the user's, at once and whole."""
+    """Remove what is in the place of such a folder, if it is the user's, atomically."""
     with suppress(OSError):
         aside = Path(tempfile.mkdtemp(prefix=".drivers-", dir=folder.parent))
         with suppress(OSError):
@@ -208,7 +208,7 @@ def _remove(folder: Path) -> None:
 
 
 def _make(folder: Path, driver: Path, links: Mapping[str, str]) -> None:
-    """Make such a folder at once and whole; another process may do the same."""
+    """Make such a folder atomically; another process may do the same."""
     new = Path(tempfile.mkdtemp(prefix=".drivers-", dir=folder.parent))
     try:
         (new / ICD_FILE).write_bytes(os.fsencode(f"{driver}\n"))
@@ -221,7 +221,7 @@ def _make(folder: Path, driver: Path, links: Mapping[str, str]) -> None:
 
 
 def _is_intact(folder: Path, driver: Path, links: Mapping[str, str]) -> bool:
-    """Return whether a folder holds what `_make` puts there, and nobody else can change it."""
+    """Return whether a folder holds what `_make` puts there, and others cannot change it."""
     file = folder / ICD_FILE
     try:
         return (

@@ -1,6 +1,6 @@
-"""Whether PoCL may bind its workers to processors.
+"""Whether PoCL may bind its threads to processors.
 
-This runs at every ``import opencl_lab``, so that it imports next to nothing.
+This runs at every ``import opencl_lab``, so it imports very little.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import os
 from collections.abc import Mapping, MutableMapping
 
 AFFINITY, OWN = "POCL_AFFINITY", "_OPENCL_LAB_POCL_AFFINITY"
-"""What PoCL reads, and what says that this package has set it, to child processes too."""
+"""The variable that PoCL reads, and one that tells child processes that this package set it."""
 WORKERS, UNITS = "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"
-"""How many workers PoCL is told to start; the second since PoCL 7."""
+"""Variables for the number of PoCL's threads; the second since PoCL 7."""
 
 
 def pin(environment: MutableMapping[str, str]) -> None:
-    """Let PoCL bind its workers, if it may and the user has not said whether it shall.
+    """Let PoCL bind its threads, if that works and the user has not set the variable.
 
-    A child process decides again: it may run on other processors, or start other workers.
+    A child process decides again, as its processors or its number of threads may differ.
     """
     if environment.pop(OWN, None) and environment.get(AFFINITY) == "1":
         del environment[AFFINITY]
@@ -26,12 +26,12 @@ def pin(environment: MutableMapping[str, str]) -> None:
 
 
 def may_pin(environment: Mapping[str, str]) -> bool:
-    """Return whether each worker finds a processor of its own that this process may use.
+    """Return whether PoCL's threads and this process's processors allow binding.
 
-    PoCL binds its workers to the processors 0, 1, 2 and so on, whichever these are: where one is
-    not there, or not in the container, it ends the process ("PTHREAD ERROR in
-    pocl_pthread_driver_thread()"), and it does not heed `taskset`. It starts a worker for each
-    processor of the machine, or as many as the environment says.
+    PoCL binds its threads to processors 0, 1, 2 and so on. If one of these does not exist, or is
+    not in the container, PoCL ends the process ("PTHREAD ERROR in pocl_pthread_driver_thread()"),
+    and it ignores `taskset`. It starts a thread for each processor of the machine, or as many as
+    the environment says.
     """
     if not hasattr(os, "sched_getaffinity"):
         return True  # PoCL binds them on Linux only
@@ -44,7 +44,7 @@ def may_pin(environment: Mapping[str, str]) -> bool:
 
 
 def _count(text: str | None, missing: int) -> int | None:
-    """Return a number as PoCL reads it, up to what is no digit; None if there is none."""
+    """Return the leading digits of a text as a number, as PoCL does; None if there are none."""
     if not text:
         return missing
     text = text.strip()
@@ -54,10 +54,10 @@ def _count(text: str | None, missing: int) -> int | None:
 
 
 def _allowed(environment: Mapping[str, str], processors: int) -> set[int]:
-    """Return the processors that some thread of this process may use.
+    """Return the processors that this process may use.
 
-    OpenMP may have bound the calling thread to one of them, where it is told to bind threads: what
-    the process may use is not to be seen then, and taken to be all.
+    OpenMP, if told to bind threads, may have bound the calling thread to one processor. Then the
+    process's processors cannot be found out, and all are assumed.
     """
     if environment.get("OMP_PROC_BIND", "false").lower() not in ("", "false"):
         return set(range(processors))

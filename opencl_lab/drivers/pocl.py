@@ -1,15 +1,15 @@
 """Care for PoCL, so that the OpenCL that pip installs works on every machine.
 
-**Its cache of compiled kernels.** PoCL loads what it finds there unseen: what others have put there
-would run, and a damaged file ends the process or computes something else, at every run. So a record
-beside the files holds the size, times and checksum of each. A file whose size and times are those
-of the record is taken to be what it was, as Git takes it (nobody can set the time of the last
-change). Any other is read, and removed unless its checksum is right; PoCL makes it again. A full
-disk ends the process too, and without a folder that it can write to its device disappears or every
-build fails.
+**Its cache of compiled kernels.** PoCL loads files from it without any check: files of other users
+would run, and a damaged file ends the process or gives wrong results, in every run. So a record
+beside the files holds the size, times and checksum of each. A file with the recorded size and times
+is taken as unchanged, as Git does (the time of the last status change cannot be set). Any other
+file is read, and removed unless its checksum is right; PoCL makes it again. A full disk ends the
+process, too, and without a folder that it can write to, PoCL's device disappears or every build
+fails.
 
-**The linker.** It links every kernel with the system's `ld` and ends the process
-where there is none.
+**The linker.** PoCL links every kernel with the system's `ld`, and ends the process if there is
+none.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from opencl_lab.drivers.caches import (
 )
 from opencl_lab.drivers.pocl_target import library_target
 
-PROGRAM = "[A-P]{2}/[A-P]{30,}"  # the folder of one program, which has one for each
-KERNEL = r"[A-Za-z_]\w*"  # kernel, which has one for each
+PROGRAM = "[A-P]{2}/[A-P]{30,}"  # the folder of a program, which has a folder for each
+KERNEL = r"[A-Za-z_]\w*"  # kernel, which has a folder for each
 SIZE = r"[\w-]+"  # size of work-groups
 COMPILED = re.compile(rf"{PROGRAM}/(program\.bc|{KERNEL}/{SIZE}/{KERNEL}\.so)")
 TOUCHED = "last_accessed"  # a file in the folder of a program, written at each build
@@ -54,10 +54,10 @@ WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, it
 BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
 ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
-PAUSE = 0.1  # seconds, after which another process has loaded what it has just written
-SAME_TIME = 50_000_000  # nanoseconds, which the clocks of file systems cannot tell apart
-ROOM = 16 << 20  # bytes that a cache should have left at first,
-LEAST_ROOM = 4 << 20  # and without which nothing is built
+PAUSE = 0.1  # seconds, within which another process loads what it has just written
+SAME_TIME = 50_000_000  # nanoseconds, the resolution of the clocks of file systems
+ROOM = 16 << 20  # bytes that the disk of a cache should have left at the start
+LEAST_ROOM = 4 << 20  # bytes without which nothing is built
 
 ENTRY = ("size", "time of the last write", "time of the last change", "checksum")
 Record: TypeAlias = dict[str, list[int]]
@@ -69,16 +69,16 @@ def _folder() -> Path:
 
 
 def prepare_cache() -> None:
-    """Point PoCL to a cache that it can use, without damaged files; call before OpenCL.
+    """Point PoCL to a usable cache without damaged files; call before OpenCL starts.
 
-    It is a folder for the processor that PoCL compiles for, in the one that the user chose by
-    ``$POCL_CACHE_DIR`` if that can be written to, by nobody else, and its disk has room. PoCL
-    reads the name once, at its first use.
+    It is a subfolder, for the processor that PoCL compiles for, of the user's
+    ``$POCL_CACHE_DIR``, provided that this user and no one else can write there and its disk has
+    room. PoCL reads the name once, at its first use.
     """
     chosen = os.environ.get("POCL_CACHE_DIR")
     folder = usable_folder(Path(chosen), ROOM) if chosen else section_folder("pocl", ROOM)
     target = library_target()
-    if target not in (None, folder.name):  # PoCL's keys have LLVM's name for the processor instead
+    if target not in (None, folder.name):  # PoCL's cache keys have LLVM's name for the processor
         folder = usable_folder(folder / target, ROOM)
     found = list(_entries(str(folder)))
     planted = _planted(folder, found)
@@ -88,12 +88,12 @@ def prepare_cache() -> None:
     if stuck is not None:
         folder = temporary_folder(folder, f"{stuck} is damaged and cannot be removed")
     os.environ["POCL_CACHE_DIR"] = str(folder)
-    atexit.unregister(record_built)  # once
+    atexit.unregister(record_built)  # so that it is registered once
     atexit.register(record_built)
 
 
 def restore_cache() -> bool:
-    """Make PoCL's cache folder again, without which it builds nothing; return if it was gone."""
+    """Make PoCL's cache folder, which builds need, if it was deleted; return whether it was."""
     folder = _folder()
     if folder.is_dir():
         return False
@@ -103,7 +103,7 @@ def restore_cache() -> bool:
 
 
 def no_room(platform_version: str) -> str | None:
-    """Return why PoCL cannot build now: it ends the process when its cache's disk is full."""
+    """Return why PoCL cannot build now, or None: a full disk would make it end the process."""
     folder = _folder()
     if "PoCL" not in platform_version or free_bytes(folder) >= LEAST_ROOM:
         return None
@@ -114,7 +114,7 @@ def no_room(platform_version: str) -> str | None:
 
 
 def record_built() -> None:
-    """Record what PoCL has compiled and loaded in this process; call at its end."""
+    """Record what PoCL has compiled and loaded in this process; called at its end."""
     folder = _folder()
     begin = f"{folder}/"
     with suppress(OSError):
@@ -132,9 +132,9 @@ def record_built() -> None:
 
 
 def forget_last_built() -> bool:
-    """Remove the program that PoCL has built last; return whether it could be removed.
+    """Remove the program that PoCL has built last; return whether that worked.
 
-    What others have built at the same moment goes with it.
+    Programs that other processes have built at the same moment are removed, too.
     """
     folder = _folder()
     times = {}
@@ -155,7 +155,7 @@ def forget_last_built() -> bool:
 
 
 def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str | None:
-    """Return what others have put, or can put, into a folder that they cannot write to now."""
+    """Return why a folder's files cannot be trusted, or None: others own or can write to them."""
     reached = folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     for name, status in found:
         if not own_or_root(status):
@@ -166,9 +166,9 @@ def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str |
 
 
 def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> Path | None:
-    """Remove what PoCL would fail to load or to replace, and record what else it has compiled.
+    """Remove files that PoCL would fail to load or to replace, and record the others.
 
-    Returns what could not be removed.
+    Return a file that could not be removed, or None.
     """
     known = _read(folder)
     sound: Record = {}
@@ -189,9 +189,9 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
     stuck = None
     for path, seen in suspects:
         try:
-            if _stamp(path.lstat()) == _stamp(seen):  # and not made again meanwhile
+            if _stamp(path.lstat()) == _stamp(seen):  # not made again meanwhile
                 shutil.rmtree(path) if stat.S_ISDIR(seen.st_mode) else path.unlink()
-        except FileNotFoundError:  # another process removes it, too
+        except FileNotFoundError:  # another process has removed it, too
             pass
         except OSError:
             stuck = path
@@ -202,7 +202,7 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
 
 
 def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:
-    """Return the record of a file that is what it was, or is whole if nobody knows; else None."""
+    """Return the record of a file that is unchanged, or complete if it has no record; else None."""
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
@@ -236,9 +236,9 @@ def _read(folder: Path) -> Record:
 
 
 def _entries(folder: str, place: str = "") -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what is below a folder, with sizes and times: folders, links, what PoCL loads.
+    """Yield folders, links and files that PoCL loads below a folder, with sizes and times.
 
-    Anything else comes too where PoCL has folders.
+    Other files are included if they are where PoCL has folders.
     """
     with suppress(OSError), os.scandir(f"{folder}/{place}") as entries:  # another process clears it
         for entry in entries:
@@ -246,19 +246,19 @@ def _entries(folder: str, place: str = "") -> Iterator[tuple[str, os.stat_result
             inner = entry.is_dir(follow_symlinks=False)
             loaded = name.endswith((".so", ".bc")) or FOLDER.fullmatch(name)
             if inner or loaded or entry.is_symlink():
-                with suppress(OSError):  # or replaces this one
+                with suppress(OSError):  # or replace this one
                     yield name, entry.stat(follow_symlinks=False)
             if inner:
                 yield from _entries(folder, f"{name}/")
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether nothing is missing at the end of a file."""
+    """Return whether a file is complete: nothing is missing at its end."""
     return _is_bitcode(path) if path.suffix == ".bc" else _is_shared_library(path)
 
 
 def _is_bitcode(path: Path) -> bool:
-    """Return whether the blocks of LLVM bitcode, each with its length, fill the file exactly."""
+    """Return whether the blocks of LLVM bitcode, by their lengths, fill the file exactly."""
     with path.open("rb") as file:
         begin, end = 0, os.fstat(file.fileno()).st_size
         header = file.read(WRAPPER.size)
@@ -281,7 +281,7 @@ def _is_bitcode(path: Path) -> bool:
 
 
 def _is_shared_library(path: Path) -> bool:
-    """Return whether an ELF file reaches to the end of its section table, which comes last."""
+    """Return whether an ELF file includes its section table, which is at the end."""
     with path.open("rb") as file:
         header = file.read(ELF_HEADER)
     if len(header) < ELF_HEADER or header[:4] != b"\x7fELF":
@@ -294,7 +294,7 @@ def _is_shared_library(path: Path) -> bool:
 def linker_missing(platform_version: str) -> str | None:
     """Return what a PoCL that links with the system's `ld` lacks, or None.
 
-    Later releases than 5 can have a linker of their own.
+    Releases after 5 may have their own linker.
     """
     release = re.search(r"PoCL (\d+)", platform_version)
     if release is None or int(release[1]) > 5 or shutil.which("ld"):

@@ -1,17 +1,16 @@
-"""The processor that PoCL compiles for: the one that its library of built-ins was compiled for.
+"""Makes PoCL compile for the processor that its library of built-in functions was compiled for.
 
-PoCL 3 and 4 for distributions bring the built-in functions of OpenCL C as bitcode, compiled
-once for each of a few processors. They take a library by the processor's features, but compile
-kernels for the processor that LLVM names. Where the two differ, 64-byte vectors cross the border
-in different registers: LLVM crashes, hangs, or computes wrong values. LLVM 14 names AMD Zen 4
-``znver3``, without the AVX-512 that the library uses. It does not know Zen 5 at all, and its own
-compiler refuses the name ``generic`` that it gives (PoCL issues 512 and 1049). It also names
-processors by their model, whatever a hypervisor has taken away.
+PoCL 3 and 4, as distributions build them, have the built-in functions of OpenCL C as bitcode,
+compiled for each of a few processors. They choose a library by the processor's features, but
+compile kernels for the processor that LLVM detects. If the two differ, 64-byte vectors are passed
+in different registers: LLVM crashes, hangs, or computes wrong values. LLVM 14 detects AMD Zen 4 as
+``znver3``, without the AVX-512 that the library uses. It does not know Zen 5 at all: it reports
+``generic``, which its own compiler refuses (PoCL issues 512 and 1049). It also detects processors
+by their model, even if a hypervisor has disabled some features.
 
 PoCL 5 compiles for the processor of the library, and so does Debian's PoCL 3.1, which has the
-library's name beside the triple. Here the others are made to do the same. They read no setting
-for that, so the pointer to the processor's name is changed, in the structure that PoCL has of
-its device.
+library's name beside the triple. This module makes the others do the same. They have no setting
+for it, so the pointer to the processor's name is changed in PoCL's structure of the device.
 """
 
 from __future__ import annotations
@@ -38,22 +37,22 @@ TARGETS = {
     "haswell": ("avx2", {"avx2", "cx16", "popcnt", "abm", "f16c", "fma", "bmi1", "bmi2"}),
     "skylake-avx512": ("avx512", {"avx512f"}),
 }
-"""The processor of each library, its name, and which flags it asks for. The last one counts."""
+"""The libraries: processor, name, and required flags. The last one that fits is used."""
 LIBRARIES = {library.encode() for library, _ in TARGETS.values()}
 TRIPLE, NAME = re.compile(rb"x86_64-[a-z0-9_-]+"), re.compile(rb"[a-z0-9_+.-]+")
-STRUCTURE_BYTES = 1024  # beyond both pointers, which PoCL 3.0 has at 632 and 640
+STRUCTURE_BYTES = 1024  # includes both pointers, which PoCL 3.0 has at 632 and 640
 TEXT_BYTES = 64
 POINTER = struct.Struct("P")
 
 _log = logging.getLogger(__name__)
 _names = {target: ctypes.create_string_buffer(target.encode()) for target in TARGETS}
-"""Where PoCL finds the names until the process ends."""
+"""Keeps the names in memory, as PoCL points to them until the process ends."""
 
 
 def library_target(flags: set[str] | None = None) -> str | None:
-    """Return the processor of the library that PoCL takes here; None on others than x86-64 Linux.
+    """Return the processor of the library that PoCL uses; None unless on x86-64 Linux.
 
-    The flags of a processor are those in ``/proc/cpuinfo``, by default of this machine.
+    `flags` are those of a processor in ``/proc/cpuinfo``; by default, of this machine's.
     """
     if flags is None:
         if platform.system() != "Linux" or platform.machine() != "x86_64":
@@ -63,11 +62,11 @@ def library_target(flags: set[str] | None = None) -> str | None:
 
 
 def repair_target(platform_version: str, device_pointer: int) -> str | None:
-    """Let a PoCL that may do otherwise compile for the processor of its library.
+    """Make PoCL compile for the processor of its library, if the release needs it.
 
-    The platform's version says which release it is, and whether it chooses among libraries; the
-    pointer is the ``cl_device_id``. Returns the processor that it compiles for now, or None where
-    nothing was touched.
+    The platform's version gives the release, and whether it chooses among libraries; the pointer is
+    the ``cl_device_id``. Return the processor that PoCL compiles for now, or None if nothing was
+    changed.
     """
     target = library_target()
     if target is None or not re.search(r"PoCL [34]\..*\bDISTRO\b", platform_version):
@@ -79,14 +78,14 @@ def repair_target(platform_version: str, device_pointer: int) -> str | None:
 
 
 def set_target(device_pointer: int, name: ctypes.Array[ctypes.c_char]) -> str | None:
-    """Let a device of PoCL compile for the processor `name`, which must outlive it.
+    """Make a device of PoCL compile for the processor `name`, which must outlive the device.
 
-    Returns the processor that it compiled for before. Nothing is touched, and None returned,
-    unless exactly one place of the device's structure has a pointer to the host's triple and then
-    one to a processor's name.
+    Return the processor that it compiled for before. Nothing is changed, and None returned, unless
+    the device's structure has exactly one pointer to the host's triple that is followed by a
+    pointer to a processor's name.
     """
     try:
-        # This file, unlike a pointer, answers a bad address with an error.
+        # Unlike a pointer, this file gives an error for a bad address.
         with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
             found = list(_names_in(memory, device_pointer))
             if len(found) != 1:
@@ -100,7 +99,7 @@ def set_target(device_pointer: int, name: ctypes.Array[ctypes.c_char]) -> str | 
 
 
 def _names_in(memory: FileIO, device_pointer: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the places of pointers to names that follow one to a triple, and the names."""
+    """Yield the addresses of pointers to names that follow a pointer to a triple, and the names."""
     memory.seek(device_pointer)
     structure = memory.read(STRUCTURE_BYTES)
     texts = [_text(memory, address) for (address,) in POINTER.iter_unpack(structure)]
@@ -110,7 +109,7 @@ def _names_in(memory: FileIO, device_pointer: int) -> Iterator[tuple[int, bytes]
 
 
 def _text(memory: FileIO, address: int) -> bytes:
-    """Return the text at an address, empty if there is none."""
+    """Return the text at an address, or b"" if there is none."""
     try:
         memory.seek(address)
         return memory.read(TEXT_BYTES).partition(b"\0")[0]

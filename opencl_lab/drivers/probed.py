@@ -1,4 +1,4 @@
-"""What `oclab doctor` has stored of a device: the file, what it says, and what follows."""
+"""The reports that `oclab doctor` stores for devices, and the corrections that they imply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Probed(Struct, kw_only=True):
-    """What is read of a report, by any version; each finding in it is checked apart."""
+    """The fields of a report that are read, of any version; each finding is checked separately."""
 
     key: str
     capabilities: Any = None
@@ -25,7 +25,7 @@ class Probed(Struct, kw_only=True):
 
 
 class Report(Probed, kw_only=True, forbid_unknown_fields=True):
-    """A report as it is written; those of older versions have no peaks."""
+    """A report as it is written; older versions wrote no peaks."""
 
     version: str
     date: str
@@ -39,19 +39,19 @@ def probe_file(key: str) -> Path:
 
 
 def is_report(path: Path) -> bool:
-    """Return whether a file is such a report, and not a user's own."""
+    """Return whether a file is such a report, and not a file of the user."""
     return path.suffix == ".json" and read_as(Report, path) is not None
 
 
 def stored_report(key: str) -> Probed | None:
-    """Return what was found on the device `key`; None where there is nothing that can be read."""
+    """Return the report of the device `key`; None if there is none that can be read."""
     report = read_as(Probed, probe_file(key))
     return report if report is not None and report.key == key else None
 
 
 def corrected(device: Device) -> Device:
     """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
-    from opencl_lab.core.device import Capabilities  # not where pyopencl cannot be loaded
+    from opencl_lab.core.device import Capabilities  # elsewhere pyopencl may be missing
 
     report = stored_report(device.key)
     if report is None:

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROCESSORS = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
-"""Those that this process may use; empty where the system does not say.
+"""Processors that this process may use; empty if the system does not tell.
 
-They are looked up before any runtime is loaded: Intel's may bind the thread that calls it to one
-processor, and OpenMP's does so where ``OMP_PROC_BIND`` is set.
+They are looked up before any runtime is loaded: Intel's may bind the calling thread to one
+processor, and OpenMP's does if ``OMP_PROC_BIND`` is set.
 """
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -20,11 +20,11 @@ GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""What a container may take, by either version of control groups."""
+"""Files with the memory limit of a container, of both versions of control groups."""
 
 
 def cpu_fields() -> dict[str, str]:
-    """Return what the system says of the first processor, by lower-case names; {} if nothing."""
+    """Return the fields of ``/proc/cpuinfo`` for the first processor, in lower case; {} if none."""
     with suppress(OSError), CPU_INFO.open(encoding="utf-8", errors="replace") as file:
         lines = file.read(16384).splitlines()  # the rest is slow on large machines
         fields = (line.partition(":") for line in reversed(lines))
@@ -39,10 +39,10 @@ def default_threads() -> int:
 
 @contextmanager
 def on_all_processors() -> Iterator[None]:
-    """Let the calling thread run on all processors, and then on those that it had before.
+    """Let the calling thread run on all processors within the context.
 
-    Threads and processes that are started meanwhile inherit that. Without it they would inherit
-    the one processor to which a runtime may have bound the caller.
+    Threads and processes started in it inherit that. Otherwise they would inherit the one processor
+    to which a runtime may have bound the caller.
     """
     if not PROCESSORS:
         yield
@@ -56,7 +56,7 @@ def on_all_processors() -> Iterator[None]:
 
 
 def host_memory() -> float:
-    """Return the bytes of memory that this machine or container has; infinity if nobody knows."""
+    """Return the bytes of memory of this machine or container; infinity if unknown."""
     found = math.inf
     with suppress(OSError, ValueError):
         found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,6 @@
-"""Where pip has put Intel's CPU runtime, and whether it is wanted.
+"""Where pip has installed Intel's CPU runtime, and whether it is wanted.
 
-This runs at every ``import opencl_lab``, so that it imports next to nothing,
-not even pathlib.
+This runs at every ``import opencl_lab``, so it imports very little, not even pathlib.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def supported() -> bool:
 def library() -> str | None:
     """Return the path of the driver's library that the wheel has installed, or None.
 
-    It lies two folders above one that packages are imported from.
+    Its folder is two levels above one from which packages are imported.
     """
     if not supported():
         return None
@@ -44,9 +43,9 @@ def switched_off(environ: Mapping[str, str]) -> bool:
 
 
 def awaits_registration(environ: Mapping[str, str]) -> bool:
-    """Return whether the runtime is here, wanted, and may be registered before pyopencl is loaded.
+    """Return whether the runtime is installed, wanted, and can be registered before pyopencl loads.
 
-    Not in a Conda environment, which may have drivers of its own: only the loader tells.
+    Not in a Conda environment, which may have its own drivers: that depends on the loader.
     """
     if environ.get("OCL_ICD_VENDORS") or switched_off(environ):
         return False

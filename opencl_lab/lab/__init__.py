@@ -1,1 +1,1 @@
-"""What measures, compares, tunes and reports. The library imports nothing of it."""
+"""The lab: measuring, comparing, tuning and reporting. The library imports none of it."""

@@ -35,26 +35,26 @@ def compare(
     operation : str
         Such as ``"sort"``.
     algorithms : str or sequence of str
-        Names, ``"auto"`` (the one the library would take) or ``"all"``.
+        Names, ``"auto"`` (the one that the library takes) or ``"all"``.
     against : str or sequence of str, optional
-        Names of references; ``"none"`` or an empty list for none; ``"all"`` with those that have
-        their data on the device; None for those with data on the host that are installed.
+        Names of references; ``"none"`` or an empty list for none; ``"all"``, which includes those
+        on device data; None for the installed ones on host data.
     repeats : int, optional
-        Timed rows of calls of each implementation: exactly so many, unless `time_limit` ends
-        them. None for at least 5 of each, and more until the spread of all is small.
+        Number of samples of each implementation, unless `time_limit` ends them. None: at least 5
+        of each, and more until all medians are precise.
     time_limit : float, optional
-        Seconds for all timed rows, though each implementation makes at least one. By default 10
-        where `repeats` is None, else no limit.
+        Seconds for all samples; each implementation gets at least one. By default 10 if `repeats`
+        is None, else no limit.
     seed : int
         Seed of the data.
     threads : int, optional
         Threads of references that use several; default: all processors.
     resident : bool
-        Measure with the data on the device only.
+        Measure on device data only.
     config : mapping, optional
         Kernel parameters instead of the default ones.
     baseline : str, optional
-        The row that speed-ups are over, such as ``"numpy"``; default: ``"c:seq"``.
+        The implementation that speed-ups are over, such as ``"numpy"``; default: ``"c:seq"``.
     device : str, int or Device, optional
         As `select_device` takes it.
     **problem
@@ -63,13 +63,13 @@ def compare(
     Returns
     -------
     list of Measurement
-        OpenCL algorithms, then references; first with data on the host, then on the device. It
-        prints as a table.
+        OpenCL algorithms, then references; first on host data, then on device data. It prints as
+        a table.
 
     Raises
     ------
     OclabError
-        Of the kind that says what is wrong.
+        Of the class for the failure.
     """
     request = Request(
         algorithms=algorithms,

@@ -1,4 +1,4 @@
-"""What an operation does with a file that is too large to be read as a whole."""
+"""Interfaces for files that are too large to be read as a whole."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from opencl_lab.ops.solver import Problem
 
 @dataclass(frozen=True)
 class FileResult:
-    """What became of a file."""
+    """The result of processing a file in parts."""
 
     seconds: float
-    """What it took, with reading and writing but without building kernels."""
+    """Duration, with reading and writing but without building kernels."""
     check_seconds: float
-    """What the check that followed took."""
+    """Duration of the check that followed."""
     stages: Mapping[str, float]
-    """Seconds of each stage, which overlap (``read``, ``work``, ``write``), of ``kernels`` by their
-    events, and of ``build`` before all of them."""
+    """Seconds of the stages ``read``, ``work`` and ``write``, which overlap, of ``kernels`` by
+    events, and of ``build``, which comes before them."""
     fault: str | None
-    """What is wrong with the result; it was not kept then."""
+    """What is wrong with the result, which is deleted then."""
 
 
 class FileJob(Protocol):
-    """A file that is gone through in parts."""
+    """A file that is processed in parts."""
 
     @property
     def problem(self) -> Problem:
-        """What is solved."""
+        """The problem that is solved."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array in the file."""
+        """Size of the array in the file, in bytes."""
 
     @property
     def algorithm(self) -> str:
@@ -47,28 +47,28 @@ class FileJob(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why nothing else can be done with the file."""
+        """Why the file cannot be processed in any other way."""
 
     @property
     def parts(self) -> Mapping[str, Any]:
-        """How it is parted, for the JSON document."""
+        """The parts, for the JSON document."""
 
     @property
     def parts_text(self) -> str:
-        """The same in words."""
+        """The parts in words."""
 
     def check(self, output: Path) -> None:
         """Check early that the result could be written; raise `InvalidProblem` if not."""
 
     def run(self, output: Path, report: Callable[[int, int, str], None]) -> FileResult:
-        """Make the result, check it, and let it take the place of `output` if it is right.
+        """Compute the result, check it, and replace `output` by it if it is correct.
 
-        `report` is called with steps done, steps in all, and what comes next.
+        `report` is called with the units of work done, their total, and a label of the next one.
         """
 
 
 class FindJob(Protocol):
-    """Returns how a file is gone through in parts, or None if it is read as a whole."""
+    """Returns the job of a file that is processed in parts, or None if it is read as a whole."""
 
     def __call__(
         self,
@@ -79,4 +79,4 @@ class FindJob(Protocol):
         algorithm: str = "auto",
         limit: float | None = None,
     ) -> FileJob | None:
-        """Raise `InvalidProblem` if it must be parted and cannot."""
+        """Raise `InvalidProblem` if it must be processed in parts but cannot."""

@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are imported, and other signals for it; nothing but the standard library."""
+"""Handling of Ctrl-C during imports, and of SIGTERM and SIGHUP; standard library only."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ STATUS = 130
 
 
 def interrupted(*signal_and_frame: Any) -> NoReturn:
-    """Say that the process was interrupted, and end it."""
+    """Print that the process was interrupted, and end it."""
     os.write(2, b"oclab: interrupted\n")
     os._exit(STATUS)
 
 
 @contextmanager
 def exit_at_interrupt() -> Iterator[None]:
-    """End the process at Ctrl-C without any cleaning up, for the time of imports.
+    """While modules are imported, end the process at Ctrl-C without cleaning up.
 
-    A `KeyboardInterrupt` there is lost now and then: NumPy, for one, catches it.
+    A `KeyboardInterrupt` can get lost during imports: NumPy, for example, catches it.
     """
     before = signal.getsignal(signal.SIGINT)
     main_thread = threading.current_thread() is threading.main_thread()
-    # Whoever started us may have Ctrl-C ignored.
+    # The parent process may have set Ctrl-C to be ignored.
     if not main_thread or before is not signal.default_int_handler:
         yield
         return
@@ -39,11 +39,11 @@ def exit_at_interrupt() -> Iterator[None]:
 
 @contextmanager
 def interrupt_at_termination() -> Iterator[None]:
-    """Take SIGTERM, by which batch schedulers and CI end a process, for Ctrl-C; SIGHUP as well.
+    """Handle SIGTERM, from batch schedulers and CI, and SIGHUP, from closed terminals, as Ctrl-C.
 
-    A terminal that is closed sends the latter. Only the first one counts, as some send it twice.
-    It waits for the end of a call into a driver, which may hang, so this is for what leaves such
-    calls to other processes, or would leave large files behind.
+    Only the first signal counts, as some senders repeat it. It takes effect after a running call
+    into a driver, which may hang. So this is for commands that leave such calls to workers, or that
+    would leave large files behind.
     """
     taken: list[signal.Signals] = []
 
@@ -55,7 +55,7 @@ def interrupt_at_termination() -> Iterator[None]:
     try:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGHUP):
-                if signal.getsignal(number) is signal.SIG_DFL:  # and not as under nohup
+                if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
                     taken.append(number)
                     signal.signal(number, interrupt)
         yield

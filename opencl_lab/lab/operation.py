@@ -1,4 +1,4 @@
-"""What an operation is to the lab: what it takes to compare and to tune what a solver solves."""
+"""The lab's interface of an operation: all that comparing and tuning a solver needs."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Option:
     type : type
         ``int``, ``float``, ``complex`` (which a real number is, too), ``str`` or ``bool`` (a flag).
     default : object
-        Value when it is not given.
+        The default value.
     help : str
         One line.
     choices : tuple of str, optional
         The only values allowed.
     about_data : bool
-        Whether it says how input data are generated and not what the problem is.
+        Whether it describes how input data are generated, and not the problem.
     with_files : bool
-        Whether an option about data is needed for a user's own files too, because it
-        describes an input that they do not hold.
+        Whether an option about data is also needed with a user's files, because it describes an
+        input that they do not contain.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Curves:
-    """A picture of a result: curves by name over common points, and what the axes show."""
+    """A plot of a result: curves by name over common points, and labels of the axes."""
 
     points: np.ndarray[Any, Any]
     values: Mapping[str, np.ndarray[Any, Any]]
@@ -86,16 +86,16 @@ def axis_of(options: Mapping[str, Any], dimensions: int) -> int:
 
 
 def refuse_axis(options: Mapping[str, Any]) -> None:
-    """Refuse the option `axis` where there is no array that has any."""
+    """Raise InvalidProblem if the option `axis` is given without an array."""
     if options.get("axis") is not None:
         raise InvalidProblem("axis is for input files: generated data are rows; leave it out")
 
 
 class Operation(ABC, Generic[P]):
-    """A solver with the data, references, tolerance, formats and pictures of its problems.
+    """A solver with the data, references, tolerances, formats and plots of its problems.
 
-    The command line, the comparison, the tuner and the tests know operations
-    through this class alone.
+    The command line, the comparison, the tuner and the tests use operations only through this
+    class.
     """
 
     solver: Solver[P]
@@ -104,39 +104,39 @@ class Operation(ABC, Generic[P]):
     size_option: ClassVar[str]
     """The option that a sweep over sizes sets."""
     shape_options: ClassVar[tuple[str, ...]] = ()
-    """The options that together say how large a problem is, if there are several."""
+    """The options that together are the size of a problem, if there are several."""
     shapes: ClassVar[tuple[tuple[int, ...], ...]] = ()
-    """Values of these that show where an operation is slow: large and small, even and odd."""
+    """Values of these that are typical or critical for speed: large and small, even and odd."""
     inputs: ClassVar[tuple[str, ...]]
     """Names of the arrays that a user supplies, in the order of the command line."""
     formats: ClassVar[tuple[str, ...]] = FORMATS
-    """Endings of the files that they may come from, and the result may go to."""
+    """Extensions of the files for inputs and result."""
     output: ClassVar[str]
-    """Name of the array that a user wants back."""
+    """Name of the array that is the result."""
     check_cases: ClassVar[tuple[Mapping[str, Any], ...]]
-    """Changes of a problem to small sizes, which are larger than every tile and multiples of none.
-    Every configuration is checked with the first of them, and with all before it can win."""
+    """Changes of a problem to small sizes, larger than every tile and multiples of none. The tuner
+    checks every configuration with the first of them, and with all before it can win."""
     default_name: ClassVar[str] = "built-in"
-    """Name of the configuration where nobody has tuned or asked for one."""
+    """Name of the configuration that is used without tuning."""
     references: ClassVar[tuple[Reference, ...]]
     calls: ClassVar[Calls]
-    """How users call it, here and in other libraries."""
+    """The public function, and the corresponding calls of other libraries."""
     find_file_job: FindJob | None = None
-    """Finds how a file that is too large for memory is solved in parts, if that can be done."""
+    """Returns how a file too large for memory is processed in parts, if it can be."""
 
     @property
     def name(self) -> str:
-        """What users call it."""
+        """Its public name."""
         return self.solver.name
 
     @property
     def algorithms(self) -> tuple[Algorithm[Any], ...]:
-        """Those of the solver, in order of preference."""
+        """The algorithms of the solver, in order of preference."""
         return self.solver.algorithms
 
     @property
     def choices(self) -> Mapping[str, str]:
-        """What the public function takes as an algorithm and is none; see `Solver.choices`."""
+        """Names that the public function takes besides algorithms; see `Solver.choices`."""
         return self.solver.choices
 
     def algorithm(self, name: str) -> Algorithm[P]:
@@ -153,7 +153,7 @@ class Operation(ABC, Generic[P]):
 
     @abstractmethod
     def problem(self, **options: Any) -> P:
-        """Return the problem that `options` describe; unknown ones never get here."""
+        """Return the problem that `options` describe; they were checked by `with_defaults`."""
 
     @abstractmethod
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[P, Arrays]:
@@ -165,7 +165,7 @@ class Operation(ABC, Generic[P]):
 
     @abstractmethod
     def expected(self, problem: P, inputs: Arrays) -> Arrays:
-        """Return the right outputs, computed on the host by NumPy."""
+        """Return the expected outputs, computed on the host by NumPy."""
 
     @abstractmethod
     def compare(self, problem: P, inputs: Arrays, expected: Arrays, actual: Arrays) -> Difference:
@@ -173,11 +173,11 @@ class Operation(ABC, Generic[P]):
 
     @property
     def reference_is_first(self) -> bool:
-        """Whether `expected` runs the default configuration on the device, and nothing else."""
+        """Whether `expected` is the result of the default configuration on the device."""
         return False
 
     def make_reference(self, say: Callable[[str], None]) -> None:
-        """Make what `expected` needs of the device, if anything.
+        """Compute what `expected` needs from the device, if anything.
 
         Parameters
         ----------
@@ -186,89 +186,89 @@ class Operation(ABC, Generic[P]):
         """
 
     def check_changes(self, problem: P) -> Sequence[Mapping[str, Any]]:
-        """Return those of `check_cases` as they suit a problem."""
+        """Return the `check_cases`, adapted to a problem."""
         return self.check_cases
 
     def room(self, problem: P, expected: Arrays) -> OutputsLike:
-        """Return shape and dtype of every output as algorithms and C references write it.
+        """Return shape and dtype of every output for algorithms and C references.
 
-        More than what is expected, where how much there is depends on the data.
+        They are larger than the expected outputs if the size of the result depends on the data.
         """
         return {name: (array.shape, array.dtype) for name, array in expected.items()}
 
     def sample(self, problem: P) -> P:
-        """Return a small problem of the same kind, which tells how fast a reference is."""
+        """Return a small problem of the same kind, to estimate how fast a reference is."""
         return replace(problem, **self.check_cases[-1])
 
     def in_parts(
         self, problem: P, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
-        """Return how the public function solves it for host arrays, such as in which parts.
+        """Return in words how the public function works on host arrays in parts.
 
-        Nothing where that is a single run. Other calls have no launches that one run would show.
+        Empty if a call is a single run. Otherwise one run cannot show the launches of a call.
         """
         return ""
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
-        """Return the result in the shape that a user expects of `arrays`; none for random data."""
+        """Return the result in the shape that a user of `arrays` expects; random data have none."""
         return outputs[self.output]
 
     def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the options of a second run that completes the result of the first.
+        """Return the options of a second run whose result is combined with that of the first.
 
-        `combined` puts both together. None, as usual: one run is all.
+        `combined` does so. By default None: there is only one run.
         """
         return None
 
     def combined(self, first: Arrays, second: Arrays) -> Arrays:
-        """Return the outputs that those of two runs make, see `second`."""
+        """Return the outputs of two runs, combined; see `second`."""
         raise NotImplementedError(f"{self.name} has no second run")
 
     def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
-        """Return what else the result consists of, by name, such as the places of its values.
+        """Return the other arrays of the result by name, such as the indices of its values.
 
-        A file holds all of it, or is refused.
+        A file must be able to hold all of them.
         """
         return {}
 
     def check_columns(self, names: Sequence[str]) -> None:
-        """Check that columns of these names, as a text file has them, can be an input.
+        """Check that the columns of a text file, by their names, can be an input.
 
         Raises
         ------
         InvalidProblem
-            If they hold something else.
+            If they cannot.
         """
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
-        """Return what is done with a user's `arrays` that could be meant otherwise."""
+        """Return in words how a user's `arrays` are interpreted, if that is ambiguous."""
         return ""
 
     def keeps_columns(self, arrays: Arrays, **options: Any) -> bool:
-        """Return whether the names of the first array's columns are those of the result's."""
+        """Return whether the result's columns have the names of the first array's columns."""
         return False
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves | None:
-        """Return what a plot for a user's own `arrays` shows; None: the times."""
+        """Return the curves of a plot for a user's `arrays`; None: the plot shows times."""
         return None
 
     def columns(
         self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> Mapping[str, np.ndarray[Any, Any]] | None:
-        """Return the columns, by name, of a text file with the result; None: its plain numbers.
+        """Return the columns of a text file with the result by name; None: numbers without names.
 
-        `names` are those of the user's columns, where the result keeps them.
+        `names` are those of the user's columns, if the result keeps them.
         """
         return None
 
     def pictures(
         self, problem: P, inputs: Arrays, expected: Arrays, outputs: Arrays
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """Return what a plot shows of the data, by title: rows x columns, or with colours."""
+        """Return images of the data for a plot by title: rows x columns, or with colours."""
         return {}
 
     def with_defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `options` completed by defaults.
+        """Return `options` completed with defaults.
 
         Raises
         ------

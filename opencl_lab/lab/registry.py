@@ -1,4 +1,4 @@
-"""The operations by name: what the command line, the comparison and the tuner iterate."""
+"""The operations by name, for the command line, the comparison and the tuner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def operations() -> dict[str, Operation[Any]]:
 
 
 def get_operation(name: str) -> Operation[Any]:
-    """Return an operation by name, or raise `InvalidProblem` with the names there are."""
+    """Return an operation by name; raise `InvalidProblem` with all names for an unknown one."""
     known = operations()
     if name not in known:
         raise InvalidProblem(f"there is no operation {name!r}; there are: {', '.join(known)}")

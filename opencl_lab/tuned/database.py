@@ -1,9 +1,8 @@
 """The tuned configurations of this user and of this package, and which of them to use.
 
-The user's own are kept in `data_dir("tuning")`, a file an operation; the
-package ships some in `tuned/data`. `opencl_lab.ops.solver` asks here at every
-call, so this module lies below it: it knows problems and algorithms only by
-what it asks of them.
+The user's are in `data_dir("tuning")`, one file per operation; those of the package in
+`tuned/data`. `opencl_lab.ops.solver` looks them up in every call. So this module is in a layer
+below it, and knows problems and algorithms only by the protocols here and in `entry`.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ LEVELS = (
     "same vendor and kind",
 )
 REACH = 1
-"""How many doublings away, in any one size, an entry may still be used."""
+"""Most doublings between any size of an entry and of a problem for which it is used."""
 SAME_SIZE = 0.1
-"""How many doublings away a size is nearly the same, where a model chooses well for any other."""
+"""Doublings within which sizes are nearly the same, for algorithms that choose by a model else."""
 CHECK_INTERVAL = 1.0
-"""Seconds between two looks at whether a file has changed."""
+"""Seconds between checks whether a file has changed."""
 MAX_REMEMBERED = 4096
 
 T = TypeVar("T")
 
 
 class Tunable(Protocol):
-    """What this module needs of an algorithm; `opencl_lab.ops.solver.Algorithm` is one."""
+    """What this module needs of an algorithm, such as `opencl_lab.ops.solver.Algorithm`."""
 
     @property
     def name(self) -> str:
@@ -63,14 +62,14 @@ class Tunable(Protocol):
 
 @dataclass(frozen=True)
 class Match:
-    """An entry that may serve a problem, and how near it is: one of `LEVELS`."""
+    """An entry that may be used for a problem, and how near it is: one of `LEVELS`."""
 
     entry: Entry
     level: str
 
 
 def enabled() -> bool:
-    """Return whether tuned configurations are used: not with ``OCLAB_TUNING=off``."""
+    """Return whether tuned configurations are used; they are not with ``OCLAB_TUNING=off``."""
     return os.environ.get("OCLAB_TUNING", "").lower() not in ("off", "0", "no")
 
 
@@ -78,7 +77,7 @@ def enabled() -> bool:
 
 
 def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> None:
-    """Replace the entries of a file of the user's, and forget what was read of it."""
+    """Change the entries of one of the user's files, and drop what was read from it."""
     try:
         update_entries(path, change)
     finally:
@@ -86,9 +85,9 @@ def _update(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> Non
 
 
 def add(new: Iterable[Entry], replace: bool = True) -> int:
-    """Put entries among the user's own, and return how many.
+    """Add entries to the user's own, and return how many.
 
-    They take the place of others of the same identity; with `replace` of newer ones, too.
+    They replace older ones of the same identity; with `replace`, newer ones, too.
     """
     by_operation: dict[str, list[Entry]] = {}
     for entry in new:
@@ -118,14 +117,14 @@ def store(
     config: Mapping[str, Any],
     time_ms: float,
 ) -> None:
-    """Keep a configuration, every parameter of it, that was found to be right and the fastest."""
+    """Store a configuration, with all parameters, that was found to be correct and the fastest."""
     digest = kernel_digest(algorithm.templates)
     entry = entry_of(device, operation, algorithm.name, digest, problem, Config(config), time_ms)
     add([entry])
 
 
 def clear(chosen: Callable[[Entry], bool] = lambda entry: True) -> int:
-    """Delete those of the user's own entries that are `chosen`, and return how many."""
+    """Delete the user's entries for which `chosen` is true, and return how many."""
     removed = 0
 
     def keep(old: list[Entry]) -> list[Entry]:
@@ -152,21 +151,21 @@ def entries() -> list[Entry]:
 
 
 def staleness(entry: Entry, device: Device, digest: str) -> str | None:
-    """Return why `entry` must not be used any more on `device`, or None if it may.
+    """Return why `entry` must no longer be used on `device`, or None if it may be.
 
-    `digest` is of the algorithm's templates as they are now.
+    `digest` is that of the algorithm's present templates.
     """
     if entry.digest != digest:
         return "the kernel has changed since"
     origin = Origin.of(device)
-    # What was shipped was not measured here; another driver only makes it less near.
+    # Shipped entries were not measured here; another driver only makes them less near.
     if not entry.shipped and entry.device.unit == origin.unit and entry.device.key != origin.key:
         return f"the driver was {entry.device.driver} and is {origin.driver}"
     return None
 
 
 def same_unit(entry: Entry, device: Device) -> bool:
-    """Return whether `entry` was measured on `device`, under this driver or another."""
+    """Return whether `entry` was measured on `device`, with this driver or another."""
     return entry.device.unit == Origin.of(device).unit
 
 
@@ -180,8 +179,8 @@ def _level(entry: Entry, origin: Origin, distance: float) -> int | None:
     if origin.architecture and there.architecture == origin.architecture:
         return 2
     if origin.kind == "cpu" and there.architecture and origin.architecture:
-        return None  # other vectors need other blocks in registers
-    # On CPUs the OpenCL platform is the vendor that matters: the compiler is its.
+        return None  # other vector widths need other register blocking
+    # On CPUs the OpenCL platform counts as the vendor, as the compiler is part of it.
     return 3 if there.vendor == origin.vendor or there.platform == origin.platform else None
 
 
@@ -204,21 +203,22 @@ def lookup(
 ) -> list[Match]:
     """Return the entries that may serve a problem on a device, the best first.
 
-    The order: this device and size, this device at the nearest size, the same
-    architecture, the same vendor and kind; at each of these the user's own
-    before the shipped, and nearer sizes before others. Entries of another
-    layout, more than `REACH` doublings away, or stale are left out; if all of
-    this device are stale, that is logged once.
+    The order is: this device and size, this device at the nearest size, the same architecture, the
+    same vendor and kind. Within each of these, the user's entries come before shipped ones, and
+    nearer sizes first. Entries are left out if their layout differs, if they are more than `REACH`
+    doublings away, or if they are stale; if all entries of this device are stale, a warning is
+    logged once.
 
-    `digest` is of the algorithm's templates as they are now. With `modelled`, only entries of this
-    device and nearly this size may serve; `own` is a kernel of the user's, which no command names.
+    `digest` is that of the algorithm's present templates. With `modelled`, only entries of this
+    device and nearly this size are used. `own` says that it is a kernel of the user, for which no
+    command can be named.
     """
     layout, sizes = parts_of(problem)
     bucket, origin = to_bucket(sizes), Origin.of(device)
     found: list[tuple[tuple[float, ...], Match]] = []
     stale: list[str] = []
     for entry in _entries_of(operation, algorithm):
-        named = entry.sizes.keys() == sizes.keys()  # as problems name them now
+        named = entry.sizes.keys() == sizes.keys()  # the sizes that problems have in this version
         steps = [abs(a - b) for a, b in zip(entry.bucket, bucket, strict=True)] if named else []
         if named and (entry.layout != layout or max(steps, default=0) > REACH):
             continue
@@ -248,10 +248,10 @@ def lookup(
 def relatives(
     device: Device, operation: str, algorithm: str, problem: Sized, digest: str
 ) -> list[Entry]:
-    """Return entries of other sizes, layouts and devices that a tuner may begin with.
+    """Return entries of other sizes, layouts and devices that a tuner may start from.
 
-    The nearest first: by device, then by how many fields of the layout differ, then by size. What
-    is stale, and what was measured on another kind of device, is left out.
+    The nearest come first: by device, then by the number of layout fields that differ, then by
+    size. Stale entries, and those of another kind of device, are left out.
     """
     (layout, sizes), origin = parts_of(problem), Origin.of(device)
     found: list[tuple[tuple[float, ...], Entry]] = []
@@ -269,7 +269,7 @@ def relatives(
 
 # ------------------------------------------------------------------- memory
 #
-# Tables are read once and answers are kept, until a file is seen to change.
+# Tables are read once and lookups are cached, until a file changes.
 
 _lock = threading.RLock()
 _tables: dict[Path, tuple[Any, list[Entry]]] = {}
@@ -295,7 +295,7 @@ def _table(path: Path, shipped: bool) -> list[Entry]:
 
 
 def forget() -> None:
-    """Drop everything that is kept in memory; files are read again when they are needed."""
+    """Drop all that is cached in memory; files are read again when needed."""
     global _generation
     with _lock:
         _tables.clear()
@@ -304,7 +304,7 @@ def forget() -> None:
 
 
 def generation() -> int:
-    """Return a number that changes when tuned configurations may have: see `remember`."""
+    """Return a number that changes when tuned configurations may have changed; see `remember`."""
     global _next_check
     if time.monotonic() >= _next_check:
         with _lock:
@@ -315,9 +315,9 @@ def generation() -> int:
 
 
 def remember(key: Hashable, make: Callable[[], T]) -> T:
-    """Return what `make` returned for `key` before, as long as no file has changed since.
+    """Return the cached result of `make` for `key`, as long as no file has changed since.
 
-    Changes by this process count at once, those by other processes within a second.
+    Changes by this process take effect at once, those by other processes within a second.
     """
     before = generation()
     full = (os.environ.get("OCLAB_DATA_DIR"), key)
@@ -326,7 +326,7 @@ def remember(key: Hashable, make: Callable[[], T]) -> T:
         return remembered
     made = make()
     with _lock:
-        if before == _generation:  # else it may rest on what has just been replaced
+        if before == _generation:  # else the result may depend on replaced entries
             if len(_remembered) >= MAX_REMEMBERED:
                 _remembered.clear()
             _remembered[full] = made

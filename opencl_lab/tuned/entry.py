@@ -1,4 +1,4 @@
-"""One tuned configuration with all that says where it holds, and the JSON that stores it."""
+"""A tuned configuration with the device and problem it is for, and its JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = "oclab-tuning/1"
 
 
 class Sized(Protocol):
-    """What this module needs of a problem; `opencl_lab.ops.solver.Problem` is one."""
+    """What this module needs of a problem, such as `opencl_lab.ops.solver.Problem`."""
 
     @property
     def sizes(self) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ class Sized(Protocol):
 
     @property
     def layout(self) -> tuple[str, ...]:
-        """The other fields that change which configuration is the fastest."""
+        """The other fields on which the fastest configuration depends."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-able values."""
@@ -46,7 +46,7 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, device: Device) -> Origin:
-        """Return the origin that stands for `device`."""
+        """Return the origin of configurations measured on `device`."""
         return cls(*(getattr(device, name) for name in cls.__struct_fields__))
 
     @property
@@ -61,39 +61,39 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
     operation: str
     algorithm: str
     digest: str
-    """`kernel_digest` of the algorithm's templates."""
+    """The `kernel_digest` of the algorithm's templates."""
     device: Origin
     layout: dict[str, Any]
-    """Those fields of the problem that change the tuning; they must match."""
+    """Fields of the problem on which the fastest configuration depends; they must match."""
     sizes: dict[str, int]
-    """Those that say how large it was; near ones may serve too."""
+    """Sizes of the problem; the entry may be used for sizes near these."""
     config: Config
     time_ms: Positive
-    """Of the kernel."""
+    """Kernel time in milliseconds."""
     timestamp: str
-    """When it was stored, in ISO 8601."""
+    """Time at which it was stored, in ISO 8601."""
     shipped: bool = False
-    """Whether it came with the package and not from this user; not stored."""
+    """Whether it is one of the package's and not the user's; not stored."""
 
     @property
     def bucket(self) -> tuple[int, ...]:
-        """The powers of two that its sizes are nearest to, in the order of their names."""
+        """The nearest powers of two of its sizes, as exponents, in the order of their names."""
         return to_bucket(self.sizes)
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What a newer entry must share to take the place of this one."""
+        """Values that a newer entry must share to replace this one."""
         layout = tuple(sorted((name, repr(value)) for name, value in self.layout.items()))
         sizes = tuple(size for _, size in sorted(self.sizes.items()))
         return (self.operation, self.algorithm, self.device.key, layout, sizes)
 
     def doublings(self, sizes: Mapping[str, int]) -> list[float]:
-        """Return how many doublings each of other sizes is away."""
+        """Return, for each of some sizes, the doublings between it and that of this entry."""
         pairs = ((self.sizes[name], size) for name, size in sizes.items())
         return [abs(math.log2(max(a, 1) / max(b, 1))) for a, b in pairs]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what is stored, as JSON-able values."""
+        """Return the stored fields as JSON-able values."""
         return {name: value for name, value in as_json(self).items() if name != "shipped"}
 
 
@@ -111,7 +111,7 @@ def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def parts_of(problem: Sized) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what of a problem must match, and its sizes."""
+    """Return the fields of a problem that must match, and its sizes."""
     values = problem.as_dict()
     layout, sizes = ({name: values[name] for name in p} for p in (problem.layout, problem.sizes))
     return layout, sizes
@@ -126,13 +126,13 @@ def entry_of(
     config: Config,
     time_ms: float,
 ) -> Entry:
-    """Return the entry of a configuration measured now."""
+    """Return an entry for a configuration that was just measured."""
     about = (operation, algorithm, digest, Origin.of(device), *parts_of(problem))
     return Entry(*about, config, float(time_ms), timestamp())
 
 
 def document(entries: Iterable[Entry]) -> dict[str, Any]:
-    """Return the JSON document of entries: overlay, shipped data and exports alike."""
+    """Return the JSON document of entries, for the user's files, shipped data and exports."""
     ordered = sorted(entries, key=lambda entry: entry.identity)
     return {"schema": SCHEMA, "entries": [entry.as_dict() for entry in ordered]}
 
@@ -140,7 +140,7 @@ def document(entries: Iterable[Entry]) -> dict[str, Any]:
 def parse(text: str, shipped: bool = False) -> list[Entry]:
     """Return the entries of a document.
 
-    ValueError if it is none, OclabError if it is one of another version.
+    Raise ValueError if it is not such a document, OclabError if its version is unknown.
     """
     content = parsed(text)
     try:

@@ -1,4 +1,4 @@
-"""The files of tuned configurations: read, set aside when damaged, replaced as a whole."""
+"""The files of tuned configurations: reading, setting damaged ones aside, replacing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _read_locked(path: Path) -> list[Entry]:
 
 
 def read_entries(path: Path, shipped: bool) -> list[Entry]:
-    """Return the entries of a file, none if it cannot be used, and say so."""
+    """Return the entries of a file; none, with a warning, if it cannot be used."""
     try:
         return parse(path.read_text(encoding="utf-8"), shipped)
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def read_entries(path: Path, shipped: bool) -> list[Entry]:
             say_once(f"the tuned configurations in {path} are not used: {error}")
             return []
     try:
-        with locked(path):  # it may have been replaced meanwhile: look again
+        with locked(path):  # it may have been replaced meanwhile: read again
             return _read_locked(path)
     except (OSError, OclabError) as error:
         say_once(f"the tuned configurations in {path} are damaged and not used: {error}")
@@ -75,7 +75,7 @@ def read_entries(path: Path, shipped: bool) -> list[Entry]:
 
 
 def update_entries(path: Path, change: Callable[[list[Entry]], Iterable[Entry]]) -> None:
-    """Replace the entries of a file of the user's by what `change` makes of them."""
+    """Replace the entries of one of the user's files by ``change(entries)``."""
     try:
         with locked(path):
             write_json(path, document(change(_read_locked(path))))

@@ -1,4 +1,4 @@
-"""What `fuzz_replay.py` is made of; calls are recorded, whatever the environment says."""
+"""The modules of `fuzz_replay.py`; calls are recorded whatever the environment says."""
 
 import os
 

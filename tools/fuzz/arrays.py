@@ -120,7 +120,7 @@ def _start(view: np.ndarray, block: np.ndarray) -> int:
 
 
 def _numbers(shape: Any, dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Return random numbers of which some come more than once."""
+    """Return random numbers, some of them repeated."""
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
@@ -158,7 +158,7 @@ def _laid(item: Data, rng: np.random.Generator, numbers: Numbers) -> tuple[np.nd
     lead = layout.offset * dtype.itemsize
     block = rng.integers(0, 256, MARGIN * 2 + lead + high - low + dtype.itemsize, np.uint8)
     shift = 0 if item.resident else layout.shift
-    # Blocks of the host begin where NumPy puts them: at multiples of 16 bytes at least.
+    # NumPy aligns blocks of the host to at least 16 bytes.
     view = np.ndarray(item.shape, dtype, block.data, lead - low + shift, tuple(strides))
     if values.size:
         view[...] = values  # repeated elements get the last one

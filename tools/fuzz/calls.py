@@ -1,4 +1,4 @@
-"""What a call is: a function, its arrays as they lie in memory, and its options."""
+"""A call: a function, its arrays with their layouts in memory, and its options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAIRS = {"sort_by_key", "topk"}
 
 @dataclass(frozen=True)
 class Layout:
-    """How the elements of an array lie in memory.
+    """The layout of an array in memory.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The command line `oclab`: one module a command, parsing and printing only."""
+"""The command line `oclab`: a module for each command, for parsing and printing only."""
 
 from opencl_lab.lab.cli.main import main
 

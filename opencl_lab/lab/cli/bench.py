@@ -1,4 +1,4 @@
-"""`oclab bench`: sweeps over sizes, and what changed between two runs."""
+"""`oclab bench`: sweeps over sizes, and comparisons of two runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from opencl_lab.lab.presentation.changes import (
 )
 from opencl_lab.lab.presentation.table import ratio_text, times_texts, titled_table
 
-IN_A_FOLDER = "results.json"  # what `oclab bench` writes there
+IN_A_FOLDER = "results.json"  # the document of `oclab bench` in a folder
 STYLES = {"faster": "green", "works now": "green", "slower": "yellow", "fails now": "red"}
 OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
 
@@ -33,7 +33,7 @@ OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
 @click.group(
     "bench",
     cls=LazyGroup,
-    operation_home="opencl_lab.lab.cli.sweep:sweep_command",
+    operation_place="opencl_lab.lab.cli.sweep:sweep_command",
     invoke_without_command=True,
     no_args_is_help=True,
 )
@@ -42,14 +42,14 @@ OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
     nargs=2,
     metavar="OLD NEW",
     help="Compare two runs row by row: JSON documents, or folders of `oclab bench`. Exit status 1 "
-    "if a row of OpenCL became slower beyond noise and past the threshold, fails now, or is "
-    "missing where the new run has measured the same problem.",
+    "if an OpenCL row became slower beyond noise and the threshold, fails now, or is missing "
+    "although the new run has measured the same problem.",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(1.0, 1e6),
     callback=no_nan,
-    help="With --compare: the ratio of medians from which on slower is a regression.  "
+    help="With --compare: the ratio of medians above which a slower row is a regression.  "
     f"[default: {THRESHOLD:.2f}]",
 )
 @global_options
@@ -61,7 +61,7 @@ def bench_command(
     if compare is None and threshold is not None:
         raise click.UsageError("--threshold is for --compare OLD NEW")
     if compare is not None and context.invoked_subcommand is not None:
-        raise click.UsageError("--compare takes two runs that are there, and no operation")
+        raise click.UsageError("--compare takes two existing runs, and no operation")
     if compare is not None:
         old, new = map(Path, compare)
         return compare_runs(old, new, THRESHOLD if threshold is None else threshold)
@@ -91,7 +91,7 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     verdicts = counted_verdicts(row.verdict for row in changes.rows)
     settings().say(f"{counted(len(changes.rows), 'row')}: {verdicts}")
     settings().say(
-        f"{counted(len(worse), 'regression')}: rows of OpenCL that fail now or take more than "
+        f"{counted(len(worse), 'regression')}: OpenCL rows that fail now or take more than "
         f"{threshold:g} times as long, beyond noise"
     )
     _say_missing(changes)
@@ -99,7 +99,7 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
 
 
 def _say_missing(changes: Changes) -> None:
-    """Say which rows of OpenCL have no counterpart, and whether that counts."""
+    """Print which OpenCL rows have no counterpart, and whether that is a regression."""
     if changes.missing:
         missing = counted(len(changes.missing), "row")
         settings().say(
@@ -109,7 +109,7 @@ def _say_missing(changes: Changes) -> None:
     others = sum(row.measurement.kind == "opencl" for row in alone) - len(changes.missing)
     if others:
         settings().say(
-            f"{counted(others, 'row')} of OpenCL of problems or algorithms that only one run has"
+            f"{counted(others, 'row')} of OpenCL for problems or algorithms of one run only"
         )
 
 
@@ -132,7 +132,7 @@ def _document(old: Results, new: Results, changes: Changes, threshold: float) ->
 
 
 def _table(title: str, rows: Sequence[Change], threshold: float) -> Table:
-    """Return the table of all rows; what their problems have in common is below it."""
+    """Return the table of all rows; what their problems share is in its caption."""
     differing = varied([row.what for row in rows])
     fixed = {name: value for name, value in rows[0].what.items() if name not in differing}
     common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)

@@ -1,4 +1,4 @@
-"""`oclab cache`: what is stored on disk, and how to clear it."""
+"""`oclab cache`: the cache on disk."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from opencl_lab.lab.cli.lazy import LazyGroup
 @click.group("cache", cls=LazyGroup)
 @global_options
 def cache_command() -> None:
-    """Show or clear what opencl_lab stores on disk; all of it can be made again."""
+    """Show or clear the cache on disk. It is filled again when needed."""
 
 
 def _sections() -> list[tuple[str, int, int]]:
-    """Return name, files and bytes of every part of the cache; a user's files are none of it."""
+    """Return name, number of files and bytes of each section of the cache."""
     found = []
     for name in sections():
         sizes = [file.stat().st_size for file in section_files(name)]
@@ -30,7 +30,7 @@ def _sections() -> list[tuple[str, int, int]]:
 @cache_command.command("info")
 @global_options
 def info_command() -> None:
-    """Show where the cache is and what it holds."""
+    """Show the folder and the contents of the cache."""
     found = _sections()
     if settings().json:
         content = [{"name": n, "files": files, "bytes": size} for n, files, size in found]
@@ -46,7 +46,7 @@ def info_command() -> None:
 @cache_command.command("clear")
 @global_options
 def clear_command() -> None:
-    """Delete what opencl_lab has put into the cache; other files stay."""
+    """Delete the files that opencl_lab has written to the cache."""
     found = _sections()
     try:
         for name, _, _ in found:

@@ -1,4 +1,4 @@
-"""`oclab bench OPERATION --calls`: what a call costs and where its time goes."""
+"""`oclab bench OPERATION --calls`: the cost of a call, and where its time goes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from opencl_lab.lab.presentation.table import number, ratio_text, titled_table
 CALL_RESULTS = ("calls.json",)
 
 EXPLAINED = (
-    "launches: enqueueing them alone, with memory from a pool; memory: the driver's for the "
-    "result; python: the rest until the call returns; waiting: what the device still needs then"
+    "launches: only enqueueing them, with memory from a pool; memory: allocating the result by the "
+    "driver; python: the remaining time until the call returns; waiting: the time from then until "
+    "the device is done"
 )
 
 EVENTS = (
-    "that is more than the call takes: the events are those of a few calls made before, while "
-    "the calls above are repeated until all is warm; compare events with each other only"
+    "that is more than the call takes: the events are of a few earlier calls, while the calls "
+    "above are repeated until all is warm; compare events with each other only"
 )
 
 
 def bench_calls(sweep: Sweep, base: str, folder: Path | None) -> int:
     """Measure calls of several sizes, print a table of each or JSON, and write that to `folder`.
 
-    Speed-ups are over the calls called `base`. What was measured before an interrupt is kept.
+    Speed-ups are over the calls named `base`. Results from before an interrupt are kept.
     """
     check_baseline(base, (OURS, *sweep.chosen.calls.peers))
     with progress_bar(sweep.chosen.name) as progress:
@@ -72,7 +73,7 @@ def _print_and_write(
 
 
 def _table(title: str, report: CallReport, base: str) -> Table:
-    """Return a row per kind of call, all beside that of the `base` on the same side."""
+    """Return a row for each kind of call, with its speed-up over the `base` on the same side."""
     numbers = ("µs per call", "host time", f"speed-up\nover {base}")
     table = titled_table(title, ("back-to-back calls", "arrays"), numbers)
     bases = {item.side: item.call_us for item in report.costs if item.what == base}
@@ -84,7 +85,7 @@ def _table(title: str, report: CallReport, base: str) -> Table:
 
 
 def _say_shares(report: CallReport) -> None:
-    """Print where the time of a call goes, and why that of kernels may be more than it."""
+    """Print where the time of a call goes, and why kernels may seem to take longer than calls."""
     launches = counted(report.launches, "launch", "launches")
     settings().say(
         f"its {launches}: {number(report.kernel_us, 3)} µs in kernels by their events; "

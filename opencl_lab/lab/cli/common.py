@@ -1,4 +1,4 @@
-"""What every command shares: the global options, and output as text, JSON and files."""
+"""Shared by all commands: the global options, and output as text, JSON and files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
     from opencl_lab.drivers.discovery import Selection
     from opencl_lab.lab.measuring.environment import Start
 
-FALLBACK_WIDTH = 140  # of tables that do not go to a terminal
+FALLBACK_WIDTH = 140  # of tables, if standard output is not a terminal
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -55,7 +55,7 @@ class Settings:
         return self._selection
 
     def begin(self) -> Selection:
-        """Choose the device of a command that measures, and see in what state the machine is."""
+        """Choose the device of a command that measures, and record the state of the machine."""
         selection = self.select()
         if self._start is None:
             from opencl_lab.lab.measuring.environment import begin
@@ -64,7 +64,7 @@ class Settings:
         return selection
 
     def environment(self) -> dict[str, Any] | None:
-        """Return where and when was measured; None for a command that measures nothing."""
+        """Return where and when the command measured; None if it does not measure."""
         if self._start is None:
             return None
         from opencl_lab.lab.measuring.environment import record
@@ -73,18 +73,18 @@ class Settings:
         return record(self._start, known())
 
     def say_device(self) -> None:
-        """Print which device is measured, and whether others use the machine meanwhile."""
+        """Print which device is measured, and whether other processes use the machine."""
         self.say(f"device: {self.begin()}")
         self.say_busy()
 
     def say_busy(self) -> None:
-        """Print whether others used the machine when the command began."""
+        """Print whether other processes used the machine when the command began."""
         if self._start is not None and self._start.busy:
             self.say(self._start.busy)
 
     @property
     def console(self) -> Console:
-        """Standard output for people; silent where a JSON document or nothing is wanted."""
+        """Standard output for text; silent with --json or --quiet."""
         from rich.console import Console
 
         width = None if sys.stdout.isatty() else FALLBACK_WIDTH
@@ -94,18 +94,18 @@ class Settings:
     def show(self, table: Table, optional: Sequence[str] = ()) -> None:
         """Print a table, on a narrow terminal without the `optional` columns, in this order.
 
-        Which ones these were is said once for all tables that lack the same.
+        Omitted columns are named once for all tables that omit the same.
         """
         console = self.console
         left_out = [] if self.markdown else fit(table, console, optional)
         self.print(table)
         if left_out and left_out != self._left_out:
             names = ", ".join(left_out)
-            self.say(f"{console.width} characters have no room for {names}; --markdown has all")
+            self.say(f"{console.width} characters have no room for {names}; --markdown shows all")
         self._left_out = left_out
 
     def print(self, *parts: Table | Text) -> None:
-        """Print tables as they are, or as Markdown where that is wanted, and sentences."""
+        """Print tables and sentences, as Markdown with --markdown."""
         from rich.table import Table
 
         console = self.console
@@ -116,7 +116,7 @@ class Settings:
                 console.print(part)
 
     def say(self, text: str) -> None:
-        """Print a line for people; a terminal breaks it between words, and paths never."""
+        """Print a line, which is wrapped on terminals between words, but not within paths."""
         console = self.console
         if sys.stdout.isatty():
             text = _filled(text, console.width)
@@ -124,7 +124,7 @@ class Settings:
 
 
 def _filled(text: str, width: int) -> str:
-    """Return lines broken between words, those that go on indented as they began."""
+    """Return lines wrapped between words, with the indentation of each kept."""
     filled = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -174,9 +174,9 @@ GLOBAL_OPTIONS = (
     click.option(
         "--markdown", is_flag=True, help="Print tables in Markdown, with all columns.", **_STORED
     ),
-    click.option("--quiet", is_flag=True, help="Print nothing but errors.", **_STORED),
+    click.option("--quiet", is_flag=True, help="Print only errors.", **_STORED),
     click.option(
-        "-v", "--verbose", count=True, help="Say more; twice: with tracebacks.", **_STORED
+        "-v", "--verbose", count=True, help="Print more; twice: with tracebacks.", **_STORED
     ),
 )
 
@@ -188,9 +188,9 @@ def global_options(command: F) -> F:
 
 
 def document(command: str, **content: Any) -> dict[str, Any]:
-    """Return a JSON document of the schema ``oclab/1``, with what `oclab` was called with.
+    """Return a JSON document of the schema ``oclab/1`` of the running command.
 
-    That of a command that measures says where: see `opencl_lab.lab.measuring.environment.record`.
+    For a command that measures it has the `opencl_lab.lab.measuring.environment.record`.
     """
     made: dict[str, Any] = {"schema": "oclab/1", "command": command, "version": __version__}
     made["arguments"] = list(settings().arguments)
@@ -229,9 +229,9 @@ def output_path(text: str | None, check: Callable[[Path], None]) -> Path | None:
 
 
 def write_files(*writers: Callable[[], None]) -> int:
-    """Run what writes output files, each of them, and say what failed; return an exit status.
+    """Write output files, print those that failed, and return an exit status.
 
-    Called after the results were printed, so that these are not lost with a file.
+    Call this after results were printed, so that they are not lost if a file fails.
     """
     status = 0
     for write in writers:
@@ -244,14 +244,14 @@ def write_files(*writers: Callable[[], None]) -> int:
 
 
 def say_written(paths: Sequence[Path | None]) -> None:
-    """Say which files were written, but for those that are None or standard output."""
+    """Print which files were written, except None and standard output."""
     names = " ".join(str(path) for path in paths if path is not None and not _is_output(path))
     if names:
         settings().say(f"written: {names}")
 
 
 def _is_output(path: Path) -> bool:
-    """Return whether a path leads to where this process prints."""
+    """Return whether a path leads to this process's standard output."""
     try:
         return os.path.samestat(path.stat(), os.fstat(1))
     except OSError:

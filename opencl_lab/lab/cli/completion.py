@@ -1,4 +1,4 @@
-"""What a shell completes after an option: words, algorithms and references, files."""
+"""Shell completion of option values: words, algorithms, references, files."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Any]]
 
 
 def one_of(words: Sequence[str]) -> Complete:
-    """Return what completes one of some words."""
+    """Return a completion of one of `words`."""
     return lambda context, parameter, begun: [word for word in words if word.startswith(begun)]
 
 
 def algorithms(context: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
-    """Complete the last of several algorithms of the operation that the command is about."""
+    """Complete the last algorithm of a list, for the operation of the command."""
     chosen = _operation(context)
     names = [*(item.name for item in chosen.algorithms), *chosen.choices] if chosen else []
     return _last([*names, "auto", "all"], begun)
 
 
 def references(context: click.Context, parameter: click.Parameter, begun: str) -> list[Any]:
-    """Complete the last of several references of the operation that the command is about."""
+    """Complete the last reference of a list, for the operation of the command."""
     chosen = _operation(context)
     names = [item.name for item in chosen.references] if chosen else []
     return _last([*names, "all", "none"], begun)
 
 
 def _operation(context: click.Context) -> Operation[Any] | None:
-    from opencl_lab.lab.registry import operations  # takes time: not every command needs it
+    from opencl_lab.lab.registry import operations  # a slow import, which most commands do not need
 
     return operations().get(context.command.name or "")
 
 
 def _last(words: Sequence[str], begun: str) -> list[Any]:
-    """Return completions of what follows the last comma."""
+    """Return completions of the text after the last comma."""
     before, comma, last = begun.rpartition(",")
     return [before + comma + word for word in words if word.startswith(last)]
 

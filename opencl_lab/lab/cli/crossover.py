@@ -1,4 +1,4 @@
-"""`oclab bench OPERATION --crossover`: from which size on the device is faster."""
+"""`oclab bench OPERATION --crossover`: the size from which on the device is faster."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from opencl_lab.lab.cli.results import print_and_write, write_json, write_result
 from opencl_lab.lab.cli.sweep_outputs import bench_document
 from opencl_lab.lab.engine.bisection import CrossoverSearch, Look, Pair
 from opencl_lab.lab.engine.explore import Exploration
-from opencl_lab.lab.engine.patience import Patience
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep
+from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.plots import plot_times
 from opencl_lab.lab.presentation.table import titled_table, write_rows
@@ -30,9 +30,9 @@ from opencl_lab.ops.solver import AUTO
 
 CROSSOVER_FILES = ("crossover.csv", "crossover.json", "crossover.png")
 SECONDS = 3.0
-"""Time limit of a size where none is given: which side is faster is less than how fast it is."""
+"""Default time limit of a size: it is short, since only the faster side has to be found."""
 SMALLEST = 4
-LESS, MORE = 1 << 18, 1 << 4  # work of the least and the greatest size, of that of the default one
+LESS, MORE = 1 << 18, 1 << 4  # ratios of the default size's work to that of the range's ends
 COLUMNS = (
     "implementation", "reference", "data", "size", "level_from", "level_to", "slower_to",
     "measured_from", "measured_to", "says",
@@ -44,8 +44,8 @@ def range_of(
 ) -> list[int]:
     """Return the least and the greatest size of a search.
 
-    Without `sizes` they are as far from the default size as a problem has 2^18 times less work,
-    and 16 times more.
+    Without `sizes`, the work of the least size is 2^18 times less than that of the default size,
+    and that of the greatest is 16 times more.
     """
     if sizes is not None:
         if len(sizes) < 2 or sizes[0] < 1:
@@ -68,21 +68,21 @@ def range_of(
 
 
 def _allowed(work: Callable[[int], float], size: int) -> float:
-    """Return the work of a size; 0 where there is no such problem."""
+    """Return the work of a size; 0 if there is no such problem."""
     try:
         return work(size)
     except InvalidProblem:
         return 0.0
 
 
-def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> int:
-    """Search, print what was found, and write that to `folder`; return the exit status.
+def bench_crossover(sweep: Sweep, predictor: TimeoutPredictor, folder: Path | None) -> int:
+    """Search, print the results and write them to `folder`; return the exit status.
 
-    Where nobody says how long or how often, a size has `SECONDS` for its rows.
-    What was found before an interrupt is printed and written all the same.
+    Without a time limit or number of samples in the request, a size takes `SECONDS`. Results from
+    before an interrupt are printed and written.
     """
     least, greatest = sweep.sizes
-    # Those that nobody named do not become named by being asked for again.
+    # References that the user has not named stay so when they are requested again.
     lenient = sweep.request.lenient or not sweep.references.by_name
     if sweep.request.budget is None and sweep.request.repeats is None:
         sweep = replace(sweep, request=replace(sweep.request, budget=SECONDS))
@@ -90,16 +90,16 @@ def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> in
     with progress_bar(f"{sweep.chosen.name} crossover") as progress:
 
         def measure(look: Look) -> list[Measurement]:
-            step = len(run.seen)  # nobody knows how many there will be
-            label = f"step {step + 1}, {sweep.label(look.size)}"
-            part = one_of(progress, step, step + 1, label)
+            done = len(run.seen)  # the total is unknown
+            label = f"size {done + 1}, {sweep.label(look.size)}"
+            part = one_of(progress, done, done + 1, label)
             some = {"against": look.references, "lenient": lenient}
             asked = {} if look.references is None else some
-            rows = sweep.measure(look.size, patience, part, **asked)
+            rows = sweep.measure(look.size, predictor, part, **asked)
             return list(map(_chosen, rows)) if sweep.request.algorithms == AUTO else rows
 
-        run = Exploration(measure, told=lambda look, rows: patience.add(look.size, rows))
-        stopped = run.run(search.strategy())
+        run = Exploration(measure, told=lambda look, rows: predictor.add(look.size, rows))
+        stopped = run.run(search.points())
     failed = _print_and_write(sweep, search, folder, stopped == "complete") if run.seen else 0
     if stopped == "interrupted":
         raise KeyboardInterrupt
@@ -107,7 +107,7 @@ def bench_crossover(sweep: Sweep, patience: Patience, folder: Path | None) -> in
 
 
 def _chosen(row: Measurement) -> Measurement:
-    """Return a row of ours by a name that it has at every size, whichever algorithm is chosen."""
+    """Return an OpenCL row with a name that does not depend on which algorithm is chosen."""
     if row.kind != "opencl":
         return row
     name = row.implementation.replace(row.algorithm, AUTO, 1)
@@ -140,9 +140,9 @@ def _print_and_write(
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:
-    """Return what was found of a pair, by the names of `COLUMNS`; `level` has all such sizes.
+    """Return the result of a pair, by the names of `COLUMNS`; `level` has all such sizes.
 
-    `size_text` is the size with the digits that mean something.
+    `size_text` is the size with its significant digits.
     """
     found = pair.crossover()
     first, last = min(pair.verdicts), max(pair.verdicts)
@@ -180,7 +180,7 @@ def _print(
     for item in found:
         table.add_row(*_cells(item, complete))
     settings().show(table, ("measured",))
-    reasons: dict[str, str] = {}  # of each row why it was not measured first
+    reasons: dict[str, str] = {}  # for each implementation, why it was first not measured
     for size, rows in search.series:
         for row in rows:
             if not row.ok:
@@ -189,12 +189,12 @@ def _print(
         settings().say(f"{name} was not measured {reason}")
     between = any(item["size"] not in (None, item["measured_from"]) for item in found)
     close = ", the closest within 5 %" * (complete and between)
-    stopped = "; the search was stopped before its end" * (not complete)
+    stopped = "; the search was stopped early" * (not complete)
     settings().say(f"{counted(len(search.series), 'size')} measured{close}{stopped}")
 
 
 def _cells(item: Mapping[str, Any], complete: bool) -> Iterator[Text]:
-    """Yield the cells of a row: of `found`, see `_as_dict`."""
+    """Yield the cells of a row of `_as_dict`."""
     size, first, last = item["size"], item["measured_from"], item["measured_to"]
     never = "never" if complete else "not known"
     start = never if size is None else f"<= {first}" if size == first else item["size_text"]

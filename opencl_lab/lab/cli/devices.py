@@ -1,4 +1,4 @@
-"""`oclab devices`: every device, its limits, which one is chosen and why."""
+"""`oclab devices`: all devices with their limits, and which one is chosen and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opencl_lab.lab.cli.common import document, global_options, print_json, sett
 from opencl_lab.lab.measuring.roofline import Peaks, rate_text, stored_peaks
 
 OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "group")
-"""What a narrow terminal does without, in this order."""
+"""Columns that are omitted on narrow terminals, in this order."""
 
 
 def _capabilities(device: Device) -> str:
@@ -24,7 +24,7 @@ def _capabilities(device: Device) -> str:
 
 
 def _peaks_text(peaks: Peaks) -> str:
-    """Return measured peaks in one line; those that are not known are left out."""
+    """Return the measured peaks in one line."""
     found = {item.name: getattr(peaks, item.name) for item in fields(Peaks)}
     units = {name: "FLOP/s" if name.startswith("flops") else "B/s" for name in found}
     rates = (f"{name} {rate_text(rate, units[name])}" for name, rate in found.items() if rate)
@@ -34,10 +34,10 @@ def _peaks_text(peaks: Peaks) -> str:
 @click.command("devices")
 @global_options
 def devices_command() -> None:
-    """List every OpenCL device with its limits, and say which one is chosen and why."""
+    """List all OpenCL devices with their limits, and which one is chosen and why."""
     found = devices()
     if not found:
-        choose_device(None)  # raises, saying what to install
+        choose_device(None)  # raises an error that says what to install
     try:
         selection = choose_device(settings().device)
     except DeviceNotFound:

@@ -1,4 +1,4 @@
-"""`oclab doctor`: print what a device and the tools around it can really do."""
+"""`oclab doctor`: print what a device and its tools really support."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def tables_of(report: Report, *, everything: bool = False) -> list[Table | Text]
     if installed:
         parts += [Text(), _table(INSTALLATION, "part", installed)]
     stored = (
-        "the findings are not stored: kernels go by what the driver claims"
+        "the findings are not stored: kernels rely on what the driver claims"
         if report.stored is None
-        else f"stored in {report.stored}; kernels on this device and driver go by it"
+        else f"stored in {report.stored}; kernels on this device and driver use it"
     )
     return [*parts, Text(), _table("Tools", "tool", report.tools), Text(), Text(stored)]
 
@@ -50,7 +50,7 @@ def _table(title: str, first: str, rows: Sequence[Tool | Finding]) -> Table:
     table.add_column("verdict", no_wrap=True)
     table.add_column("what was seen", ratio=1, overflow="fold")
     for row in rows:
-        # Text, not markup: what a driver says may hold square brackets.
+        # Text, not markup, since texts of drivers may contain square brackets.
         seen = Text(row.detail)
         if row.advice:
             seen.append(f"\n-> {row.advice}", style="italic")
@@ -60,7 +60,7 @@ def _table(title: str, first: str, rows: Sequence[Tool | Finding]) -> Table:
 
 
 def _without_device() -> None:
-    """Print what there is of OpenCL on this machine, and the tools."""
+    """Print the OpenCL installation of this machine, and the tools."""
     found, tools = installation(), toolchain()
     if settings().json:
         rows, tool_rows = [asdict(item) for item in found], [asdict(tool) for tool in tools]
@@ -74,12 +74,12 @@ def _without_device() -> None:
 @click.command("doctor")
 @global_options
 def doctor_command() -> None:
-    """Probe what the chosen device and the tools around it can do, and say what to install.
+    """Probe what the chosen device and its tools support, and say what to install.
 
-    Each probe runs in a process of its own, so that a driver that crashes or
-    hangs is a finding. Kernels go by the findings from then on. Without a
-    device, and with -v, it says what there is of OpenCL on this machine: the
-    ICD loader, drivers, and files of devices that the user may open.
+    Each probe runs in a worker process, so that a driver that crashes or hangs
+    is a finding. The findings are stored, and kernels use them from then on.
+    Without a device, and with -v, the OpenCL installation of this machine is
+    shown: the ICD loader, drivers, and device files that the user may open.
     """
     try:
         device = settings().begin().device

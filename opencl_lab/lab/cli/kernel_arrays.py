@@ -1,4 +1,4 @@
-"""The arguments of a kernel of one's own: numbers, arrays from files, random ones and zeros."""
+"""The arguments of a user's kernel: numbers, and arrays from files, of random numbers or zeros."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RANDOM_INTEGERS = 100
 def argument_values(
     arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
 ) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Return the arguments' values, which arrays are outputs, and which are read and written.
+    """Return the values of arguments, which arrays are outputs, and which are read and written.
 
-    `texts` is what ``--arg`` says of each; sizes there may name the `fixed` parameters.
+    `texts` are the values of ``--arg``; sizes in them may name the `fixed` parameters.
     """
-    values: dict[str, Any] = dict(texts)  # what the kernel does not have is refused later
+    values: dict[str, Any] = dict(texts)  # unknown arguments are refused later
     numbers = {argument.name for argument in arguments if not argument.space} & set(texts)
     values.update({name: evaluate(texts[name], fixed) for name in numbers})
     names = {**fixed, **{name: values[name] for name in numbers}}
@@ -47,7 +47,7 @@ def argument_values(
 def _array(
     argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[str, np.ndarray[Any, Any]]:
-    """Return an array and how it begins: ``out``, ``file``, ``random``, ``zeros`` or ''."""
+    """Return an array and its origin: ``out``, ``file``, ``random``, ``zeros`` or ''."""
     if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
         return _array_of_file(argument, text)
     *before, size = text.split(":")
@@ -65,14 +65,14 @@ def _array(
     if min(shape) < 1:
         raise InvalidProblem(f"--arg {argument.name}={text}: the size must be positive")
     if math.prod(shape) * dtype.itemsize > sys.maxsize:
-        raise InvalidProblem(f"--arg {argument.name}={text}: no memory holds so many")
+        raise InvalidProblem(f"--arg {argument.name}={text}: the array does not fit into memory")
     if how == "zeros" or (how != "random" and not argument.const):
         return how, np.zeros(shape, dtype)
     return how, _random(shape, dtype, rng)
 
 
 def _array_of_file(argument: Argument, text: str) -> tuple[str, np.ndarray[Any, Any]]:
-    """Return what a file holds, and ``file`` or ``out``."""
+    """Return the array in a file, and ``file`` or ``out``."""
     name = text if Path(text).exists() else text.removeprefix("out:")
     file, _ = split_part(name, FORMATS)
     if ":" in file and not Path(file).exists():
@@ -85,7 +85,7 @@ def _array_of_file(argument: Argument, text: str) -> tuple[str, np.ndarray[Any, 
 def _random(
     shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """Return random numbers: normal ones; as integers small ones, which may be indices."""
+    """Return random numbers: normally distributed, or small integers, which may be indices."""
     if dtype.kind in "iu":
         return rng.integers(0, RANDOM_INTEGERS, shape).astype(dtype)
     numbers: Any = rng.standard_normal(shape)

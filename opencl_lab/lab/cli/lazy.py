@@ -1,6 +1,6 @@
-"""A group of commands that imports only the one that is asked for.
+"""A group of commands that imports only the command that is run.
 
-`oclab --version` then does not wait for OpenCL.
+So `oclab --version` does not wait for OpenCL.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ import click
 from opencl_lab.lab.interrupt import exit_at_interrupt
 
 WHOLE = 1000
-"""Letters of a summary in a list of commands: it is wrapped, and never cut."""
+"""Length limit of a summary in a list of commands, so that it is wrapped but never cut."""
 
 
 class LazyGroup(click.Group):
-    """A group with a command for each of `homes` and for each operation of the registry.
+    """A group with a command for each of `places` and for each operation of the registry.
 
-    Places are written ``"module:attribute"``. That in `operation_home` is a function that makes the
+    Places are written ``"module:attribute"``. `operation_place` names a function that makes the
     command of an `Operation`.
     """
 
     def __init__(
         self,
         *args: Any,
-        homes: Mapping[str, str] | None = None,
-        operation_home: str | None = None,
+        places: Mapping[str, str] | None = None,
+        operation_place: str | None = None,
         **kwargs: Any,
     ):
         super().__init__(*args, **kwargs)
-        self._homes = dict(homes or {})
-        self._operation_home = operation_home
+        self._places = dict(places or {})
+        self._operation_place = operation_place
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        named = [*super().list_commands(ctx), *self._homes]
-        if self._operation_home:
+        named = [*super().list_commands(ctx), *self._places]
+        if self._operation_place:
             with exit_at_interrupt():
                 from opencl_lab.lab.registry import operations
 
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the operations, and then the commands for all of them."""
         names = self.list_commands(ctx)
-        own = [name for name in names if name in self._homes or name in self.commands]
+        own = [name for name in names if name in self._places or name in self.commands]
         operations = [name for name in names if name not in own]
         for title, listed in (("Operations", operations), ("Commands", own)):
             commands = [(name, self.get_command(ctx, name)) for name in listed]
@@ -60,22 +60,22 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
         with exit_at_interrupt():
-            if cmd_name in self._homes:
-                command: click.Command = _attribute(self._homes[cmd_name])
+            if cmd_name in self._places:
+                command: click.Command = _attribute(self._places[cmd_name])
                 return command
-            if self._operation_home is not None:
+            if self._operation_place is not None:
                 from opencl_lab.lab.registry import operations
 
                 available = operations()
                 if cmd_name in available:
-                    made: click.Command = _attribute(self._operation_home)(available[cmd_name])
+                    made: click.Command = _attribute(self._operation_place)(available[cmd_name])
                     return made
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is asked for; for another name, list those that there are."""
+        """Find a command; for an unknown name, list all commands."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             names = ", ".join(self.list_commands(ctx))

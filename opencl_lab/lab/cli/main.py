@@ -1,4 +1,4 @@
-"""The entry point: the group of commands, and what becomes of errors."""
+"""The entry point: the group of commands, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INTERRUPTED = 130
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 
 
-HOMES = {
+PLACES = {
     "bench": "opencl_lab.lab.cli.bench:bench_command",
     "cache": "opencl_lab.lab.cli.cache:cache_command",
     "devices": "opencl_lab.lab.cli.devices:devices_command",
@@ -52,8 +52,8 @@ class _Commands(LazyGroup):
 
 @click.group(
     cls=_Commands,
-    homes=HOMES,
-    operation_home="opencl_lab.lab.cli.operation:operation_command",
+    places=PLACES,
+    operation_place="opencl_lab.lab.cli.operation:operation_command",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="oclab")
@@ -80,7 +80,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
 
 def _drop_output() -> None:
-    """Send what is still to be printed nowhere; Python would fail once more when it ends."""
+    """Redirect further output to nowhere, or Python would fail again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = Settings()
     settings.arguments = tuple(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is None:
-        _complain("standard output is closed; redirect it to /dev/null if it is not wanted")
+        _complain("standard output is closed; redirect it to /dev/null to discard it")
         return 2
     try:
         with _warnings_as_lines():
@@ -117,9 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("the host ran out of memory; try a smaller problem")
         return 2
     except BrokenPipeError:
-        _drop_output()  # its reader went away; nobody is left to read the rest
+        _drop_output()  # the reader of the output has ended
         return 0
-    except SystemExit:  # what Click and rich make of a BrokenPipeError
+    except SystemExit:  # Click and rich turn a BrokenPipeError into this
         return 0
     except OSError as error:
         _complain(f"cannot use {error.filename or 'the output'}: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""The command of one operation, made from its description: `oclab sort`, `oclab gemm`, ..."""
+"""The command of an operation, made from its description: `oclab sort`, `oclab gemm`, ..."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def _help(chosen: Operation[Any]) -> str:
 
 
 def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
-    """Return a decorator that adds the option of what goes through large files in parts."""
+    """Return a decorator that adds the option of operations that process large files in parts."""
     if chosen.find_file_job is None:
         return lambda command: command
     return click.option(
         "--memory-limit",
         type=BYTE_COUNT,
         metavar="BYTES",
-        help="Sort a .npy file in parts if it takes more of the device's memory at once than this, "
-        "such as 256M.  [default: $OCLAB_DEVICE_BYTES, else all of it]",
+        help="Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
+        "[default: $OCLAB_DEVICE_BYTES, else all of it]",
     )
 
 
@@ -93,15 +93,15 @@ def _run(asked: OperationRequest) -> int:
     try:
         print_what_was_read(asked, data)
         print_comparison(asked, comparison, options)
-    finally:  # also where nobody reads what is printed
+    finally:  # even if the output cannot be printed
         failed = Outputs(asked, data, comparison, options).write()
     return failed or comparison.exit_status
 
 
 def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
-    """Return a comparison with the result that takes a second run, where there is one.
+    """Return a comparison with the result that needs a second run, if there is one.
 
-    That is checked as the first one is; its row is added where it failed.
+    It is checked like the first one; its row is added if it fails.
     """
     chosen, options = asked.chosen, asked.chosen.second(asked.options)
     if options is None or not comparison.outputs:
@@ -119,7 +119,7 @@ def _completed(asked: OperationRequest, comparison: Comparison) -> Comparison:
 
 
 def _request(asked: OperationRequest, draws_result: bool) -> Request:
-    """Return what the comparison runs: who sees no times needs one checked result alone."""
+    """Return the request of a comparison; if no times are shown, one checked result is enough."""
     request = asked.run.request(quick=True)
     draws_times = asked.plot is not None and not draws_result
     if settings().json or not settings().quiet or asked.csv is not None or draws_times:

@@ -1,4 +1,4 @@
-"""Options that several commands share: of an operation's problem, and of what is run on it."""
+"""Options that several commands share: of problems, and of comparisons."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from opencl_lab.lab.engine.request import Request
 from opencl_lab.lab.operation import Operation, Option
 
 REPEATS, SECONDS = 5, 10.0
-"""Rows of calls that a look at one problem makes, unless these take so long."""
+"""Default number of samples for one problem, and their time limit."""
 
 TYPES: dict[type, Any] = {int: WHOLE_NUMBER, complex: NUMBER}
-"""What the command line takes where it is not what Python takes."""
+"""Types of options that differ between command line and Python."""
 
 RUN_OPTIONS = (
     click.option(
@@ -38,35 +38,35 @@ RUN_OPTIONS = (
     click.option(
         "--resident",
         is_flag=True,
-        help="Measure with the data on the device, before and after.",
+        help="Measure on device data only.",
     ),
     click.option(
         "--against",
         metavar="NAME[,NAME]|all|none",
         shell_complete=references,
-        help="References to compare with; all: also those on data of the device, and what is "
-        "missing.  [default: those here on data of the host, where they are shown]",
+        help="References to compare with; all: also those on device data, and missing ones.  "
+        "[default: the installed ones on host data, if times are shown]",
     ),
     click.option(
         "--baseline",
         metavar="NAME",
-        help="The row that speed-ups are over, such as numpy.  [default: c:seq, else the first "
-        "reference that is measured]",
+        help="The implementation that speed-ups are over, such as numpy.  [default: c:seq, else "
+        "the first reference that is measured]",
     ),
     click.option(
         "--repeats",
         type=int,
         metavar="R",
-        help="Timed rows of calls of each: exactly so many, unless --time-limit ends them.  "
-        f"[default: {REPEATS}; of a sweep until their spread is small]",
+        help="Number of samples of each, unless --time-limit ends them.  "
+        f"[default: {REPEATS}; in a sweep until medians are precise]",
     ),
     click.option(
         "--time-limit",
         type=float,
         metavar="S",
-        help="Seconds for the timed rows of one problem, of which each has one at least; a first "
-        "run that takes longer is the only one. Without "
-        f"--repeats they end when their spread is small.  [default: {SECONDS:g} without --repeats]",
+        help="Seconds for the samples of one problem; each implementation gets at least one, and a "
+        "first run that takes longer is the only one. Without --repeats sampling ends when medians "
+        f"are precise.  [default: {SECONDS:g} without --repeats]",
     ),
     click.option(
         "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
@@ -77,7 +77,7 @@ RUN_OPTIONS = (
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What the options of `run_options` gave."""
+    """The values of the options of `run_options`."""
 
     algorithm: str
     vary: tuple[str, ...]
@@ -91,11 +91,11 @@ class RunOptions:
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> RunOptions:
-        """Return these options of a command, and remove them from what was `given`."""
+        """Return these options of a command, and remove them from `given`."""
         return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
 
     def request(self, quick: bool = False) -> Request:
-        """Return what a comparison is asked to run; a quick one has few rows by default."""
+        """Return the request of a comparison; a quick one takes few samples by default."""
         few = quick and self.repeats is None and self.time_limit is None
         return Request(
             algorithms=self.algorithm,
@@ -110,7 +110,7 @@ class RunOptions:
 
 
 def run_options(command: Any) -> Any:
-    """Add the options of everything that compares implementations; `RunOptions` takes them."""
+    """Add the options of commands that compare implementations; `RunOptions` takes them."""
     return add_options(command, RUN_OPTIONS)
 
 
@@ -141,5 +141,5 @@ def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def used_options(chosen: Operation[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of generated data as a report names them: with defaults, without None."""
+    """Return the options of generated data for a report: with defaults, without None."""
     return given_of(chosen.with_defaults(dict(options)))

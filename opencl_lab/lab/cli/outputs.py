@@ -1,4 +1,4 @@
-"""What the command of an operation prints and writes."""
+"""Output of the command of an operation."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from opencl_lab.ops.solver import Problem
 
 
 def check_outputs(asked: OperationRequest, data: Data) -> bool:
-    """Check before the work that its result can be written; return whether the plot shows it.
+    """Check that the result can be written; return whether the plot shows it.
 
-    A plot shows the result of the user's own arrays where it is a curve, and else the times.
+    A plot shows the result of the user's arrays if it is a curve, and the times otherwise.
     """
     if asked.output is None and asked.plot is None:
         return False
@@ -55,13 +55,13 @@ def _parts(
     outputs: Arrays,
     options: Mapping[str, Any],
 ) -> Arrays:
-    """Return a result and what belongs to it by name; nothing where it is one array."""
+    """Return the arrays of a result by name; empty if it is one array."""
     beside = chosen.beside(arrays, outputs, **options)
     return {chosen.output: result, **beside} if beside else {}
 
 
 def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> Arrays:
-    """Return zeros in the shapes and types of the outputs, which take no memory."""
+    """Return zeros in the shapes and types of the outputs, without using memory."""
     algorithm = chosen.choose(problem, device)
     plan = algorithm.plan(problem, algorithm.configure(problem, device), device)
     return {
@@ -71,7 +71,7 @@ def _blank_outputs(chosen: Operation[Any], problem: Problem, device: Device) -> 
 
 
 def print_what_was_read(asked: OperationRequest, data: Data) -> None:
-    """Say what text files were taken for, which they do not say themselves."""
+    """Print how text files were interpreted, where that is ambiguous."""
     reading = asked.chosen.reading(data.arrays, **data.options)
     for file, item in zip(asked.files, data.stored.values(), strict=False):
         if item.of_text:
@@ -79,7 +79,7 @@ def print_what_was_read(asked: OperationRequest, data: Data) -> None:
         for name, value in item.options.items():
             if data.options[name] != value:
                 given = f"--{name} {data.options[name]:g}"
-                settings().say(f"{file} says {name} {value:g}; {given} is taken instead")
+                settings().say(f"{file} says {name} {value:g}; {given} is used instead")
 
 
 def print_rows(
@@ -104,7 +104,7 @@ def print_rows(
 def print_comparison(
     asked: OperationRequest, comparison: Comparison, options: Mapping[str, Any]
 ) -> None:
-    """Print the rows as a table or as JSON; `options` are those that the JSON document names."""
+    """Print the rows as a table or as JSON; `options` are written to the JSON document."""
     problem, rows = comparison.workload.problem, comparison.measurements
     if settings().json:
         written = asked.output if comparison.outputs else None
@@ -118,7 +118,7 @@ def print_comparison(
 
 
 def _print_details(comparison: Comparison) -> None:
-    """Print the parameters and launches of our rows, and what compilers complained of."""
+    """Print the parameters and launches of OpenCL rows, and compiler messages."""
     for row in comparison.measurements:
         if row.kind == "opencl":
             build = "" if row.build_ms is None else f", build {row.build_ms:.0f} ms"
@@ -137,10 +137,10 @@ class Outputs:
     asked: OperationRequest
     data: Data
     comparison: Comparison
-    options: Mapping[str, Any]  # those that reports name
+    options: Mapping[str, Any]  # those for reports
 
     def write(self) -> int:
-        """Write the files that were asked for, and say which; return the exit status."""
+        """Write the requested files, and print which; return the exit status."""
         asked = self.asked
         files = ((asked.csv, self._csv), (asked.plot, self._plot), (asked.output, self._output))
         written: list[Path] = []
@@ -173,11 +173,12 @@ class Outputs:
         plot_comparison(path, comparison.measurements, title, pictures)
 
     def _output(self, path: Path) -> bool:
-        """Write the result, if there is a right one; return whether that is so."""
+        """Write the result, if there is a correct one; return whether it was written."""
         chosen, arrays, options = self.asked.chosen, self.data.arrays, self.data.options
         outputs = self.comparison.outputs
         if not outputs:
-            click.echo(f"oclab: {path} is not written: no algorithm gave a right result", err=True)
+            reason = "no algorithm gave a correct result"
+            click.echo(f"oclab: {path} is not written: {reason}", err=True)
             return False
         names = [name for item in self.data.stored.values() for name in item.names]
         kept = bool(names) and chosen.keeps_columns(arrays, **options)

@@ -1,4 +1,4 @@
-"""What the command of an operation does with a file that is too large to be read as a whole."""
+"""The command of an operation on a file that is too large to be read as a whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOT_RUN = "references are not run on files that are sorted in parts: they need t
 
 
 def find_job(asked: OperationRequest) -> FileJob | None:
-    """Return how the input files are gone through in parts, or None if they are read whole."""
+    """Return the job that processes the input files in parts; None if they are read as a whole."""
     file, limit, algorithm = asked.files[0], asked.memory_limit, asked.run.algorithm
     if limit is not None and not str(file).lower().endswith(".npy"):
         raise click.UsageError("--memory-limit is for a .npy file; leave it out")
@@ -40,7 +40,7 @@ def find_job(asked: OperationRequest) -> FileJob | None:
 
 
 def run_job(asked: OperationRequest, job: FileJob) -> int:
-    """Go through a file in parts, say what became of it, and return the exit status."""
+    """Process a file in parts, print the result, and return the exit status."""
     references = _references_left_out(asked, job)
     output = asked.output
     if output is None:
@@ -68,7 +68,7 @@ def run_job(asked: OperationRequest, job: FileJob) -> int:
 
 
 def _references_left_out(asked: OperationRequest, job: FileJob) -> list[Reference | Resident]:
-    """Return the references that would run on a whole array; refuse what takes all of it."""
+    """Return the references that would run on a whole array; refuse options that need one."""
     run = asked.run
     if run.resident:
         raise InvalidConfig(f"{job.reason}: leave --resident out")
@@ -128,4 +128,4 @@ def _print(
     if len(rows) > 1:
         settings().say(NOT_RUN)
     if result.fault is not None:
-        click.echo(f"oclab: {output} is not written: the result is not right", err=True)
+        click.echo(f"oclab: {output} is not written: the result is wrong", err=True)

@@ -1,4 +1,4 @@
-"""The progress of a command on standard error: a bar, or a line from time to time."""
+"""Progress of a command on standard error: a bar, or a line at intervals."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import click
 from opencl_lab.lab.cli.common import settings
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
-    from opencl_lab.lab.engine.runner import StepReport
+    from opencl_lab.lab.engine.runner import ProgressReport
 
-BAR_DELAY = 1.0  # seconds; what is quicker needs no bar
-LINE_INTERVAL = 10.0  # seconds between lines where there is no terminal for a bar
+BAR_DELAY_SECONDS = 1.0  # quicker commands show no bar
+LINE_SECONDS = 10.0  # between lines, if standard error is not a terminal
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[StepReport]:
+def progress_bar(title: str) -> Iterator[ProgressReport]:
     """Yield a progress report that draws a bar on standard error after a second.
 
-    Where that is no terminal, a line from time to time says what is going on. With ``--quiet``
-    or ``--json`` nothing is shown.
+    If it is not a terminal, lines at intervals report the progress instead. With ``--quiet`` or
+    ``--json`` nothing is shown.
     """
     from rich.console import Console
 
@@ -43,7 +43,7 @@ def progress_bar(title: str) -> Iterator[StepReport]:
     )  # fmt: skip
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(title, total=None)
-    timer = threading.Timer(BAR_DELAY, bar.start)
+    timer = threading.Timer(BAR_DELAY_SECONDS, bar.start)
     timer.daemon = True
     timer.start()
     try:
@@ -57,8 +57,8 @@ def progress_bar(title: str) -> Iterator[StepReport]:
 
 
 @contextmanager
-def _progress_lines(title: str) -> Iterator[StepReport]:
-    """Yield a progress report that prints a line every `LINE_INTERVAL` on standard error."""
+def _progress_lines(title: str) -> Iterator[ProgressReport]:
+    """Yield a progress report that prints a line every `LINE_SECONDS` on standard error."""
     begin = time.monotonic()
     over = threading.Event()
     latest = (0, 0, "starting")
@@ -68,7 +68,7 @@ def _progress_lines(title: str) -> Iterator[StepReport]:
         latest = done, total, label
 
     def print_lines() -> None:
-        while not over.wait(LINE_INTERVAL):
+        while not over.wait(LINE_SECONDS):
             done, total, label = latest
             seconds = time.monotonic() - begin
             click.echo(f"oclab: {title}: {label} ({done}/{total}, {seconds:.0f} s)", err=True)

@@ -1,4 +1,4 @@
-"""`oclab report DIR`: one page from the results of earlier runs."""
+"""`oclab report DIR`: a page with the results of earlier runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.report.page import page_of
 from opencl_lab.lab.report.sweeps import find_results
 
-PAGE_BYTES = 1 << 20  # about as many as a page takes
+PAGE_BYTES = 1 << 20  # approximate size of a page
 NAME = "report.html"
 
 
@@ -30,10 +30,10 @@ NAME = "report.html"
 )
 @global_options
 def report_command(place: str, output: str | None) -> int:
-    """Make one page of the results in a folder and in those below it.
+    """Make a page of the results in a folder and its subfolders.
 
-    It reads the JSON documents that `oclab bench`, `oclab study` and other commands with --json
-    have written. The page needs no network.
+    It reads the JSON documents written by `oclab bench`, `oclab study` and other commands with
+    --json. The page needs no network.
     """
     folder = Path(place)
     target = (folder if folder.is_dir() else folder.parent) / NAME

@@ -1,4 +1,4 @@
-"""What the command of an operation was asked for, and the data that this names."""
+"""The request of the command of an operation, and its data."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from opencl_lab.lab.reference.descriptor import Arrays
 
 @dataclass(frozen=True)
 class OperationRequest:
-    """One call of `oclab OPERATION`."""
+    """A call of `oclab OPERATION`."""
 
     chosen: Operation[Any]
-    files: tuple[str | None, ...]  # the input files, None for each that is not given
-    options: Mapping[str, Any]  # those of the problem that are given
+    files: tuple[str | None, ...]  # the input files; None for each that is not given
+    options: Mapping[str, Any]  # the given options of the problem
     run: RunOptions
     memory_limit: float | None
-    output: Path | None  # where the result is written, as below the table and the plot
+    output: Path | None  # the file of the result; below, those of the table and the plot
     csv: Path | None
     plot: Path | None
     selection: Selection
@@ -42,7 +42,7 @@ class OperationRequest:
 
 
 def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationRequest:
-    """Return what the options and arguments of the command say, with all paths checked."""
+    """Return the request of a command's options and arguments, with all paths checked."""
     run = RunOptions.taken_from(given)
     limit = given.pop("memory_limit", None)
     output, csv, plot = (given.pop(name) for name in ("output", "csv_file", "plot_file"))
@@ -67,11 +67,11 @@ def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationReques
 
 @dataclass(frozen=True)
 class Data:
-    """The problem of a request with its inputs, of which nothing is asked yet."""
+    """The problem of a request with its inputs, which are not read yet."""
 
     point: Point
-    stored: Mapping[str, Stored]  # the files by the names of inputs; none of generated data
-    options: Mapping[str, Any]  # completed by what files say themselves
+    stored: Mapping[str, Stored]  # the files by the names of inputs; empty for generated data
+    options: Mapping[str, Any]  # completed with values from the files
 
     @property
     def arrays(self) -> Arrays:
@@ -80,7 +80,7 @@ class Data:
 
 
 def read_data(asked: OperationRequest) -> Data:
-    """Read the input files, or choose a problem of generated data where there are none."""
+    """Open the input files; without any, choose a problem of generated data."""
     chosen, options = asked.chosen, dict(asked.options)
     files = [file for file in asked.files if file is not None]
     if not files:

@@ -17,9 +17,9 @@ from opencl_lab.lab.presentation.drawing import check_plot
 
 
 def named_folder(out: str) -> Path:
-    """Return the folder that an option names; an empty name is no working directory."""
+    """Return the folder that an option names; an empty name is refused."""
     if not out.strip():
-        raise InvalidProblem("--out is empty: name the folder for the results; . is this one")
+        raise InvalidProblem("--out is empty: name the folder for the results, such as .")
     return Path(out)
 
 
@@ -27,11 +27,11 @@ def named_folder(out: str) -> Path:
 def results_folder(
     out: str, files: Sequence[str], about: Mapping[str, Any] | None = None
 ) -> Iterator[Path]:
-    """Make the folder of the results, and check early that these can be written there.
+    """Make the folder of the results, and check early that they can be written there.
 
-    If it was made here and nothing is written, it is removed again. `about` is what the new
-    document says of its problems and implementations: one that is there is only replaced by one
-    about the same. Without it any is replaced.
+    If nothing is written, a folder that was made here is removed again. `about` describes the
+    problems and implementations of the new document: an existing document is only replaced by one
+    about the same. Without `about` any document is replaced.
     """
     folder = named_folder(out)
     there = folder.exists()
@@ -48,14 +48,14 @@ def results_folder(
         yield folder
     finally:
         if not there:
-            with suppress(OSError):  # there are results
+            with suppress(OSError):  # it is not empty
                 folder.rmdir()
 
 
 def _check_earlier(path: Path, about: Mapping[str, Any]) -> None:
-    """Refuse to replace a document with results that are not measured again.
+    """Refuse to replace a document whose results are not measured again.
 
-    Those of a sweep that was stopped are taken over where they can be, see `Unfinished`.
+    Results of a stopped sweep are taken over if possible, see `Unfinished`.
     """
     if not path.is_file():
         return
@@ -72,45 +72,45 @@ def _check_earlier(path: Path, about: Mapping[str, Any]) -> None:
     if new_sizes and any(size not in new_sizes for size in sizes):
         differ.append("sizes")
     if before["operation"] != after["operation"]:
-        differ = ["operation"]  # which has other options
+        differ = ["operation"]  # its options differ, too
     if differ:
         names = ", ".join(differ)
         raise InvalidProblem(f"{path} is of another sweep, which differs in {names}; {replace}")
 
 
 def _facts(results: Results) -> dict[str, Any]:
-    """Return by name what a document says of its problems and implementations, but for sizes."""
+    """Return the problems and implementations of a document by name, without sizes."""
     first = {"operation": results.operation, "device": results.device.get("key")}
     return {**first, **results.options, **results.mapping("request")}
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file as a whole or not at all."""
+    """Write a text file atomically."""
     with write_target(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON document as a whole or not at all."""
+    """Write a JSON document atomically."""
     write_text(path, json_text(content, sort_keys=True))
 
 
 def print_and_write(
     content: Mapping[str, Any], show: Callable[[], None], write: Callable[[], int]
 ) -> int:
-    """Print a document where JSON is wanted, else show it; return the exit status of `write`."""
+    """Print a document with --json, else show it; return the exit status of `write`."""
     try:
         if settings().json:
             print_json(content)
         else:
             show()
-    finally:  # also where nobody reads what is printed
+    finally:  # even if the output cannot be printed
         failed = write()
     return failed
 
 
 def write_results(folder: Path | None, writers: Mapping[str, Callable[[Path], None]]) -> int:
-    """Write files of a folder by their names, if there is one; return an exit status."""
+    """Write the files of a folder, unless it is None; return an exit status."""
     if folder is None:
         return 0
     failed = write_files(*(partial(write, folder / name) for name, write in writers.items()))

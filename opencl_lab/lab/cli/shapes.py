@@ -1,4 +1,4 @@
-"""`oclab bench OPERATION --shapes`: where shape makes an operation slow."""
+"""`oclab bench OPERATION --shapes`: shapes for which an operation is slow."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from opencl_lab.lab.reference.descriptor import DeviceReference, HostReference
 
 STANDARD = "standard"
 SECONDS = 1.0
-"""Time limit of a shape where none is given: many shapes are measured, each less well."""
+"""Default time limit of a shape: many are measured, each less precisely."""
 UNLIMITED = math.inf
-"""Seconds that a call may take: estimates go by size, and shapes have no order."""
+"""Limit of a call in seconds: times are estimated from smaller sizes, and shapes have no order."""
 
 
 def shapes_of(chosen: Operation[Any], wanted: str) -> list[Shape]:
-    """Return the operation's own shapes, or those of a file: a line of numbers for each."""
+    """Return the standard shapes of an operation, or those of a file with a line for each."""
     if wanted == STANDARD:
         return list(chosen.shapes)
     try:
@@ -60,7 +60,7 @@ def shape_sweep_of(
 ) -> ShapeSweep:
     """Return the problems of all shapes.
 
-    Beside what is asked for, other libraries take part, and no references in C.
+    Other libraries are added to the request, but no references in C.
     """
     named = (chosen.size_option, *chosen.shape_options)
     used = {n: value for n, value in used_options(chosen, options).items() if n not in named}
@@ -81,7 +81,7 @@ def shape_sweep_of(
 
 @dataclass(frozen=True)
 class ShapeOutputs(SweepOutputs):
-    """The rows of all shapes, or of the first ones, and where they go."""
+    """Prints and writes the rows of all shapes, or of the first ones."""
 
     sweep: ShapeSweep
 
@@ -90,7 +90,7 @@ class ShapeOutputs(SweepOutputs):
 
     @cached_property
     def shapes(self) -> list[ShapeResult]:
-        """What the rows of each shape say."""
+        """The results of each shape."""
         sweep, device = self.sweep, self.sweep.selection.device
         side: Side = "device" if sweep.request.resident else "host"
         return [
@@ -105,7 +105,7 @@ class ShapeOutputs(SweepOutputs):
         ]
 
     def said(self) -> dict[str, Any]:
-        """Return what the document says beside the rows."""
+        """Return the content of the document besides the rows."""
         return {
             "sizes": [list(self.sweep.shapes[place]) for place, _ in self.series],
             "shapes": [result.as_dict() for result in self.shapes],
@@ -120,11 +120,11 @@ class ShapeOutputs(SweepOutputs):
             settings().say(line)
 
     def text(self) -> str:
-        """Return the same as a text file has it."""
+        """Return table and summary for a text file."""
         return table_text(f"on {self.sweep.selection.device}", self._table(), *self._summary())
 
     def draw(self) -> dict[str, Any]:
-        """Draw nothing: shapes have no order."""
+        """Return no plots, since shapes have no order."""
         return {}
 
     def _table(self) -> Any:

@@ -1,4 +1,4 @@
-"""`oclab study list|NAME|all`: the experiments of the source reports, each by one command."""
+"""`oclab study list|NAME|all`: the experiments of the source reports."""
 
 from __future__ import annotations
 
@@ -49,27 +49,25 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     "--part",
     "parts",
     metavar="NAME[,NAME]",
-    help="Measure these parts of the study alone; `oclab study list` names them.",
+    help="Measure only these parts of the study; `oclab study list` names them.",
 )
 @click.option(
     "--out",
     metavar="DIR",
     shell_complete=folders,
-    help="Folder for the results, needed; one below it for each study.",
+    help="Folder for the results, required; each study gets a subfolder.",
 )
-@click.option(
-    "--repeats", type=click.IntRange(1), help="Timed rows of calls of each.  [default: 5]"
-)
+@click.option("--repeats", type=click.IntRange(1), help="Number of samples of each.  [default: 5]")
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="S",
-    help="Seconds that the studies share; what they do not reach is named in their files.",
+    help="Seconds that the studies share; their files name what was not measured in time.",
 )
 @click.option(
     "--baseline",
     metavar="NAME",
-    help="The row that speed-ups are over where it is measured.  [default: c:seq]",
+    help="The implementation that speed-ups are over.  [default: c:seq]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the data.")
 @global_options
@@ -81,13 +79,13 @@ def study_command(
     time_limit: float | None,
     **options: Any,
 ) -> int:
-    """Regenerate the experiments of the source reports, with answers drawn from the rows."""
+    """Repeat the experiments of the source reports, and answer their questions from the rows."""
     if name == "list":
         _list()
         return 0
     if out is None:
         raise click.UsageError("--out is needed: the folder for tables, plots and summaries")
-    if time_limit is not None and math.isnan(time_limit):  # neither below nor above 0
+    if time_limit is not None and math.isnan(time_limit):  # which Click's range accepts
         raise click.UsageError("--time-limit is a number of seconds, not nan")
     wanted = list(STUDIES.values()) if name == "all" else [STUDIES[name]]
     if parts is not None:
@@ -115,7 +113,7 @@ def study_command(
                     status = _write(outcome, content, folder) or status or outcome.status
                 except KeyboardInterrupt:
                     interrupted = True
-        if interrupted:  # what was measured is written all the same
+        if interrupted:  # results so far are written nevertheless
             if wanted[index + 1 :]:
                 names = ", ".join(other.name for other in wanted[index + 1 :])
                 settings().say(f"not begun: {names}")
@@ -126,7 +124,7 @@ def study_command(
 
 
 def _limited(studies: Sequence[Study], names: str) -> Study:
-    """Return a study with only the parts of some names."""
+    """Return a study with only the named parts."""
     if len(studies) > 1:
         raise click.UsageError("--part is for one study")
     study = studies[0]
@@ -145,9 +143,9 @@ def _measured(
     limit: float | None,
     options: Mapping[str, Any],
 ) -> tuple[Outcome, bool]:
-    """Run a study; return what was measured, and whether it was interrupted.
+    """Run a study; return its outcome, and whether it was interrupted.
 
-    `options` are those of `run_study` that the command takes as well.
+    `options` are those of `run_study`.
     """
     begin = monotonic()
     with progress_bar(study.name) as progress:
@@ -164,7 +162,7 @@ def _measured(
 
 
 def _list() -> None:
-    """Print the studies: names, what they show, sizes of all scales."""
+    """Print names, summaries and sizes of all studies."""
     if settings().json:
         listed = [
             {
@@ -189,7 +187,7 @@ def _list() -> None:
 
 
 def _sizes(study: Study, scale: str) -> str:
-    """Return the sizes of a study; parts that share theirs are named together."""
+    """Return the sizes of a study; parts with equal sizes are named together."""
     lines: dict[str, list[str]] = {}
     for part in study.parts:
         values = (" x ".join(map(str, point.values())) for point in part.points[scale])
@@ -219,7 +217,7 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
     )
     gaps = "".join(f"{line}\n" for line in outcome.gaps)
     tables = gaps + table_text(*outcome.tables(), width=FILE_WIDTH)
-    # An interrupt must not leave them.
+    # An interrupt must not leave files of an earlier run.
     failed = write_files(partial(remove_plots, outcome.study, folder))
     written = write_results(
         folder,

@@ -1,4 +1,4 @@
-"""`oclab bench OPERATION`: a sweep over sizes into a folder of CSV, JSON, table and plots."""
+"""`oclab bench OPERATION`: a sweep over sizes, with CSV, JSON, tables and plots."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
 from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
-from opencl_lab.lab.engine.patience import UNNAMED, Patience
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep, Unfinished
+from opencl_lab.lab.engine.timeout_predictor import UNNAMED_SECONDS, TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 
 
@@ -53,7 +53,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--fresh",
         is_flag=True,
-        help="Measure all sizes anew, also those of a stopped sweep, and replace what DIR has of "
+        help="Measure all sizes again, also those of a stopped sweep, and replace what DIR has of "
         "another one.",
     )
     @click.option(
@@ -61,17 +61,17 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         type=click.FloatRange(0, min_open=True),
         callback=no_nan,
         metavar="S",
-        help="Leave out references whose next call would take more than S seconds, by their "
-        "times at smaller sizes.  [default: 60 for those named by --against, else 5; 5 with "
+        help="Leave out references whose next call would take more than S seconds, as estimated "
+        "from smaller sizes.  [default: 60 for those named by --against, else 5; 5 with "
         "--crossover]",
     )
     @click.option(
-        "--calls", is_flag=True, help="Measure what public calls cost, in rows, beside peers."
+        "--calls", is_flag=True, help="Measure the cost of public calls, beside other libraries."
     )
     @click.option(
         "--crossover",
         is_flag=True,
-        help="Find the size from which the device is faster than each reference, by bisection.",
+        help="Find the size from which on the device is faster than each reference, by bisection.",
     )
     @problem_options(chosen, without=(chosen.size_option,))
     @run_options
@@ -85,22 +85,23 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
 
 
 def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Command:
-    """Add the option of an operation whose size is several numbers."""
+    """Add the option of an operation whose size has several numbers."""
     names = ",".join(chosen.shape_options)
     option = click.option(
         "--shapes",
         metavar="FILE|standard",
         shell_complete=files,
-        help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} shapes "
-        "that come with the operation; what auto takes beside the best other library, and beside "
-        "each --algorithm, the worst shapes last. --time-limit is 1 s a shape by default.",
+        help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} "
+        "standard shapes of the operation. Compares the algorithm that auto takes with the best "
+        "other library and with each --algorithm; the worst shapes come last. --time-limit is 1 s "
+        "a shape by default.",
     )
     added: click.Command = option(command)
     return added
 
 
 def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
-    """Do what the options ask for; return the exit status."""
+    """Run the command; return the exit status."""
     run = RunOptions.taken_from(given)
     _check(chosen, given, run)
     names = "sizes", "out", "fresh", "patience", "calls", "crossover"
@@ -115,9 +116,9 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
     if crossover:
         sweep = _sweep_of(chosen, range_of(chosen, options, numbers), options, run)
         with _folder(out, CROSSOVER_FILES, sweep.about(), fresh) as folder:
-            # What takes long is not what a search needs, even where it was named.
-            limit = UNNAMED if patience is None else patience
-            return bench_crossover(sweep, sweep.patience(limit), folder)
+            # A search does not need slow references, even if they were named.
+            limit = UNNAMED_SECONDS if patience is None else patience
+            return bench_crossover(sweep, sweep.timeout_predictor(limit), folder)
     assert numbers is not None
     if calls:
         sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None))
@@ -133,7 +134,7 @@ def _sweep_of(
     used = {**used_options(chosen, options), "seed": run.seed}
     del used[chosen.size_option]
     sweep = Sweep(chosen, settings().begin(), sizes, used, run.request())
-    sweep.schedules  # noqa: B018  (all is checked before a folder is made)
+    sweep.planned  # noqa: B018  (all is checked before a folder is made)
     return sweep
 
 
@@ -144,7 +145,7 @@ def _folder(out: str | None, files: Sequence[str], about: Mapping[str, Any], fre
 
 
 def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) -> None:
-    """Refuse options that do not go together, or are missing."""
+    """Refuse combinations of options that exclude each other, or are incomplete."""
     calls, crossover = given["calls"], given["crossover"]
     if calls and crossover:
         raise click.UsageError("take --calls or --crossover, not both")
@@ -163,16 +164,16 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any], run: RunOptions) ->
 
 
 def _check_shapes(chosen: Operation[Any], given: Mapping[str, Any]) -> None:
-    """Refuse options that ``--shapes`` has no use for, or that it sets itself."""
+    """Refuse options that ``--shapes`` does not use, or that it sets itself."""
     for name in ("sizes", "calls", "crossover", *chosen.shape_options):
         if given[name]:
             raise click.UsageError(f"take --shapes or --{name}, not both")
 
 
 def _check_calls(run: RunOptions, patience: float | None) -> None:
-    """Refuse options that ``--calls`` has no use for."""
+    """Refuse options that ``--calls`` does not use."""
     if run.algorithm != "auto" or run.vary:
-        raise click.UsageError("--calls measures public calls, which choose by themselves")
+        raise click.UsageError("--calls measures public calls, which choose the algorithm")
     given = {"--against": run.against, "--threads": run.threads, "--patience": patience}
     for option, value in given.items():
         if value is not None:
@@ -189,16 +190,16 @@ def _bench(
     fresh: bool,
     outputs: type[SweepOutputs],
 ) -> int:
-    """Begin a sweep, or go on with it where it was stopped; return the exit status.
+    """Begin a sweep, or resume a stopped one; return the exit status.
 
-    What was measured before an interrupt is printed and written all the same, and taken over by
-    the next such sweep.
+    Results from before an interrupt are printed and written, and taken over by the next sweep with
+    the same options.
     """
     identity = {**sweep.identity, "patience": seconds}
     unfinished = Unfinished(named_folder(out), identity, fresh)
     files = (*outputs.results, *outputs.plots)
     with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
-        run, stopped = _explored(sweep, unfinished, sweep.patience(seconds))
+        run, stopped = _explored(sweep, unfinished, sweep.timeout_predictor(seconds))
         if unfinished.trouble:
             click.echo(f"oclab: {unfinished.trouble}", err=True)
         failed = 0
@@ -208,7 +209,7 @@ def _bench(
         if stopped == "interrupted":
             left = [size for size in sweep.sizes if size not in run.seen]
             if run.seen and left and not unfinished.trouble:
-                settings().say(f"stopped; the same command goes on with {sweep.label(left[0])}")
+                settings().say(f"stopped; the same command resumes with {sweep.label(left[0])}")
             raise KeyboardInterrupt
         if not failed:
             unfinished.remove()
@@ -216,29 +217,29 @@ def _bench(
 
 
 def _explored(
-    sweep: Sweep, unfinished: Unfinished, patience: Patience
+    sweep: Sweep, unfinished: Unfinished, predictor: TimeoutPredictor
 ) -> tuple[Exploration[int, list[Measurement]], Stopped]:
-    """Measure every size that is not taken over."""
+    """Measure all sizes that are not taken over."""
     known = sweep.taken_over(unfinished)
     _say_taken_over(sweep, known, unfinished)
     with progress_bar(sweep.chosen.name) as progress:
 
         def measure(size: int) -> list[Measurement]:
-            step, steps, label = len(run.seen), len(sweep.sizes), sweep.label(size)
-            return sweep.measure(size, patience, one_of(progress, step, steps, label))
+            done, count, label = len(run.seen), len(sweep.sizes), sweep.label(size)
+            return sweep.measure(size, predictor, one_of(progress, done, count, label))
 
         run = Exploration(
             measure,
             known=known,
-            keep=lambda size, rows: unfinished.keep(size, sweep.schedules[size].configs, rows),
-            told=patience.add,
+            keep=lambda size, rows: unfinished.keep(size, sweep.planned[size].configs, rows),
+            told=predictor.add,
         )
         return run, run.run(grid(sweep.sizes))
 
 
 def _say_taken_over(sweep: Sweep, sizes: Collection[int], unfinished: Unfinished) -> None:
     if unfinished.afresh:
-        settings().say(f"{unfinished.afresh}; all sizes are measured anew")
+        settings().say(f"{unfinished.afresh}; all sizes are measured again")
     if sizes:
         date, labels = unfinished.date(sizes), ", ".join(map(sweep.label, sizes))
         settings().say(f"taken over from {unfinished.path}, measured until {date}: {labels}")

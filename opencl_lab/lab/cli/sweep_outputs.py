@@ -1,4 +1,4 @@
-"""What `oclab bench OPERATION` prints, and the files that it writes into its folder."""
+"""Output of `oclab bench OPERATION`: what it prints, and the files in its folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from opencl_lab.lab.presentation.table import (
 def bench_document(
     sweep: Sweep, results: Sequence[Mapping[str, Any]], sizes: Sequence[Any], **more: Any
 ) -> dict[str, Any]:
-    """Return the JSON document of the sizes that were measured, with the device's peaks."""
+    """Return the JSON document of the measured sizes, with the device's peaks."""
     return document(
         "bench",
         peaks=as_json(stored_peaks(sweep.selection.device)),
@@ -49,12 +49,12 @@ def bench_document(
 
 @dataclass(frozen=True)
 class SweepOutputs:
-    """The rows of a sweep, or of its first sizes, and where they go."""
+    """Prints and writes the rows of a sweep, or of its first sizes."""
 
     sweep: Sweep
     series: Series
     folder: Path
-    taken: Sequence[int] = ()  # the sizes that an earlier run had measured
+    taken: Sequence[int] = ()  # sizes that an earlier run has measured
 
     results: ClassVar[tuple[str, str, str]] = ("results.csv", "results.json", "table.txt")
     plots: ClassVar[tuple[str, ...]] = (
@@ -68,12 +68,12 @@ class SweepOutputs:
 
     @property
     def title(self) -> str:
-        """Above plots and tables in files."""
+        """The title of plots and of tables in files."""
         return f"{self.sweep.title} on {self.sweep.selection.device}"
 
     @property
     def rows(self) -> Iterator[tuple[dict[str, int], Measurement]]:
-        """All rows, each after its size."""
+        """All rows, each with its size."""
         return ((self.sweep.named(size), row) for size, rows in self.series for row in rows)
 
     def print_and_write(self) -> int:
@@ -87,7 +87,7 @@ class SweepOutputs:
         return print_and_write(content, self.show, partial(self._write, content))
 
     def said(self) -> dict[str, Any]:
-        """Return what the document says beside the rows."""
+        """Return the content of the document besides the rows."""
         return {
             "sizes": [size for size, _ in self.series],
             "taken_over": list(self.taken),
@@ -95,7 +95,7 @@ class SweepOutputs:
         }
 
     def show(self) -> None:
-        """Print all for people."""
+        """Print tables and sentences."""
         settings().say_device()
         for size, rows in self.series:
             title = f"{self.sweep.chosen.name}: {self.sweep.heading(size)}"
@@ -104,7 +104,7 @@ class SweepOutputs:
             settings().say(str(crossover))
 
     def text(self) -> str:
-        """Return the tables as a text file has them."""
+        """Return the tables for a text file."""
         tables = (comparison_table(rows, self.sweep.heading(size)) for size, rows in self.series)
         return table_text(self.title, *tables, *map(str, self.crossings))
 
@@ -125,12 +125,12 @@ class SweepOutputs:
             },
         )
         for left_out in set(self.plots) - set(drawn) if replaced else ():
-            with suppress(OSError):  # of an earlier run: it would not belong to these results
+            with suppress(OSError):  # of an earlier run, it does not belong to these results
                 (self.folder / left_out).unlink(missing_ok=True)
         return failed
 
     def draw(self) -> dict[str, Callable[[Path], None]]:
-        """Return what draws each plot that these results have, and say which one they lack."""
+        """Return functions that draw the plots, and print why one is missing."""
         name, title = self.sweep.chosen.size_option, self.title
         series, found = self.series, self.crossings
         time, speedup, efficiency, throughput, roofline = self.plots

@@ -1,4 +1,4 @@
-"""Fitting a table into a terminal, which columns and how wide; and tables in Markdown."""
+"""Fitting tables into a terminal, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
     from rich.table import Column, Table
 
 IN_CELLS = str.maketrans({"|": "\\|", "*": "\\*", "\n": "<br>"})
-"""What characters are written as that would mean something in a table of Markdown."""
+"""Escapes of special characters in tables of Markdown."""
 
 
 def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
-    """Remove `optional` columns, the first ones first, until no word has to be cut; name them.
+    """Remove `optional` columns in order until no word has to be cut; return their names.
 
-    The first line of a column's heading is its name.
-
-    The widths of those that stay are set here: rich levels wide columns without regard to
-    their words, and crops the table where its columns are too wide together.
+    A column's name is the first line of its heading. The widths of the others are set here, since
+    rich reduces wide columns without regard to words, and crops tables that are too wide.
     """
     left_out: list[str] = []
     for name in optional:
@@ -33,7 +31,7 @@ def fit(table: Table, console: Console, optional: Sequence[str]) -> list[str]:
     least = list(map(_least_width, table.columns))
     if sum(whole) <= room:
         return left_out
-    if sum(least) > room:  # not even the words fit: they are cut, the longest ones first
+    if sum(least) > room:  # even the words do not fit: cut the longest ones
         whole, least = least, [1] * len(least)
     for column, width in zip(table.columns, _levelled(whole, least, room), strict=True):
         column.width = width
@@ -45,7 +43,7 @@ def _name(column: Column) -> str:
 
 
 def markdown(table: Table, console: Console) -> str:
-    """Return a table in Markdown, its title above it and its caption below it."""
+    """Return a table in Markdown, with its title above and its caption below."""
 
     def plain(content: Any) -> str:
         return str(console.render_str(content) if isinstance(content, str) else content)
@@ -57,7 +55,7 @@ def markdown(table: Table, console: Console) -> str:
     ends = line("---:" if column.justify == "right" else "---" for column in table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)
     title = ["", f"**{plain(table.title)}**"] if table.title else []
-    # A line that began with ">" would be a quotation.
+    # A line that begins with ">" would be a quotation.
     caption = [plain(table.caption).replace(">", "\\>").replace("\n", "  \n"), ""]
     return "\n".join(
         [*title, "", heads, ends, *map(line, rows), "", *(caption if table.caption else [])]
@@ -65,19 +63,19 @@ def markdown(table: Table, console: Console) -> str:
 
 
 def _room(table: Table, console: Console) -> int:
-    """Return the width that is left for the content of columns: each has two spaces and a line."""
+    """Return the width left for the contents of columns: each needs two spaces and a line."""
     return console.width - 1 - 3 * len(table.columns)
 
 
 def _levelled(whole: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return widths that fill `room`: the widest are levelled, and none is below `least`."""
+    """Return widths that fill `room`: the widest are reduced equally, and none below `least`."""
 
     def widths(level: int) -> list[int]:
         return [max(low, min(high, level)) for low, high in zip(least, whole, strict=True)]
 
     level = next((n for n in range(max(whole), 0, -1) if sum(widths(n)) <= room), 1)
     found = widths(level)
-    for index, width in enumerate(whole):  # what levelling leaves over
+    for index, width in enumerate(whole):  # distribute the remainder
         if found[index] == level < width and sum(found) < room:
             found[index] += 1
     return found
@@ -94,7 +92,7 @@ def _whole_width(column: Column) -> int:
 
 
 def _least_width(column: Column) -> int:
-    """Return the width of a column's longest word, or line where it must not wrap."""
+    """Return the width of a column's longest word, or of its longest line if it must not wrap."""
     if column.min_width is not None:
         return column.min_width
     if column.no_wrap:

@@ -1,4 +1,4 @@
-"""`oclab tune OPERATION`: find the fastest configuration, watched live."""
+"""`oclab tune OPERATION`: find the fastest configuration, with live progress."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opencl_lab.lab.tuning.tuner import make_task
 
 
 class _Tunable(LazyGroup):
-    """The operations, and any kernel in a file by its path."""
+    """The operations, and kernels in files, by their paths."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command for an operation or a file."""
@@ -32,32 +32,32 @@ class _Tunable(LazyGroup):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of an operation, else that of a file."""
+        """Complete the name of an operation or of a file."""
         return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; say which files are kernels where another is named."""
+        """Find a command; for an unknown name, say which files are kernels."""
         name = args[0]
         if Path(name).suffix and not name.startswith("-") and self.get_command(ctx, name) is None:
-            ctx.fail(f"{name!r} is no operation, and the files of kernels end in .cl or .mako")
+            ctx.fail(f"{name!r} is neither an operation nor a kernel file (.cl or .mako)")
         return super().resolve_command(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return what follows the name of the command in its usage."""
+        """Return the usage after the name of the command."""
         return ["[OPTIONS]", "OPERATION|KERNEL.cl.mako|KERNEL.cl", "[ARGS]..."]
 
 
-@click.group("tune", cls=_Tunable, operation_home="opencl_lab.lab.cli.tune:tune_operation_command")
+@click.group("tune", cls=_Tunable, operation_place="opencl_lab.lab.cli.tune:tune_operation_command")
 @global_options
 def tune_command() -> None:
-    """Find the fastest configuration of an operation, or a kernel of your own, and keep it.
+    """Find the fastest configuration of an operation or of your own kernel, and store it.
 
-    Each configuration runs in a process of its own and is checked before it is
-    timed. The same command goes on where an earlier one stopped.
+    Configurations run in a worker process, and are checked before they are
+    timed. The same command resumes where an earlier one stopped.
 
-    A kernel of your own is named by its file; `oclab tune my.cl.mako --help` says more.
+    Name your own kernel by its file; see `oclab tune my.cl.mako --help`.
     """
 
 
@@ -72,7 +72,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         default="auto",
         show_default=True,
         metavar="NAME|auto",
-        help="What to tune.",
+        help="The algorithm to tune.",
         shell_complete=algorithms,
     )
     @search_options

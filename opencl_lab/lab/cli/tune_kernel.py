@@ -1,4 +1,4 @@
-"""`oclab tune KERNEL.cl.mako`: the parameters of a kernel of one's own."""
+"""`oclab tune KERNEL.cl.mako`: tune a user's kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ arguments are read from its signature. For example:
       --fixed RADIUS=8 --arg n=1000003 --arg source=n --arg blurred=n
       --global "ceil_div(n, WORK_PER_ITEM)"
 
-Sizes are expressions of parameters and of arguments that are numbers: + - * // %, min, max,
+Sizes are expressions of parameters and numeric arguments, with + - * // %, min, max,
 ceil_div(a, b), round_up(a, multiple); commas separate dimensions.
 """
 
@@ -42,48 +42,48 @@ KERNEL_OPTIONS = (
         metavar="NAME=A,B,...",
         multiple=True,
         required=True,
-        help="The values of a parameter to try; gains are relative to the first ones.",
+        help="The values of a parameter to try; the first ones are the baseline.",
     ),
     click.option(
-        "--fixed", metavar="NAME=VALUE", multiple=True, help="A parameter that does not vary."
+        "--fixed", metavar="NAME=VALUE", multiple=True, help="A parameter with a fixed value."
     ),
     click.option(
         "--arg",
         "arguments",
         metavar="NAME=VALUE",
         multiple=True,
-        help="An argument of the kernel: a number; for an array a file such as x.npy, which is "
-        "read, or its size, with random numbers in it if it is const. Before a size may stand "
-        "zeros:, random: or out:, and a type such as float32:; out: also before a file. inout: "
-        "goes before all that, for an array that the kernel reads and writes.",
+        help="An argument of the kernel: a number; for an array a file such as x.npy, or its size, "
+        "filled with random numbers if it is const. A size may follow zeros:, random: or out:, and "
+        "a type such as float32:; a file may follow out:. The prefix inout: comes first, for an "
+        "array that the kernel reads and writes.",
     ),
     click.option(
         "--global",
         "global_size",
         metavar="SIZES",
         required=True,
-        help="Work-items in all; rounded up to a multiple of the local size.",
+        help="Global size in work-items; rounded up to a multiple of the local size.",
     ),
     click.option(
         "--local",
         "local_size",
         metavar="SIZES",
-        help="Work-items in a group.  [default: reqd_work_group_size of the kernel]",
+        help="Work-group size.  [default: reqd_work_group_size of the kernel]",
     ),
-    click.option("--kernel", metavar="NAME", help="Which kernel, where the file has several."),
+    click.option("--kernel", metavar="NAME", help="Name of the kernel, if the file has several."),
     click.option(
         "--where",
         "restrictions",
         metavar="CONDITION",
         multiple=True,
-        help='What combinations must fulfil, such as "WG_SIZE * WORK <= 4096".',
+        help='A condition on parameters, such as "WG_SIZE * WORK <= 4096".',
     ),
     click.option(
         "--check",
         "expected",
         metavar="[NAME=]FILE",
         multiple=True,
-        help="The right content of an output.  [default: what the first configuration gives]",
+        help="The expected content of an output.  [default: that of the first configuration]",
     ),
     click.option(
         "--tolerance",
@@ -130,7 +130,7 @@ def _task(
     expected: Sequence[str],
     **given: Any,
 ) -> TuningTask:
-    """Return what is tuned, its data made or read; `given` is for `kernel_file`."""
+    """Return the task, with its data generated or read; `given` is for `kernel_file`."""
     texts = pairs("--arg", arguments)
     signature = text.launched(text.first)[0]
     values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)

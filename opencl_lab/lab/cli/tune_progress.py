@@ -1,4 +1,4 @@
-"""What `oclab tune` shows while it runs: plain lines, or a bar with the best so far."""
+"""Progress of `oclab tune`: plain lines, or a bar with the best so far."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.result import TuneResult, TuningProgress, share_of_peak
 from opencl_lab.lab.tuning.task import TuningTask
 
-LINE_INTERVAL = 10.0  # seconds between plain lines when nothing better was found
+LINE_SECONDS = 10.0  # between plain lines without an improvement
 
 
 def _best_text(task: TuningTask, best: Evaluation | None, whole: bool = True) -> str:
-    """Return the best time so far, and by which configuration if that is to be told."""
+    """Return the best time so far, with its configuration if `whole`."""
     if best is None:
         return "nothing correct yet"
     share, why = share_of_peak(task, best.time_ms)
@@ -34,7 +34,7 @@ def _best_text(task: TuningTask, best: Evaluation | None, whole: bool = True) ->
 
 
 def failure_counts(failures: Mapping[str, int]) -> str:
-    """Return how many failed, and by what."""
+    """Return the number of failures by status, in words."""
     if not failures:
         return ""
     return "failed: " + ", ".join(f"{count} {status}" for status, count in failures.items())
@@ -45,7 +45,7 @@ def _tried(state: TuningProgress) -> str:
 
 
 def pace(state: TuningProgress | TuneResult) -> str:
-    """Return how fast it goes, how many were built ahead, and how much of the space was seen."""
+    """Return the pace, the builds ahead, and the share of the space, in words."""
     parts = [f"{state.per_minute:.0f} a minute"] if state.per_minute else []
     parts += [f"{state.built_ahead} built ahead"] if state.built_ahead else []
     parts += [f"{number(100 * state.share, 2)} % of the space"] if parts and state.share else []
@@ -53,7 +53,7 @@ def pace(state: TuningProgress | TuneResult) -> str:
 
 
 class _Lines:
-    """Progress as plain lines: each improvement, else one now and then."""
+    """Progress as plain lines: for each improvement, and at intervals."""
 
     def __init__(self, task: TuningTask):
         self._task = task
@@ -67,13 +67,13 @@ class _Lines:
         self._notes = len(state.notes)
         now = time.monotonic()
         what = (state.phase, state.best and state.best.config)
-        if what == self._shown and now < self._last + LINE_INTERVAL:
+        if what == self._shown and now < self._last + LINE_SECONDS:
             return
         self._shown, self._last = what, now
         left = "" if state.seconds_left is None else f"{state.seconds_left:.0f} s left"
         parts = (
             f"{state.phase} {_tried(state)}",
-            # The finals end with the winner in full.
+            # After the finals the winner is printed in full.
             _best_text(self._task, state.best, state.phase == "search"),
             failure_counts(state.failures),
             pace(state),
@@ -127,7 +127,7 @@ class _Bar:
 
 @contextmanager
 def watch(task: TuningTask) -> Iterator[Any]:
-    """Yield what shows progress: a live bar on a terminal, else plain lines."""
+    """Yield a progress display: a live bar on a terminal, else plain lines."""
     if settings().quiet or settings().json:
         yield None
     elif not sys.stdout.isatty():
@@ -138,6 +138,6 @@ def watch(task: TuningTask) -> Iterator[Any]:
 
             def show(state: TuningProgress) -> None:
                 bar(state)
-                live.refresh()  # a short search would end before the first quarter of a second
+                live.refresh()  # a short search ends before the first automatic refresh
 
             yield show

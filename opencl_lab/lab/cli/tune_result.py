@@ -1,4 +1,4 @@
-"""What `oclab tune` prints in the end: sentences and a table, or a JSON document."""
+"""Output of `oclab tune` at the end: sentences and a table, or a JSON document."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from opencl_lab.lab.tuning.prune import Pruning
 from opencl_lab.lab.tuning.result import TuneResult
 
 OPTIONAL_COLUMNS = ("% peak", "runs", "GFLOP/s", "GB/s", "min..max")
-"""What a narrow terminal does without, in this order."""
+"""Columns that are omitted on narrow terminals, in this order."""
 
 ENDED_BY = {
-    "complete": "all that the strategy asked for",
+    "complete": "the end of the strategy",
     "budget": "the budget",
     "time": "the time limit",
     "interrupted": "an interrupt",
 }
-REASONS = 5  # of failures and of what was removed, before -v asks for all
+REASONS = 5  # shown for failures and removed configurations without -v
 
 
 def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
@@ -62,32 +62,32 @@ def result_document(result: TuneResult, selection: Selection) -> dict[str, Any]:
 
 
 def print_result(result: TuneResult) -> None:
-    """Print what was tried, the finals and the winner."""
+    """Print the search, the finals and the winner."""
     _print_space(result.pruning)
     _print_search(result)
     for note in result.notes:
         settings().say(f"note: {note}")
     if result.best is None:
-        nothing = "no configuration gave a right result"
+        nothing = "no configuration gave a correct result"
         settings().say(nothing if result.failures else "there was no time to try any")
         return
     if stored_peaks(result.device) is None:
         settings().say(
-            "`oclab doctor` would measure the device's peaks, to compare with and to refuse beyond"
+            "run `oclab doctor` to measure the device's peaks: results are compared with them"
         )
     settings().show(_table(result), OPTIONAL_COLUMNS)
     stable = "" if result.stable else ", not yet stable: it needs more time"
     settings().say(f"winner: {result.best.config}{_gain(result)}{stable}")
     if result.stored:
         used = operations().get(result.task.operation.name) is result.task.operation
-        later = "uses it from now on" if used else "begins with it the next time it is tuned"
+        later = "uses it from now on" if used else "starts with it when it is tuned again"
         settings().say(f"stored: {result.task.operation.name} {later}")
     elif len(result.evaluations) < 2:
         settings().say("not stored: no other configuration was tried")
 
 
 def _print_space(pruning: Pruning) -> None:
-    """Print how large the space is, and what was removed from it and why."""
+    """Print the size of the space, and what was removed from it and why."""
     say, verbose = settings().say, settings().verbose
     about = "" if pruning.exact else "about "
     removed = "; removed:" if pruning.removed else ""
@@ -102,7 +102,7 @@ def _print_space(pruning: Pruning) -> None:
 
 
 def _print_search(result: TuneResult) -> None:
-    """Print how many were evaluated, at what pace, and which failed."""
+    """Print the number of evaluations, their pace, and the failures."""
     say, verbose = settings().say, settings().verbose
     resumed = f", {result.resumed} of them from earlier runs" if result.resumed else ""
     say(
@@ -126,7 +126,7 @@ def _print_search(result: TuneResult) -> None:
 
 
 def _gain(result: TuneResult) -> str:
-    """Return how the winner compares with the built-in configuration, as an end of a sentence."""
+    """Return how the winner compares with the built-in configuration, to end a sentence."""
     default = result.task.operation.default_name
     if result.gained:
         return (
@@ -134,7 +134,7 @@ def _gain(result: TuneResult) -> str:
         )
     assert result.best is not None
     others = sum(item.config != result.best.config for item in result.finalists)
-    compared = f"{counted(others, 'other')} timed in turns with it, none faster for sure"
+    compared = f"{counted(others, 'other')} timed in turns with it, none faster beyond noise"
     return f", the {default} configuration: " + (
         compared if others else "no other was timed in turns with it"
     )
@@ -162,7 +162,7 @@ def _table(result: TuneResult) -> Table:
             for name, value in row["config"].items()
             if value != result.best.config[name]
         }
-        # One long line each would not fit: the winner stands below, in full.
+        # Configurations do not fit; that of the winner is printed below the table.
         shown = "the winner" if not differs else ", ".join(f"{n}={v}" for n, v in differs.items())
         table.add_row(
             number(row["kernel_ms"]),

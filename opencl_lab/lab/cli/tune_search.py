@@ -1,4 +1,4 @@
-"""What all searches of `oclab tune` share: their options, and a run with what it prints."""
+"""Shared by all searches of `oclab tune`: their options, and running them."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ SEARCH_OPTIONS = (
         type=click.Choice(list(STRATEGIES)),
         default=DEFAULT_STRATEGY,
         show_default=True,
-        help="How to search.",
+        help="The search strategy.",
     ),
-    click.option("--budget", type=int, metavar="N", help="Evaluations at most."),
+    click.option("--budget", type=int, metavar="N", help="Largest number of evaluations."),
     click.option(
         "--time-limit",
         type=float,
         metavar="S",
-        help=f"Seconds at most.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
+        help=f"Time limit in seconds.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
     ),
     click.option(
         "--timeout",
         type=float,
         metavar="S",
-        help="Seconds for a configuration to build, and to run; a third of --time-limit at most.  "
-        "[default: by the best so far]",
+        help="Timeout in seconds for the build and for the runs of a configuration, at most a "
+        "third of --time-limit.  [default: by the best so far]",
     ),
     click.option(
         "--builders",
@@ -58,7 +58,7 @@ SEARCH_OPTIONS = (
         show_default=True,
         help="Seed of data and search.",
     ),
-    click.option("--fresh", is_flag=True, help="Forget what earlier runs have found."),
+    click.option("--fresh", is_flag=True, help="Start a new journal, without earlier results."),
     click.option(
         "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the search."
     ),
@@ -67,24 +67,24 @@ SEARCH_OPTIONS = (
 
 @dataclass(frozen=True)
 class AskedSearch(SearchOptions):
-    """What the options of `search_options` gave."""
+    """The values of the options of `search_options`."""
 
     seed: int = 0
     plot_file: str | None = None
 
     @classmethod
     def taken_from(cls, given: dict[str, Any]) -> AskedSearch:
-        """Return these options of a command, and remove them from what was `given`."""
+        """Return these options of a command, and remove them from `given`."""
         return cls(**{field.name: given.pop(field.name) for field in fields(cls)})
 
 
 def search_options(command: Any) -> Any:
-    """Add the options about the search; `AskedSearch` takes them."""
+    """Add the options of a search; `AskedSearch` takes them."""
     return add_options(command, SEARCH_OPTIONS)
 
 
 def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int:
-    """Tune what `make` returns for the device, print what was found, and return the exit status."""
+    """Tune the task that `make` returns, print the result, and return the exit status."""
     plot_path = output_path(search.plot_file, check_plot)
     selection = settings().begin()
     task = make(selection.device)
@@ -92,7 +92,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
     settings().say(f"{_title(task)}")
     with interrupt_at_termination(), watch(task) as progress:
         result = run_tuning(task, search, progress)
-    if result.stopped == "interrupted":  # the rest takes an instant
+    if result.stopped == "interrupted":  # what follows takes only a moment
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
     failed = 0
@@ -101,7 +101,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
             print_json(result_document(result, selection))
         else:
             print_result(result)
-    finally:  # also where nobody reads what is printed
+    finally:  # even if the output cannot be printed
         if plot_path is not None and result.evaluations:
             title = f"{_title(task)}\n{selection.device}"
             failed = write_files(lambda: plot_tuning(plot_path, result, title))
@@ -110,7 +110,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
 
 def _status(result: TuneResult) -> int:
     if result.stopped == "interrupted":
-        kept = "what was found is kept, the same command goes on from here"
+        kept = "what was found is kept, the same command resumes from here"
         lost = "what was found could not be kept: see the notes"
         click.echo(f"oclab: interrupted; {lost if result.journal is None else kept}", err=True)
         return INTERRUPTED

@@ -1,4 +1,4 @@
-"""`oclab tuning`: the tuned configurations that are in use, and their exchange with others."""
+"""`oclab tuning`: tuned configurations: list, show, export, import and clear."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 
 OPTIONAL_COLUMNS = ("layout", "from", "ms", "state")
-"""What a narrow terminal does without, in this order."""
-DEVICE_WIDTH = 10  # at least; a driver's version may be broken anywhere
+"""Columns that are omitted on narrow terminals, in this order."""
+DEVICE_WIDTH = 10  # at least; a driver's version may be wrapped anywhere
 
 
 @click.group("tuning", cls=LazyGroup)
 @global_options
 def tuning_command() -> None:
-    """Show, exchange or clear tuned configurations; `oclab tune` makes them.
+    """Show, export, import or clear tuned configurations, which `oclab tune` finds.
 
-    With OCLAB_TUNING=off in the environment none of them is used.
+    With OCLAB_TUNING=off in the environment, none of them is used.
     """
 
 
@@ -54,7 +54,7 @@ def tuning_command() -> None:
 @click.option("--runs", "with_runs", is_flag=True, help="List the tuner's journals as well.")
 @global_options
 def list_command(operation: str | None, algorithm: str | None, with_runs: bool) -> None:
-    """List what is stored: your own entries, then those that came with the package."""
+    """List the stored entries: your own, then those of the package."""
     wanted = Chosen(operation, algorithm)
     found = [(entry, *state_of(entry)) for entry in database.entries() if wanted(entry)]
     journals = wanted.runs() if with_runs else []
@@ -87,7 +87,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
     if found:
         settings().show(_entries_table(found), OPTIONAL_COLUMNS)
     else:
-        settings().say("nothing is tuned yet; `oclab tune OPERATION` does it")
+        settings().say("nothing is tuned yet; run `oclab tune OPERATION`")
     for run in journals:
         best = "none correct" if run.best is None else f"best {run.best.time_ms:.4g} ms"
         settings().say(
@@ -98,7 +98,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
 
 
 def _problem_text(entry: Entry) -> str:
-    """Return what an entry was tuned for; the bare fields where they make no problem here."""
+    """Return the problem of an entry, or its fields if they make no valid problem."""
     values = {**entry.layout, **entry.sizes}
     operation = operations().get(entry.operation)
     if operation is not None:
@@ -135,15 +135,15 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
 
 
 @tuning_command.group(
-    "show", cls=LazyGroup, operation_home="opencl_lab.lab.cli.tuning:show_operation_command"
+    "show", cls=LazyGroup, operation_place="opencl_lab.lab.cli.tuning:show_operation_command"
 )
 @global_options
 def show_command() -> None:
-    """Show which configuration a problem gets on the chosen device, and why."""
+    """Show which configuration is used for a problem on the chosen device, and why."""
 
 
 def show_operation_command(chosen: Operation[Any]) -> click.Command:
-    """Return the command that shows what one operation uses."""
+    """Return the command that shows the configurations of one operation."""
 
     @click.command(chosen.name, help=f"Show the configurations in use for a {chosen.name}.")
     @problem_options(chosen)
@@ -238,9 +238,9 @@ def _deleted_text(entries: int, journals: int | None) -> str:
 
 
 def _ask(what: str) -> None:
-    """Ask whether to delete, and end unless the answer is yes; UsageError if nobody is there."""
+    """Ask whether to delete, and exit unless the answer is yes; UsageError without a terminal."""
     if settings().json or sys.stdin is None or not sys.stdin.isatty():
-        raise click.UsageError(f"nobody can be asked whether to delete {what}: give --yes")
+        raise click.UsageError(f"no terminal to ask whether to delete {what}: give --yes")
     if not click.confirm(f"delete {what}?", err=True):
         settings().say("nothing was deleted")
         raise click.exceptions.Exit(0)

@@ -1,4 +1,4 @@
-"""Which stored configurations and runs a command is about, and whether they still hold."""
+"""Selection of stored configurations and runs, and whether they are still current."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SELECTION_OPTIONS = (
 
 
 def selection_options(command: Any) -> Any:
-    """Add the options that choose among entries and runs."""
+    """Add the options that select entries and runs."""
     return add_options(command, SELECTION_OPTIONS)
 
 
 class Chosen:
-    """The entries and runs of an operation, an algorithm and the global option ``--device``.
+    """A selection of entries and runs by operation, algorithm and the global option ``--device``.
 
-    A name that nothing here has is refused, so that a slip does not look like an empty list.
+    Unknown names are refused, so that a typing error does not look like an empty list.
     """
 
     def __init__(self, operation: str | None, algorithm: str | None):
@@ -54,7 +54,7 @@ class Chosen:
         self._keys = _device_keys(settings().device, entries, self._logged)
 
     def __call__(self, stored: Entry | Run) -> bool:
-        """Return whether this entry or run is meant."""
+        """Return whether an entry or run is selected."""
         key = stored.device if isinstance(stored, Run) else stored.device.key
         return (
             self._operation in (None, stored.operation)
@@ -63,7 +63,7 @@ class Chosen:
         )
 
     def runs(self) -> list[Run]:
-        """Return the runs that are meant, the latest last."""
+        """Return the selected runs, the latest last."""
         return [run for run in self._logged if self(run)]
 
 
@@ -74,7 +74,7 @@ def _unknown(what: str, name: str, names: Iterable[str]) -> str:
 def _device_keys(
     spec: str | None, entries: Sequence[Entry], logged: Sequence[Run]
 ) -> set[str] | None:
-    """Return the keys of the devices that `spec` means, here or elsewhere; None: all."""
+    """Return the keys of the devices that `spec` matches, here or elsewhere; None: all."""
     if spec is None:
         return None
     texts = {run.device: run.device for run in logged}
@@ -116,5 +116,5 @@ def state_of(entry: Entry) -> tuple[str, str]:
 
 
 def pairs_text(values: Any) -> str:
-    """Return names and values in a line."""
+    """Return names and values as one line of text."""
     return " ".join(f"{name}={value}" for name, value in values.items())

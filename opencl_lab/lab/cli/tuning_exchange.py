@@ -61,16 +61,16 @@ def export_command(
     wanted = Chosen(operation, algorithm)
     if form == "overlay":
         if journal is not None:
-            raise click.UsageError("--journal is of no use for the format overlay")
+            raise click.UsageError("--journal cannot be used with the format overlay")
         own = [entry for entry in database.entries() if not entry.shipped and wanted(entry)]
         if not own:
-            raise InvalidProblem("there is nothing to export; `oclab tune OPERATION` makes entries")
+            raise InvalidProblem("there is nothing to export; run `oclab tune OPERATION` first")
         text = json.dumps(entries_document(own), indent=1, sort_keys=True)
         what: dict[str, Any] = {"entries": len(own)}
     else:
         found = [read_run(Path(journal))] if journal else wanted.runs()
         if not found:
-            raise InvalidProblem("there is no run to export; `oclab tune OPERATION` makes one")
+            raise InvalidProblem("there is no run to export; run `oclab tune OPERATION` first")
         run = found[-1]
         text = WRITERS[form](run.recording())
         what = {"journal": str(run.path), "evaluations": len(run.evaluations)}
@@ -84,24 +84,24 @@ def export_command(
 
 @click.command("import")
 @click.argument("file", shell_complete=files)
-@click.option("--operation", metavar="NAME", help="What a foreign file is about.")
-@click.option("--algorithm", metavar="NAME", help="The algorithm whose parameters it has.")
+@click.option("--operation", metavar="NAME", help="The operation of a file of another tuner.")
+@click.option("--algorithm", metavar="NAME", help="The algorithm of a file of another tuner.")
 @click.option(
     "--problem",
     "changes",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A field of the problem that it does not say, such as dtype=float64.",
+    help="A field of the problem that the file does not contain, such as dtype=float64.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="Try so many of its configurations.",
+    help="Number of its configurations to try.",
 )
-@click.option("--timeout", type=float, help="Seconds for each of them to build, and to run.")
-@click.option("--replace", is_flag=True, help="Take over entries that are older than yours, too.")
+@click.option("--timeout", type=float, help="Timeout in seconds for the build and runs of each.")
+@click.option("--replace", is_flag=True, help="Also take over entries that are older than yours.")
 @global_options
 def import_command(
     file: str,
@@ -114,9 +114,9 @@ def import_command(
 ) -> int:
     """Read FILE: an exported overlay, a cache of Kernel Tuner, T4 results, or JSON of CLBlast.
 
-    Entries of an overlay are taken over. From the others the fastest
-    configurations are tried on the chosen device, each checked in a process of
-    its own, and the best is kept if it beats what is in use.
+    Entries of an overlay are taken over. The fastest configurations of other
+    files are checked and timed on the chosen device, in a worker process, and
+    the best one is stored if it is faster than the one in use.
     """
     path = Path(file)
     text = read_text(path)
@@ -193,6 +193,6 @@ def _print_adoption(adoption: Adoption, recording: Recording) -> None:
     if adoption.stored:
         say("the best is stored, and used from now on")
     elif best is not None:
-        say("none is faster than what is in use; nothing was stored")
+        say("none is faster than the one in use; nothing was stored")
     else:
-        say("none gave a right result; nothing was stored")
+        say("none gave a correct result; nothing was stored")

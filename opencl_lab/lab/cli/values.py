@@ -1,4 +1,4 @@
-"""How options write numbers, and the values of kernel parameters."""
+"""Parsing of numbers and kernel parameters in options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opencl_lab.core.wording import bytes_of, number_of
 
 
 def whole_numbers(text: str) -> list[int]:
-    """Return the integers of a comma-separated list, which must have some."""
+    """Return the integers of a comma-separated list, which must not be empty."""
     try:
         numbers = [_whole(part) for part in _parts(text)]
     except (ValueError, OverflowError) as error:
@@ -25,7 +25,7 @@ def whole_numbers(text: str) -> list[int]:
 
 
 def _whole(text: str) -> int:
-    """Return the whole number that `text` writes, such as ``1000`` or ``1e3``."""
+    """Return the whole number in `text`, such as ``1000`` or ``1e3``."""
     if "e" not in text.lower():
         return int(text)
     number = float(text)
@@ -35,16 +35,16 @@ def _whole(text: str) -> int:
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """The type of options whose text `read` turns into a number, or refuses by a ValueError.
+    """The type of options whose text `read` converts to a number, or refuses with a ValueError.
 
-    `wrong` is what Click then says; it may name the `value` and the `error`.
+    `wrong` is the error message; it may contain the `value` and the `error`.
     """
 
     def __init__(self, name: str, read: Callable[[str], complex], wrong: str):
         self.name, self._read, self._wrong = name, read, wrong
 
     def convert(self, value: Any, param: Any, ctx: Any) -> complex:
-        """Return the number, or end with Click's usual message."""
+        """Return the number, or fail with an error message of Click."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]  # a default
         try:
@@ -63,7 +63,7 @@ BYTE_COUNT = Parsed("bytes", bytes_of, "{error}.")
 
 
 def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
-    """Return every combination of ``NAME=A,B,C``, by a name for its rows."""
+    """Return all combinations of ``NAME=A,B,C``, by the name of the variant."""
     axes = []
     for text in texts:
         name, _, values = text.partition("=")
@@ -79,7 +79,7 @@ def variants(texts: Sequence[str]) -> dict[str, dict[str, int | str | bool]]:
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return what each ``NAME=VALUE`` says; InvalidProblem if one is no pair, or there twice."""
+    """Return values by name; InvalidProblem for text without ``=``, or a name given twice."""
     found: dict[str, str] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
@@ -108,7 +108,7 @@ def _parts(text: str) -> Sequence[str]:
 
 
 def no_nan(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
-    """Refuse what is neither below nor above a range; the callback of an option."""
+    """Refuse NaN, which ranges accept; the callback of an option."""
     if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is no number", context, option)
+        raise click.BadParameter("nan is not a number", context, option)
     return value

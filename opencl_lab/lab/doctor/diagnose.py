@@ -1,4 +1,4 @@
-"""Run every probe in a child of its own, and turn whatever happens into findings."""
+"""Run all probes, each in a worker, and store the findings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from opencl_lab.lab.doctor.installation import installation
 from opencl_lab.lab.doctor.toolchain import Tool, toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
 
-NO_PEAK = "results are not held against this peak; on a machine with less to do it may go better"
-NO_RATE = "how fast arrays get to the device or back stays unknown"
-FAULT = "opencl_lab works around it; another version of the driver may do better"
+NO_PEAK = "results are not compared with this peak; probe again on a machine that is less busy"
+NO_RATE = "the rate of copies to the device or back is unknown"
+FAULT = "opencl_lab works around it; another version of the driver may not have the fault"
 HOME = "opencl_lab.lab.doctor.probes"
 BEHAVIOUR, FEATURES, LIMITS = f"{HOME}.behaviour:", f"{HOME}.features:", f"{HOME}.limits:"
 MATRIX, THROUGHPUT, TRANSFERS = f"{HOME}.matrix:", f"{HOME}.throughput:", f"{HOME}.transfers:"
@@ -84,18 +84,18 @@ PROBES = (
 def _values(findings: Sequence[Finding]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the findings that are capabilities, and those that are peaks."""
     values = {finding.name: finding.value for finding in findings}
-    peaks = Peaks.of(values)  # what stayed unknown is left out
+    peaks = Peaks.of(values)  # without unknown values
     return sound_fields(Capabilities, values), {} if peaks is None else asdict(peaks)
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that `oclab doctor` has to say about a device and the tools around it."""
+    """The findings of `oclab doctor` about a device and its tools."""
 
     device: Device  # with the capabilities that were found
     findings: tuple[Finding, ...]
     tools: tuple[Tool, ...]  # linker, compilers, OpenMP and MPI
-    stored: Path | None = None  # the file with the findings, if they are kept
+    stored: Path | None = None  # the file with the findings, if they were stored
     installed: tuple[Tool, ...] = ()  # the ICD loader, its drivers, the files of devices
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Report:
 
 
 def store(device: Device, findings: Sequence[Finding]) -> Path:
-    """Write findings where `corrected` and `stored_peaks` read those of `device`."""
+    """Write findings to the file from which `corrected` and `stored_peaks` read them."""
     make_section("doctor")
     path = probe_file(device.key)
     capabilities, peaks = _values(findings)
@@ -136,11 +136,11 @@ def report(
     *,
     time_limit: float = TIME_LIMIT,
 ) -> Report:
-    """Probe a device and the tools around it, and store what was found.
+    """Probe a device and its tools, and store the findings.
 
-    Nothing is probed, and nothing stored, where the machine lacks what the driver needs to
-    build any kernel: that says nothing about the device. `progress` is called with each finding
-    as soon as it is there; a step of a probe may take `time_limit` seconds.
+    Nothing is probed or stored if the machine lacks tools that the driver needs to build any
+    kernel, since that says nothing about the device. `progress` is called with each finding at
+    once. `time_limit` is the timeout in seconds between two reports of a probe.
     """
     found: dict[str, Finding] = {}
 
@@ -161,7 +161,7 @@ def report(
         take(examine(device, others, time_limit=time_limit))
     findings = tuple(found[probe.name] for probe in PROBES if probe.name in found)
     stored = None
-    with suppress(OSError):  # a full or read-only disk must not hide the findings
+    with suppress(OSError):  # findings are reported even if the disk is full or read-only
         stored = store(device, findings)
     capabilities = replace(device.capabilities, **_values(findings)[0])
     corrected = replace(device, capabilities=capabilities)

@@ -1,4 +1,4 @@
-"""Run probes, each in a child process with a time limit."""
+"""Run probes, each in a worker with a timeout."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 TIME_LIMIT = 20.0
 
 TOGETHER, MOST_TOGETHER = 2, 8
-"""Children that run at once: two, and on more processors half as many as there are."""
+"""Bounds of the number of probes that run at once: half as many as processors."""
 SPARE = 4
-"""Processors from which on a child may start while another one measures a device beside them."""
+"""Number of processors from which on a worker may start while another one measures a GPU."""
 
 
 VERDICTS = ("ok", "no", "limited", "broken", "unknown")
@@ -29,31 +29,31 @@ VERDICTS = ("ok", "no", "limited", "broken", "unknown")
 
 @dataclass(frozen=True)
 class Probe:
-    """One question to the device."""
+    """The description of a probe."""
 
     target: str
-    """``module:function``; where the function is called as a field of `Capabilities` or `Peaks`,
-    the value that it finds sets that field."""
+    """``module:function``; if the function has the name of a field of `Capabilities` or `Peaks`,
+    its value sets that field."""
     title: str  # what is probed, in words
-    advice: str  # what a user can do when the verdict is neither ``ok`` nor ``no``
-    absent: str = ""  # what a ``no`` means for the user; empty where it means nothing
-    alone: bool = False  # whether no other may run meanwhile, because it measures time
+    advice: str  # for the user, if the verdict is neither ``ok`` nor ``no``
+    absent: str = ""  # what a ``no`` means for the user, if anything
+    alone: bool = False  # whether it must run alone, because it measures time
 
     @property
     def name(self) -> str:
-        """That of the function, and of the finding."""
+        """The name of the function, and of the finding."""
         return self.target.rpartition(":")[2]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a probe found."""
+    """The result of a probe."""
 
     name: str
     title: str
     verdict: str
-    """``ok``; ``no`` where an optional feature is absent; ``limited`` where less works than is
-    claimed; ``broken`` where it fails; ``unknown`` where the probe itself failed."""
+    """``ok``; ``no`` if an optional feature is absent; ``limited`` if less works than is claimed;
+    ``broken`` if it fails; ``unknown`` if the probe itself failed."""
     detail: str  # what was seen, in words
     value: bool | int | float | None = None  # as a capability, or as a peak
     advice: str = ""  # what to do about it, or what it means
@@ -61,7 +61,7 @@ class Finding:
 
 
 class _Child(Worker):
-    """A running probe, and what it has reported so far."""
+    """A worker with a running probe, and its reports so far."""
 
     def __init__(
         self, probe: Probe, device: Device, folder: Path, time_limit: float, held: bool = False
@@ -73,7 +73,7 @@ class _Child(Worker):
         private = folder / probe.name
         private.mkdir(mode=0o700)
         child = opening("opencl_lab.lab.doctor.probing:ProbeRun", probe.target, device.spec)
-        # The driver's own claims, and no kernel cached before.
+        # With the driver's own claims, and without cached kernels.
         settings = {
             "OCLAB_CACHE_DIR": str(private),
             "PYOPENCL_NO_CACHE": "1",
@@ -86,13 +86,13 @@ class _Child(Worker):
             self.release()
 
     def release(self) -> None:
-        """Let it begin: its time counts from now on."""
+        """Start the probe, and its timeout."""
         self.send("run")
         self.begin = time.monotonic()
         self.deadline = self.begin + self.time_limit
 
     def read(self) -> bool:
-        """Take in what the child says next; return False when no more can follow."""
+        """Read the next report; return False after the last one."""
         try:
             kind, value = self.receive(self.deadline)
         except TimeoutError:  # in the middle of a message
@@ -105,7 +105,7 @@ class _Child(Worker):
             return False
         if kind == "done":
             self._answers += 1
-            return self._answers == 1  # that it is ready to begin
+            return self._answers == 1  # the worker is ready to start
         if not isinstance(value, dict):
             self.step = {"garbage": value}
             return False
@@ -114,7 +114,7 @@ class _Child(Worker):
         return True
 
     def finding(self, timed_out: bool) -> Finding:
-        """End the child and say what it has found."""
+        """End the worker and return its finding."""
         self.kill()
         verdict, detail, value = self._conclude(timed_out)
         advice = self.probe.absent if verdict == "no" else self.probe.advice
@@ -143,7 +143,7 @@ class _Child(Worker):
             return "broken", f"{reason} before the first kernel", None
         reached, attempt = step.get("value"), step["trying"]
         if reached is None:
-            # A feature that nobody promised is merely absent, however its trial ends.
+            # A feature that is not claimed is absent, however the attempt ends.
             verdict = "broken" if step.get("claimed", True) else "no"
             return verdict, f"{attempt}: {reason}", False
         detail = f"up to {step.get('reached', reached)}; {attempt}: {reason}"
@@ -153,14 +153,14 @@ class _Child(Worker):
 def examine(
     device: Device, probes: Sequence[Probe], *, time_limit: float = TIME_LIMIT
 ) -> Iterator[Finding]:
-    """Run probes on a device, each in a child process, and yield their findings as they end.
+    """Run probes on a device, each in a worker, and yield their findings as they end.
 
-    Those that must run alone are best put last. A child is killed after `time_limit` seconds of
-    silence, counted anew from every step that it reports. So many run at once as processors allow.
+    Probes that must run alone should come last. A worker is killed if it reports nothing for
+    `time_limit` seconds. The number of processors limits how many run at once.
     """
     waiting = list(probes)
     running: list[_Child] = []
-    ahead: list[_Child] = []  # the next one that runs alone, if it is started already
+    ahead: list[_Child] = []  # the next probe that runs alone, if its worker is already started
     processors = default_threads()
     together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
     starts_ahead = device.kind != "cpu" and processors >= SPARE
@@ -177,8 +177,8 @@ def examine(
                     running.append(child)
                     if starts_ahead and probe.alone and waiting and waiting[0].alone:
                         ahead.append(_Child(waiting[0], device, Path(folder), time_limit, True))
-                patience = min(child.deadline for child in running) - time.monotonic()
-                ready = wait([child.connection for child in running], max(patience, 0))
+                left = min(child.deadline for child in running) - time.monotonic()
+                ready = wait([child.connection for child in running], max(left, 0))
                 for child in list(running):
                     ended = child.connection in ready and not child.read()
                     late = not ended and time.monotonic() >= child.deadline

@@ -1,7 +1,7 @@
-"""What of OpenCL is installed here, and what is missing: how a program gets to a device.
+"""The OpenCL installation of this machine, and what is missing.
 
-It is linked with the ICD loader, ``libOpenCL``. The loader reads the files ``*.icd`` of a folder;
-each names the library of a driver. A driver opens the files of its devices below ``/dev``.
+A program is linked with the ICD loader, ``libOpenCL``. The loader reads the files ``*.icd`` of a
+folder; each names the library of a driver. A driver opens device files below ``/dev``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers import intel, wheel
 from opencl_lab.drivers.wheel import DRIVER, VENDORS
 from opencl_lab.lab.doctor.toolchain import Tool
-from opencl_lab.lab.workers.child import Failed
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 TIME_LIMIT = 20.0
@@ -35,15 +35,15 @@ REPAIR = "install the package that holds this library again, or remove the file"
 
 @dataclass(frozen=True)
 class Family:
-    """Devices of one kind: the files that the kernel gives them, and the driver they need."""
+    """Devices of one kind: their files, and the driver that they need."""
 
     name: str
     nodes: tuple[str, ...]  # patterns of their files below ``/dev``
     library: str  # of the driver for OpenCL, as an ICD file names it
     install: str  # how to get that driver
     absent: str
-    """What to do if such a device has none of these files; empty: not worth a line."""
-    vendor: str = ""  # only nodes of the vendor with this number count; empty: all
+    """Advice if such a device has none of these files; empty: not reported."""
+    vendor: str = ""  # only device files of the vendor with this number count; empty: all
 
 
 FAMILIES = (
@@ -83,7 +83,7 @@ FAMILIES = (
 
 @dataclass(frozen=True)
 class _Driver:
-    """A driver that the loader would load: where it is named, and its library."""
+    """A driver that the loader would load: the place that names it, and its library."""
 
     name: str
     origin: str
@@ -93,10 +93,10 @@ class _Driver:
 def installation(
     root: Path = Path("/"), environ: Mapping[str, str] | None = None
 ) -> tuple[Tool, ...]:
-    """Return what was looked for on the way to a device below `root`, and found or not.
+    """Return findings about the OpenCL installation below `root`.
 
-    That is the ICD loader, each driver that it would load or each place without any, and each
-    kind of device. A driver is ``limited`` where there is a faster one than those that work.
+    They are about the ICD loader, each driver that it would load or each place without one, and
+    each kind of device. A driver is ``limited`` if there is a faster one.
     """
     environ = os.environ if environ is None else environ
     loader, found = _loader()
@@ -115,7 +115,7 @@ def installation(
 
 
 def _loader() -> tuple[Path | None, Tool]:
-    """Return the library that pyopencl is linked with, and the finding about it."""
+    """Return the ICD loader that pyopencl is linked with, and the finding about it."""
     name = "ICD loader"
     try:
         import_module("opencl_lab.drivers.discovery")  # and with it pyopencl
@@ -128,7 +128,7 @@ def _loader() -> tuple[Path | None, Tool]:
 def _named_drivers(
     loader: Path | None, root: Path, environ: Mapping[str, str]
 ) -> Iterator[_Driver | Tool]:
-    """Yield the drivers that the loader would load, and a finding for each place without any."""
+    """Yield the drivers that the loader would load, and a finding for each place without one."""
     names = environ.get("OCL_ICD_FILENAMES", "")
     if names and (loader is None or b"OCL_ICD_FILENAMES" in loader.read_bytes()):
         for library in names.split(os.pathsep):
@@ -142,16 +142,16 @@ def _named_drivers(
             yield from _files([Path(chosen)])
         else:
             yield _Driver("$OCL_ICD_VENDORS", "$OCL_ICD_VENDORS", chosen)
-        return  # the loader looks nowhere else
+        return  # the loader searches nowhere else
     folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / VENDORS)]
-    own = intel.own_vendors(loader)  # that of a Conda environment looks in the environment
+    own = intel.own_vendors(loader)  # the loader of a Conda environment searches there
     folders += [own] if own is not None and own not in folders else []
     for folder in folders:
         files = sorted(folder.glob("*.icd"))
         yield from _files(files)
         if not files:
             why = "no *.icd in this folder" if folder.is_dir() else "there is no such folder"
-            yield Tool(str(folder), "missing", why, "drivers that are installed put ICD files here")
+            yield Tool(str(folder), "missing", why, "installed drivers put ICD files here")
     home = environ.get("PYOPENCL_HOME")  # set by pyopencl
     if home:
         bundled = sorted(Path(home, ".libs").glob("*.icd"))
@@ -178,7 +178,7 @@ def _files(paths: list[Path]) -> Iterator[_Driver | Tool]:
 def _faster(
     working: list[_Driver], libraries: str, loader: Path | None, environ: Mapping[str, str]
 ) -> Iterator[Tool]:
-    """Yield what keeps this machine from Intel's CPU runtime, or that it is to be had."""
+    """Yield why Intel's CPU runtime is not used, or that it is available."""
     library = wheel.library()
     if DRIVER in libraries or not wheel.supported():
         return
@@ -201,10 +201,10 @@ def _faster(
 
 
 def _try(driver: _Driver, loader: Path | None) -> Tool:
-    """Load the library of a driver in a process of its own."""
+    """Load the library of a driver in a worker."""
     library = driver.library
     if loader is not None and "/" not in library and (loader.parent / library).is_file():
-        library = str(loader.parent / library)  # what the loader comes with it finds beside itself
+        library = str(loader.parent / library)  # a bundled driver lies beside the loader
     worker = Worker(opening(LOAD, library))
     works = False
     try:
@@ -224,7 +224,7 @@ def _try(driver: _Driver, loader: Path | None) -> Tool:
 
 
 def _repair(driver: _Driver) -> str:
-    """Return what to do about a driver that does not load."""
+    """Return advice for a driver that does not load."""
     if driver.origin == "$OCL_ICD_VENDORS":
         return "unset OCL_ICD_VENDORS, or set it to a folder of ICD files or to a driver's library"
     if driver.origin.startswith("$"):
@@ -264,7 +264,7 @@ def _nodes(root: Path, libraries: str) -> Iterator[Tool]:
 
 
 def _vendor(root: Path, node: Path) -> str:
-    """Return the number of the vendor of a render node, such as ``0x8086``; may be empty."""
+    """Return the vendor number of a render node, such as ``0x8086``; may be empty."""
     with suppress(OSError):
         path = root / "sys/class/drm" / node.name / "device/vendor"
         return path.read_text(encoding="ascii", errors="replace").strip()
@@ -272,7 +272,7 @@ def _vendor(root: Path, node: Path) -> str:
 
 
 def _join(node: Path) -> str:
-    """Return how a user comes to be allowed to open a device's file."""
+    """Return a command that gives a user access to a device file."""
     info = node.stat()
     if info.st_gid == 0 or info.st_mode & 0o060 != 0o060:
         return f"sudo chmod a+rw {node}"

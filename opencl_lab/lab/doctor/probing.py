@@ -1,6 +1,6 @@
-"""The child's side of probes: how one is run, and what they share to run kernels and check them."""
+"""The worker's side of probes: running one, and building, running and checking kernels."""
 
-# This module and the probes call pyopencl past the runtime: they run in a child that may die.
+# This module and the probes call pyopencl directly: they run in a worker that may die.
 from __future__ import annotations
 
 import re
@@ -14,8 +14,8 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.template import render
 from opencl_lab.drivers.discovery import select_device
-from opencl_lab.lab.measuring.doubt import agree
-from opencl_lab.lab.workers.child import find
+from opencl_lab.lab.measuring.timing_sanity import agree
+from opencl_lab.lab.workers.serving import find
 
 Answer: TypeAlias = dict[str, Any]
 Answers: TypeAlias = Iterator[Answer]
@@ -23,9 +23,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class ProbeRun:
-    """A probe, ``module:function``, that is ready to begin on a device.
+    """A probe, ``module:function``, on a device.
 
-    Every step that the function yields is said at once: the parent knows how far it came.
+    Every report that the function yields is sent at once, so that the parent knows its progress.
     """
 
     def __init__(self, target: str, spec: str, say: Callable[[Any], None]):
@@ -38,11 +38,11 @@ class ProbeRun:
 
 
 class Wrong(Exception):
-    """The kernel ran and its result is not what it should be."""
+    """The kernel ran, but its result is wrong."""
 
 
 class ProbeSession:
-    """A queue on the device under test, and fresh random data."""
+    """A queue on the device under test, and random data."""
 
     def __init__(self, device: Device):
         self.device = device
@@ -70,7 +70,7 @@ class ProbeSession:
         local_size: int,
         *arguments: Any,
     ) -> float:
-        """Run a kernel, bring every array argument back, return the seconds the event reports."""
+        """Run a kernel, copy all array arguments back, and return the seconds by its event."""
         if isinstance(program, str):
             program = self.build(program)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -89,7 +89,7 @@ class ProbeSession:
         return _seconds(event)
 
     def times(self, launch: Callable[[], cl.Event]) -> tuple[float, float]:
-        """Return the seconds of a launch, by its event and by the host that waits for it."""
+        """Return the seconds of a launch by its event, and by the host that waits for it."""
         self.queue.finish()
         begin = time.perf_counter()
         event = launch()
@@ -98,7 +98,7 @@ class ProbeSession:
         return _seconds(event), host
 
     def clock(self, launch: Callable[[], cl.Event]) -> float:
-        """Return the seconds of a launch: of its event, or of the host where these disagree."""
+        """Return the seconds of a launch by its event, or by the host if the two disagree."""
         event, host = self.times(launch)
         return event if agree(event, host) else host
 
@@ -121,7 +121,7 @@ def _seconds(event: cl.Event) -> float:
 
 
 def check(result: Array, expected: Array, tolerance: float = 0.0) -> None:
-    """Raise Wrong where a result is not the expected one, relative to it if that exceeds 1."""
+    """Raise Wrong if a result differs by more than `tolerance`, relative to values above 1."""
     error = np.abs(result - expected) if tolerance else result != expected
     wrong = ~(error <= tolerance * np.maximum(np.abs(expected), 1)) if tolerance else error
     if np.any(wrong):
@@ -129,11 +129,11 @@ def check(result: Array, expected: Array, tolerance: float = 0.0) -> None:
 
 
 def why(error: Exception) -> str:
-    """Return the first line of a failure that says what is wrong."""
+    """Return the first line of an error message that names the error."""
     if isinstance(error, Wrong):
         return str(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # Some compilers name a temporary file after the word, some before it.
+    # Compilers name a temporary file before or after the word "error".
     errors = [
         re.sub(r"^.*?error:(\s\S+:\d+:\d+:)?", "error:", line)
         for line in lines

@@ -1,4 +1,4 @@
-"""Look for the tools that references and distributed runs need, and say what to install."""
+"""The tools that references and distributed runs need, and what to install."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPILERS = "cc gcc clang"
 INSTALL_LINKER = "apt install binutils"
 TIME_LIMIT = 20.0
 
-# One rank speaks: what two print at once is mixed.
+# Only one rank prints, since output of two would be mixed.
 MPI_SCRIPT = (
     "from mpi4py import MPI; w = MPI.COMM_WORLD; n = w.allreduce(1); w.rank or print('ranks', n)"
 )
@@ -32,12 +32,12 @@ COUNT_THREADS = CReference(
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, or another part of an installation; whether it works, and what to do if not."""
+    """A tool, or another component of an installation: whether it works, and advice if not."""
 
     name: str  # such as ``C compiler``
     verdict: str
-    """``ok``; ``no`` where it is not there, ``missing`` if devices may need it; ``broken`` where it
-    is there and fails; ``limited`` where a better one is to be had."""
+    """``ok``; ``no`` if it is not installed, ``missing`` if devices may need it; ``broken`` if it
+    fails; ``limited`` if there is a better one."""
     detail: str  # what was found, in words
     advice: str = ""  # what to install or to set; empty when it works
 
@@ -66,7 +66,7 @@ def _run(command: Sequence[str]) -> tuple[bool, str]:
 
 
 def _compiler() -> tuple[Tool, Tool]:
-    """Compile as the references do, and run a function on several threads."""
+    """Compile like the references, and run a function on several threads."""
     found = describe()
     reason = found["problem"].removesuffix(INSTALL_COMPILER).removesuffix(INSTALL_OPENMP)
     reason = reason.removesuffix("; ")
@@ -88,7 +88,7 @@ def _compiler() -> tuple[Tool, Tool]:
 
 
 def _linker() -> Tool:
-    """Look for the linker that PoCL and C compilers start."""
+    """Find the linker that PoCL and C compilers use."""
     linker = shutil.which("ld")
     if linker is None:
         return Tool("linker", "missing", "no ld on PATH, which PoCL needs", INSTALL_LINKER)
@@ -96,7 +96,7 @@ def _linker() -> Tool:
 
 
 def _mpi() -> Tool:
-    """Start two ranks that add up their number."""
+    """Start two ranks that sum up their number."""
     mpiexec, missing = find_mpiexec(), no_mpi()
     if mpiexec is None or missing is not None:
         detail = (missing or "").removesuffix(f"; {INSTALL_MPI}")
@@ -108,5 +108,5 @@ def _mpi() -> Tool:
 
 
 def toolchain() -> tuple[Tool, ...]:
-    """Return what was found of a linker, and of a C compiler, OpenMP and MPI, which are tried."""
+    """Return findings about a linker, and about C compiler, OpenMP and MPI, which are tried."""
     return (_linker(), *_compiler(), _mpi())

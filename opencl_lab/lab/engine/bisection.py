@@ -1,4 +1,4 @@
-"""From which size on one side is faster, found by bisection over sizes rather than on a grid."""
+"""Finding the size from which on one side is faster, by bisection."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from opencl_lab.lab.engine.crossings import Crossover, Verdict, crossovers, verdict
-from opencl_lab.lab.engine.explore import Strategy
+from opencl_lab.lab.engine.explore import PointGenerator
 from opencl_lab.lab.engine.row import Measurement
 
-CLOSE = 1.05  # ratio of sizes between which nothing more is measured
-MIDDLE = 0.4  # of the way between two sizes, on a logarithmic scale, where the middle begins
-STRIDE = 4  # ratio of sizes until the first is found where ours is faster
+CLOSE = 1.05  # bisection ends when the ratio of two sizes is at most this
+MIDDLE = 0.4  # the middle of an interval is from this fraction to 1 minus it, on a log scale
+STRIDE = 4  # ratio of successive sizes until one is found at which ours is faster
 
 
 class Look(NamedTuple):
-    """What the search asks for: ours at a size, and these references; None: all of them."""
+    """A point of the search: a size, and the references to run there; None: all of them."""
 
     size: int
     references: tuple[str, ...] | None
@@ -26,18 +26,18 @@ class Look(NamedTuple):
 
 @dataclass
 class Pair:
-    """One of ours and a reference: their rows and who was faster, by the sizes measured so far."""
+    """One of ours and a reference, with their rows and which was faster, by size."""
 
     implementation: str
     reference: str
     algorithm: str  # of the reference
     rows: dict[int, list[Measurement]] = field(default_factory=dict)
     verdicts: dict[int, Verdict] = field(default_factory=dict)
-    ended: bool = False  # one of them could not be measured at a size: no larger one is tried
-    tried: set[int] = field(default_factory=set)  # sizes, which are not tried twice
+    ended: bool = False  # one of them could not be measured: no larger size is tried
+    tried: set[int] = field(default_factory=set)  # sizes that are not tried again
 
     def learn(self, size: int, rows: Mapping[str, Measurement]) -> None:
-        """Note who is faster at a size, if the reference was asked for there."""
+        """Record which is faster at a size, if the reference was run there."""
         ours, theirs = rows.get(self.implementation), rows.get(self.reference)
         if theirs is None:
             return
@@ -48,18 +48,18 @@ class Pair:
         self.verdicts[size] = verdict(ours.total_ms, theirs.total_ms)
 
     def next(self, greatest: int) -> int | None:
-        """Return the size to measure next; None: all is known that can be."""
+        """Return the size to measure next; None: the search of this pair is complete."""
         size = self._unknown(greatest)
         return None if size in self.tried else size
 
     def _unknown(self, greatest: int) -> int | None:
-        """Return the size that would tell most.
+        """Return the most useful size to measure.
 
-        Sizes grow until ours is faster, then the greatest is looked at, then the crossover is
-        bisected, and at last the size from which the times overlap.
+        Sizes grow until ours is faster. Then come the greatest size, the bisection of the
+        crossover, and that of the size from which on times overlap.
         """
         sizes = sorted(self.verdicts)
-        # Those from which on ours was faster throughout come last.
+        # The sizes from which on ours was always faster.
         ahead = list(takewhile(lambda size: self.verdicts[size] == "faster", reversed(sizes)))
         last, above = sizes[-1], ahead[-1] if ahead else None
         if last < greatest and not self.ended:
@@ -70,12 +70,12 @@ class Pair:
         return _between(before[-1], above) or self._between_levels(before)
 
     def crossover(self) -> Crossover:
-        """Return what was found so far."""
+        """Return the crossover as known so far."""
         (found,) = crossovers(sorted(self.rows.items()))
         return found
 
     def _between_levels(self, before: Sequence[int]) -> int | None:
-        """Return a size between the last at which ours is slower and the next."""
+        """Return a size between the last one at which ours is slower and the next one."""
         slower = [index for index, size in enumerate(before) if self.verdicts[size] == "slower"]
         if not slower or slower[-1] == len(before) - 1:
             return None
@@ -83,10 +83,10 @@ class Pair:
 
 
 def _between(low: int, high: int) -> int | None:
-    """Return a size about in the middle, on a logarithmic scale, unless these are close.
+    """Return a size near the middle, on a logarithmic scale; None if the two are close.
 
-    It is the one with the most factors of two there: an FFT of other sizes may take several
-    times as long, so that times would not grow with the size.
+    It is the size there with the most factors of two, since an FFT of other sizes may take
+    several times as long, and times would not grow with the size.
     """
     if high - low < 2 or high <= low * CLOSE:
         return None
@@ -103,8 +103,8 @@ def _between(low: int, high: int) -> int | None:
 class CrossoverSearch:
     """Finds from which size on each of ours is faster than each reference.
 
-    One crossover of a pair is taken for granted: that ours stays faster once it is. That is
-    looked at only at the sizes that the search of any pair measures, and at the greatest.
+    It assumes that a pair has one crossover, after which ours stays faster. That is checked only
+    at the sizes that the searches of all pairs measure, and at the greatest size.
     The least size is at least 1.
     """
 
@@ -115,11 +115,11 @@ class CrossoverSearch:
 
     @property
     def series(self) -> list[tuple[int, list[Measurement]]]:
-        """The sizes that were measured, the smallest first, with their rows."""
+        """The measured sizes in order, with their rows."""
         return [(size, list(rows.values())) for size, rows in sorted(self._rows.items())]
 
-    def strategy(self) -> Strategy[Look, Sequence[Measurement]]:
-        """Ask until all crossovers are found; what is stopped may be looked at."""
+    def points(self) -> PointGenerator[Look, Sequence[Measurement]]:
+        """Yield points until all crossovers are found; `pairs` has intermediate results."""
         first = self._learn(self._least, (yield Look(self._least, None)))
         able = [row for row in first.values() if row.ok and row.total_ms]
         self.pairs = [
@@ -131,19 +131,19 @@ class CrossoverSearch:
         for pair in self.pairs:
             pair.learn(self._least, first)
         while True:
-            wanted = [(pair.next(self._greatest), pair.algorithm) for pair in self.pairs]
-            # Small sizes are quick, and tell how long large ones take.
-            size = min((size for size, _ in wanted if size is not None), default=None)
+            next_sizes = [(pair.next(self._greatest), pair.algorithm) for pair in self.pairs]
+            # Small sizes come first: they are quick, and predict the time of larger ones.
+            size = min((size for size, _ in next_sizes if size is not None), default=None)
             if size is None:
                 return
-            names = dict.fromkeys(name for at, name in wanted if at == size)
-            for pair, (at, _) in zip(self.pairs, wanted, strict=True):
+            names = dict.fromkeys(name for at, name in next_sizes if at == size)
+            for pair, (at, _) in zip(self.pairs, next_sizes, strict=True):
                 if at == size:
                     pair.tried.add(size)
             self._learn(size, (yield Look(size, tuple(names))))
 
     def _learn(self, size: int, rows: Sequence[Measurement]) -> dict[str, Measurement]:
-        """Tell all pairs, keep the rows that are new at this size, and return all by name."""
+        """Record rows in all pairs, and return them by name."""
         found = {row.implementation: row for row in rows}
         kept = self._rows.setdefault(size, {})
         for name, row in found.items():

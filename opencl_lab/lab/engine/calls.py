@@ -1,7 +1,7 @@
-"""What a call costs, and where its time goes: long rows of calls beside the bare runtime and peers.
+"""The cost of a call, and where its time goes, compared with the launch baseline and with peers.
 
-Calls are made one after the other and waited for once, at the end, on all sides alike. A single
-call between two events or two looks at a clock holds gaps that rows of calls do not have.
+Calls are made back to back with one wait at the end, for ours and for peers. The time of a single
+call contains gaps that back-to-back calls do not have.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.engine.bare import Bare
+from opencl_lab.lab.engine.launch_baseline import LaunchBaseline
 from opencl_lab.lab.engine.request import Point, Request
-from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.back_to_back import back_to_back, calls_for
+from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.rounds import Rounds
-from opencl_lab.lab.measuring.rows import calls_for, in_a_row
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, OurCall, libraries
 from opencl_lab.ops.prepared import FUNCTIONS, prepare
@@ -31,7 +31,7 @@ OURS = "opencl_lab"
 PREPARED = "prepared, with out="
 LAUNCHES = "enqueue only"
 ALLOCATION = "an allocation of its result"
-ROW_SECONDS = 0.05
+SAMPLE_SECONDS = 0.05
 LEAST_CALLS = 5
 KERNEL_RUNS = 9
 
@@ -43,10 +43,10 @@ class CallCost:
     """The cost of one kind of call."""
 
     what: str
-    side: Side  # where the arrays are; empty where there are none
-    call_us: float  # microseconds of one call in a row that is waited for at the end
-    host_us: float  # the part until the last call has returned, which may be before it is done
-    calls: int  # in a row
+    side: Side  # where the arrays are; empty without arrays
+    call_us: float  # microseconds per call of a sample, including the wait at the end
+    host_us: float  # the same until the last call has returned, which may be before it is done
+    calls: int  # of a sample
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class CallReport:
         """Return where the time of a call on device arrays goes, in microseconds.
 
         ``launches`` is the host's time to enqueue the same launches with pooled memory,
-        ``memory`` that of the driver for a result of this size, ``python`` the rest until the
-        call has returned, and ``waiting`` what the device still needs then.
+        ``memory`` the driver's time to allocate a result of this size, ``python`` the remaining
+        time until the call returns, and ``waiting`` the time from then until the device is done.
         """
         ours, direct = self.cost(OURS, "device"), self.cost(LAUNCHES, "device")
         memory = min(self.cost(ALLOCATION).call_us, max(0.0, ours.host_us - direct.host_us))
@@ -81,7 +81,7 @@ class CallReport:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-able values."""
+        """Return all costs as JSON-able values."""
         return {
             "problem": self.problem.as_dict(),
             "calls": [vars(item).copy() for item in self.costs],
@@ -95,29 +95,29 @@ class CallReport:
 
 @dataclass(frozen=True)
 class _Caller:
-    """Something that is called in a row."""
+    """A kind of call to be timed."""
 
     what: str
     side: Side
     call: Callable[[], Any]
     finish: Callable[[], None] = lambda: None
 
-    def row(self, calls: int) -> tuple[float, float]:
-        """Return the seconds until the last call has returned, and until all is done."""
-        return in_a_row(self.call, calls, self.finish)
+    def sample(self, calls: int) -> tuple[float, float]:
+        """Return the seconds until the last call has returned, and until all are done."""
+        return back_to_back(self.call, calls, self.finish)
 
-    def calls_in_a_row(self) -> int:
-        """Warm up, and return how many calls take long enough to be timed."""
-        self.row(2)
-        _, seconds = self.row(3)
-        return calls_for(ROW_SECONDS, seconds / 3, LEAST_CALLS)
+    def calls_in_a_sample(self) -> int:
+        """Warm up, and return the number of calls in a sample."""
+        self.sample(2)
+        _, seconds = self.sample(3)
+        return calls_for(SAMPLE_SECONDS, seconds / 3, LEAST_CALLS)
 
 
 def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
-    """Measure public calls, their launches alone, the bare runtime and other libraries in turns.
+    """Measure public calls, their launches alone, the launch baseline and peers in turns.
 
-    Medians are reported, of as many turns as the request of the point says, see `Rounds`; their
-    order is by the seed.
+    Medians of samples are reported, as many as the request of the point says, see `Rounds`. `seed`
+    is that of their order.
     """
     chosen, problem, calls = point.operation, point.problem, point.operation.calls
     inputs = point.make_inputs()
@@ -149,8 +149,8 @@ def _ours(
     executable: Executable,
     queue: Any,
 ) -> list[_Caller]:
-    """Return the public call on arrays of both sides, and the pieces that it is made of."""
-    bare = Bare(queue)
+    """Return the public call on arrays of both sides, and the operations that it consists of."""
+    baseline = LaunchBaseline(queue)
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
     here, there = calls.usual(problem, inputs), calls.usual(problem, resident)
@@ -160,15 +160,15 @@ def _ours(
         _Caller(OURS, "device", public, queue.finish),
         *_prepared(there, queue),
         _Caller(OURS, "host", on_host),
-        _Caller(LAUNCHES, "device", bare.launches(executable, on_device), bare.finish),
-        _Caller("a bare launch", "", bare.launch, bare.finish),
-        _Caller("a bare launch, waited for", "", bare.launch_and_finish),
-        _Caller(ALLOCATION, "", partial(bare.allocate, result_bytes), bare.finish),
+        _Caller(LAUNCHES, "device", baseline.launches(executable, on_device), baseline.finish),
+        _Caller("a bare launch", "", baseline.launch, baseline.finish),
+        _Caller("a bare launch, waited for", "", baseline.launch_and_finish),
+        _Caller(ALLOCATION, "", partial(baseline.allocate, result_bytes), baseline.finish),
     ]
 
 
 def _prepared(call: OurCall, queue: Any) -> list[_Caller]:
-    """Return the prepared call, if there can be one: some results have a size that data decide."""
+    """Return the prepared call; none if the size of the result depends on the data."""
     if call.function.__name__ not in FUNCTIONS:
         return []
     prepared = prepare(call.function, *call.arrays, **call.explicit())
@@ -189,20 +189,20 @@ def _peers(
             arrays = {name: library.put(module, array) for name, array in given.items()}
             call = partial(calls.peers[library.name], problem, module, arrays)
             caller = _Caller(library.name, library.side, call, partial(library.finish, module))
-            caller.row(1)
+            caller.sample(1)
             callers.append(caller)
-        except Exception as error:  # what a library cannot do it says in many ways
+        except Exception as error:  # libraries raise various errors
             left_out[f"{library.name} ({library.side})"] = str(error).split("\n")[0]
     return callers, left_out
 
 
 def _in_turns(callers: Sequence[_Caller], request: Request, seed: int) -> tuple[CallCost, ...]:
-    counts = [caller.calls_in_a_row() for caller in callers]
+    counts = [caller.calls_in_a_sample() for caller in callers]
     totals, returns = ([list[float]() for _ in callers] for _ in range(2))
-    for turn in Rounds(totals, request.repeats, request.budget, seed=seed, rest=rest):
+    for turn in Rounds(totals, request.repeats, request.budget, seed=seed, quiesce=quiesce):
         caller = callers[turn.participant]
-        caller.row(1)
-        returned, total = caller.row(counts[turn.participant])
+        caller.sample(1)
+        returned, total = caller.sample(counts[turn.participant])
         totals[turn.participant].append(total)
         returns[turn.participant].append(returned)
     return tuple(

@@ -12,33 +12,33 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 
 FEW = 6
-"""Sizes that are listed one by one."""
+"""Up to this many sizes are listed one by one."""
 
 Verdict: TypeAlias = Literal["faster", "slower", "level"]
 
 
 @dataclass(frozen=True)
 class Crossover:
-    """From which size on one implementation is faster than another.
+    """The size from which on one implementation is faster than another.
 
-    One is faster where its slowest run took less time than the fastest of the other; of more
-    than eight runs single outliers do not count (`Times.interval`).
+    One is faster at a size if its slowest sample took less time than the fastest of the other;
+    with more than eight samples, outliers do not count (`Times.interval`).
     `size` is interpolated between the last measured size at which it is slower and the next
-    one, on logarithmic scales. None says that it is not faster at the largest size measured,
-    and a `size` equal to the smallest one measured that it is faster throughout.
+    one, on logarithmic scales. It is None if it is not faster at the largest measured size,
+    and the smallest measured size if it is faster at all sizes.
     """
 
     implementation: str
     reference: str
     size: float | None
     level: tuple[int, ...] = ()
-    """The measured sizes just before `size` where the runs of both overlap.
+    """The measured sizes just before `size` at which the times of both overlap.
 
-    Then nothing is interpolated: `size` is the first measured one from which it is faster.
+    Then `size` is not interpolated, but the first measured one from which on it is faster.
     """
-    ahead: tuple[int, ...] = ()  # where it is faster, if it is not faster for good
-    up_to: int | None = None  # the largest size of both, if that is not the largest of all
-    at: int | None = None  # the only size of both, if there is one only
+    ahead: tuple[int, ...] = ()  # sizes at which it is faster, if `size` is None
+    up_to: int | None = None  # the largest size with both, if that is not the largest of all
+    at: int | None = None  # the size with both, if there is only one
     behind: tuple[int, ...] = ()  # all sizes at which it is slower
 
     def __str__(self) -> str:
@@ -64,19 +64,19 @@ class Crossover:
 
     @property
     def size_text(self) -> str:
-        """The size if it was measured, three digits of one that was interpolated."""
+        """The size as text, with three digits if it is interpolated."""
         if self.size is None:
             return ""
         return f"{float(f'{self.size:.3g}'):.7g}" if self.about else f"{self.size:.0f}"
 
     @property
     def about(self) -> str:
-        """What stands before a size that was interpolated; nothing for one that was measured."""
+        """``"about "`` if the size is interpolated, else empty."""
         return "" if self.size is None or float(self.size).is_integer() else "about "
 
 
 def sizes_text(sizes: Sequence[int], name: str = "") -> str:
-    """Return sizes in words; of many only the first and the last, and how many there are."""
+    """Return sizes as text; for many only their number, the first and the last."""
     if len(sizes) > FEW:
         return f"{len(sizes)} sizes from {name}{sizes[0]} to {sizes[-1]}"
     return name + ", ".join(map(str, sizes))
@@ -85,8 +85,8 @@ def sizes_text(sizes: Sequence[int], name: str = "") -> str:
 def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Crossover]:
     """Return the crossovers of OpenCL algorithms with each other, and with all references.
 
-    Of two algorithms the one that is faster at the largest size is named first; variants
-    of one algorithm are not set against each other, nor data on the host and on the device.
+    Of two algorithms the one that is faster at the largest size is named first. Variants
+    of one algorithm are not compared with each other, nor are host data with device data.
     """
     times: dict[str, dict[int, Times]] = {}
     of: dict[str, Measurement] = {}  # a row of each, by name
@@ -99,7 +99,7 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
     def pairs(name: str, other: str) -> list[_Pair]:
         if of[name].data != of[other].data:
             return []
-        # Logarithms of sizes have no 0, where there is nothing to do.
+        # 0 has no logarithm, and problems of that size are empty.
         sizes = sorted(size for size in times[name].keys() & times[other].keys() if size > 0)
         return [_Pair(size, times[name][size], times[other][size]) for size in sizes]
 
@@ -127,7 +127,7 @@ def crossovers(series: Sequence[tuple[int, Sequence[Measurement]]]) -> list[Cros
 
 @dataclass(frozen=True)
 class _Pair:
-    """What two implementations took at one size."""
+    """The times of two implementations at one size."""
 
     size: int
     ours: Times
@@ -143,7 +143,7 @@ class _Pair:
 
 
 def verdict(ours: Times, theirs: Times) -> Verdict:
-    """Return whether ours took less time beyond noise, more, or neither."""
+    """Return whether ours is faster beyond noise, slower, or level."""
     if theirs.is_above(ours):
         return "faster"
     return "slower" if ours.is_above(theirs) else "level"

@@ -1,7 +1,7 @@
-"""Going through points: a strategy asks, and is sent what is known already or is measured now.
+"""The loop of measurements: points come from a generator, results from a journal or a device.
 
-A strategy is a generator. It yields a point, or a list of points of which any may be answered
-first, and is sent what became of it:
+A point generator yields a point, or a list of points of which any one may be measured, and is
+sent the result:
 
 ```text
  def grid(points):
@@ -21,14 +21,14 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 P = TypeVar("P", bound=Hashable)
 R = TypeVar("R")
 
-Strategy: TypeAlias = Generator[P | list[P], R, None]
+PointGenerator: TypeAlias = Generator[P | list[P], R, None]
 
 Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
-"""What ended an exploration."""
+"""Why an exploration ended."""
 
 
 class Stop(Exception):
-    """Ends an exploration; whatever measures may raise it between two of its steps."""
+    """Ends an exploration; `measure` may raise it before it starts to measure."""
 
     def __init__(self, why: Stopped):
         super().__init__(why)
@@ -36,10 +36,9 @@ class Stop(Exception):
 
 
 class Limits:
-    """What an exploration may spend from now on.
+    """The limits of an exploration, from now on.
 
-    `budget` is how many points there may be, those included that were known before, and
-    `time_limit` is in seconds.
+    `budget` is the largest number of points, known ones included; `time_limit` is in seconds.
     """
 
     def __init__(self, budget: int | None = None, time_limit: float | None = None):
@@ -48,7 +47,7 @@ class Limits:
 
     @property
     def spent(self) -> float:
-        """Seconds since the beginning."""
+        """Seconds since the start."""
         return monotonic() - self.begin
 
     @property
@@ -57,21 +56,21 @@ class Limits:
         return math.inf if self.time_limit is None else self.time_limit - self.spent
 
     def allow(self, points: int) -> bool:
-        """Return whether there is budget for another point after so many."""
+        """Return whether the budget allows another point after `points`."""
         return self.budget is None or points < self.budget
 
     def check_time(self) -> None:
-        """Raise `Stop` where the time is up."""
+        """Raise `Stop` if the time is up."""
         if self.left <= 0:
             raise Stop("time")
 
 
 class Exploration(Generic[P, R]):
-    """Answers the questions of strategies; what was measured is kept whatever ends it.
+    """Measures the points of a generator; results are kept, however it ends.
 
-    ``measure(point)`` returns what became of a point, unless that is `known`, as from a journal.
-    ``keep(point, row)`` takes each point that was measured at once, as to a journal, and
-    ``told(point, row)`` hears of each when it is answered first, known or not.
+    ``measure(point)`` returns the result of a point that is not in `known`, which may come from
+    a journal. ``keep(point, row)`` is called as soon as a point was measured, to write it to a
+    journal. ``told(point, row)`` is called once for each point, known or measured.
     """
 
     def __init__(
@@ -86,20 +85,20 @@ class Exploration(Generic[P, R]):
         self._measure, self._keep, self._told = measure, keep, told
         self.known = dict(known or {})
         self.limits = limits or Limits()
-        self.seen: dict[P, R] = {}  # what strategies were sent so far, in that order
-        self.measured: list[P] = []  # the points that were not known before
-        self.thinking = 0.0  # seconds that strategies took
+        self.seen: dict[P, R] = {}  # results sent to generators so far, in order
+        self.measured: list[P] = []  # points that were not known
+        self.thinking = 0.0  # seconds spent in generators
 
-    def run(self, strategy: Strategy[P, R]) -> Stopped:
-        """Answer a strategy to its end, or until something stops it; return what did."""
+    def run(self, points: PointGenerator[P, R]) -> Stopped:
+        """Run a generator until it ends or something stops it; return which."""
         answer: R | None = None
         try:
-            with closing(strategy):
+            with closing(points):
                 while True:
                     begin = monotonic()
                     try:
-                        # The first answer is None, which begins a generator.
-                        asked = strategy.send(answer)  # type: ignore[arg-type]
+                        # A generator is started by sending None.
+                        asked = points.send(answer)  # type: ignore[arg-type]
                     except StopIteration:
                         return "complete"
                     self.thinking += monotonic() - begin
@@ -110,13 +109,13 @@ class Exploration(Generic[P, R]):
             return "interrupted"
 
     def choose(self, points: list[P]) -> P:
-        """Return which of several points to answer: one that costs nothing, else the first."""
+        """Return which of several points to answer: one whose result is known, else the first."""
         return next((p for p in points if p in self.seen or p in self.known), points[0])
 
     def answer(self, point: P) -> R:
-        """Return what became of a point: sent before, known, or measured now.
+        """Return the result of a point: sent before, known, or measured now.
 
-        Stop is raised if the budget or the time is used up.
+        `Stop` is raised if the budget or the time is used up.
         """
         if point in self.seen:
             return self.seen[point]
@@ -134,7 +133,7 @@ class Exploration(Generic[P, R]):
         return row
 
 
-def grid(points: Iterable[P]) -> Strategy[P, R]:
-    """Ask for all points in their order."""
+def grid(points: Iterable[P]) -> PointGenerator[P, R]:
+    """Yield all points in order."""
     for point in points:  # noqa: UP028  (an iterator cannot be sent anything)
         yield point

@@ -1,4 +1,4 @@
-"""The implementations that a comparison runs in turn, behind one small interface."""
+"""The implementations that a comparison times in turns, behind one interface."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from opencl_lab.core.errors import BuildError, InvalidConfig, OclabError, Refere
 from opencl_lab.core.wording import counted, duration
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.row import Measurement, Side, Status
+from opencl_lab.lab.measuring.back_to_back import calls_for
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.poison import poisoned
-from opencl_lab.lab.measuring.rows import calls_for
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays, DeviceReference, OutputsLike, Reference
@@ -23,21 +23,21 @@ from opencl_lab.lab.reference.execute import Prepared, prepare
 from opencl_lab.lab.reference.peers import Resident
 from opencl_lab.ops.solver import Problem
 
-FEW_STEPS = 1 << 30  # of a reference, which take a second or two at most
-SAMPLE_RUNS = 3
-PATIENCE = 5.0  # seconds that all runs of a reference may take that nobody asked for by name
+LOW_COST = 1 << 30  # of a reference: it takes a second or two at most
+ESTIMATE_RUNS = 3
+UNNAMED_TOTAL_SECONDS = 5.0  # for all runs of a reference that the user has not named
 TOO_SLOW = "a run would take about"
-"""Begins the reason of a row that took too long to be run."""
+"""Begins the reason of a reference that is left out as too slow."""
 ONE_RUN = "one run, as there was no time for more"
-ROW_MS = 10.0  # that a row of calls takes
-LONG_MS = 200.0  # a call that takes longer is not made once more before it is timed
-WARMED_MS = 50.0  # nor is one that takes longer made once more before each row
+SAMPLE_MS = 10.0  # duration of a sample
+LONG_MS = 200.0  # a call that takes longer is not warmed up
+WARMED_MS = 50.0  # a call that takes longer is not warmed up before each sample
 STATUSES: dict[type[OclabError], Status] = {
     ReferenceUnavailable: "unavailable",
     BuildError: "compile",
     InvalidConfig: "constraints",
 }
-"""By error; others are of the runtime."""
+"""The status for each error; others are of the runtime."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Workload:
     expected: Arrays
 
     def poisoned_outputs(self) -> Arrays:
-        """Return output arrays full of a byte that no right result is made of."""
+        """Return output arrays filled with `POISON`."""
         room = self.operation.room(self.problem, self.expected)
         return {name: poisoned(shape, dtype) for name, (shape, dtype) in room.items()}
 
 
 @dataclass
 class Implementation(ABC):
-    """Something that solves the workload again and again; a failure ends its part, not the run."""
+    """Something that solves the workload repeatedly; if it fails, the others go on without it."""
 
     workload: Workload
     name: str
@@ -71,25 +71,25 @@ class Implementation(ABC):
     data: Side = "host"
     calls: int = 1
     timed: bool = True
-    """Whether its times matter; else a checked result is all that is wanted."""
+    """Whether to time it, or only to check its result."""
     call_ms: float = math.inf
-    """Milliseconds of a call, as `warm_up` measured it."""
+    """Milliseconds of a call, as measured by `warm_up`."""
     first_ms: float = 0.0
-    """Milliseconds of the first run, without what it builds."""
+    """Milliseconds of the first run, without builds."""
     limit_ms: float = math.inf
-    """The first run is the only one if it took longer."""
+    """If the first run takes longer, it is the only one."""
 
     @abstractmethod
     def start(self) -> None:
-        """Get ready: build, load, start a process. May run beside the start of others."""
+        """Build, load or start a process, as needed before the first run."""
 
     @abstractmethod
     def first(self) -> None:
         """Solve the workload for the first time, and set `first_ms`."""
 
     @abstractmethod
-    def row(self, calls: int) -> float:
-        """Solve the workload so many times in a row; return the total time in milliseconds."""
+    def sample(self, calls: int) -> float:
+        """Solve the workload `calls` times back to back; return the total milliseconds."""
 
     @abstractmethod
     def outputs(self) -> Arrays:
@@ -102,12 +102,12 @@ class Implementation(ABC):
     def close(self) -> None:  # noqa: B027  (most have nothing to free)
         """Free what `start` took."""
 
-    def attempt(self, step: Any) -> Any:
-        """Run one step; an error becomes the status of this implementation."""
+    def attempt(self, action: Any) -> Any:
+        """Call `action`; an error becomes the status of this implementation."""
         if self.status != "correct":
             return None
         try:
-            return step()
+            return action()
         except OclabError as error:
             self.error = error
             self.reason = error.sentence.removeprefix(f"{self.name}: ")
@@ -116,9 +116,9 @@ class Implementation(ABC):
             return None
 
     def check(self) -> None:
-        """Run once with poisoned outputs, compare the result with the right one, and warm up.
+        """Run once with poisoned outputs, compare the result with the expected one, and warm up.
 
-        Where there is time for this run alone, it is the timed one.
+        If there is no time for another run, this one is the sample.
         """
         self.attempt(self.first)
         self.verify()
@@ -128,17 +128,17 @@ class Implementation(ABC):
             self.attempt(self.warm_up)
 
     def warm_up(self) -> None:
-        """Warm up, and choose how many calls make a row.
+        """Warm up, and choose the number of calls in a sample.
 
-        The faster of two calls decides: a busy moment would leave a row of few calls.
+        The faster of two calls decides, so that one disturbed call does not make samples short.
         """
-        self.call_ms = self.row(1)
+        self.call_ms = self.sample(1)
         if self.call_ms < LONG_MS:
-            self.call_ms = min(self.call_ms, self.row(1))
-        self.calls = calls_for(ROW_MS, self.call_ms)
+            self.call_ms = min(self.call_ms, self.sample(1))
+        self.calls = calls_for(SAMPLE_MS, self.call_ms)
 
     def verify(self) -> None:
-        """Compare the outputs of the last run with the right ones."""
+        """Compare the outputs of the last run with the expected ones."""
         if self.status != "correct":
             return
         workload = self.workload
@@ -152,25 +152,25 @@ class Implementation(ABC):
             self.reason = f"wrong result: {self.difference}"
 
     def measure(self) -> None:
-        """Make a row of calls and keep the time of one, if there is time for more than a run."""
+        """Take a sample, unless there is time for the first run only."""
         if self.first_ms > self.limit_ms:
             return
-        total = self.attempt(self._timed_row)
+        total = self.attempt(self._timed_sample)
         if total is not None:
             self.totals.append(total)
 
-    def _timed_row(self) -> float:
-        """Return the milliseconds of a call in a row, after one that warms up.
+    def _timed_sample(self) -> float:
+        """Return the milliseconds per call of one sample, after a call that warms up.
 
-        A row of one call needs that as well: threads of a device that have slept since its last
-        turn make 300,000 keys take twice as long.
+        A sample of one call needs the warm-up, too: where the threads of a device have slept
+        since its last turn, sorting 300,000 keys takes twice as long.
         """
         if self.call_ms <= WARMED_MS:
-            self.row(1)
-        return self.row(self.calls) / self.calls
+            self.sample(1)
+        return self.sample(self.calls) / self.calls
 
     def _measurement(self, **more: Any) -> Measurement:
-        """Return the fields that every kind shares, with `more`."""
+        """Return a row of the fields that all kinds share, and of `more`."""
         checked = "" if self.difference is None else self.difference.checked
         once = ONE_RUN if self.totals and self.first_ms > self.limit_ms else ""
         more["note"] = ", ".join(filter(None, (more.get("note", ""), once, checked)))
@@ -190,10 +190,11 @@ class Implementation(ABC):
 
 
 class ReferenceRun(Implementation):
-    """A reference implementation of the operation; a patient one runs however long it takes.
+    """A reference implementation of the operation.
 
-    The runs of impatient ones take no longer than `PATIENCE` together: they are fewer than asked
-    for, or none where that is not enough for the checked run and a timed one.
+    One that the user has named (`by_name`) runs however long it takes. The runs of others take
+    no longer than `UNNAMED_TOTAL_SECONDS` together: they are fewer than asked for, or none
+    where the checked run and a timed one would take longer.
     """
 
     def __init__(
@@ -202,49 +203,46 @@ class ReferenceRun(Implementation):
         reference: Reference | Resident,
         threads: int,
         device: Device | None = None,
-        patient: bool = True,
+        by_name: bool = True,
         name: str = "",
     ):
         super().__init__(workload, name or reference.name, reference.kind, reference.name)
         self.reference = reference
         self.threads = threads if reference.threaded else 1
         self.device = device
-        self.patient = patient
+        self.by_name = by_name
         self.data = "device" if isinstance(reference, Resident) else "host"
-        self.limit_ms = math.inf if patient else PATIENCE * 1e3
+        self.limit_ms = math.inf if by_name else UNNAMED_TOTAL_SECONDS * 1e3
         self._spent = 0.0
         self._prepared: Prepared | None = None
 
     def start(self) -> None:
-        """Compile, or start the child process."""
-        seconds = 0.0 if self.patient else self._estimate()
-        if 2 * seconds > PATIENCE:
+        """Compile, or start the worker."""
+        seconds = 0.0 if self.by_name else self._estimate()
+        if 2 * seconds > UNNAMED_TOTAL_SECONDS:
             name = self.reference.name
             raise ReferenceUnavailable(f"{TOO_SLOW} {duration(seconds)}; --against {name} runs it")
         workload = self.workload
         self._prepared = self._prepare(workload.problem, workload.inputs, workload.expected)
 
     def _prepare(self, problem: Problem, inputs: Arrays, expected: Arrays) -> Prepared:
-        """Return the reference with arrays for what C functions write, or libraries return."""
+        """Return the reference, ready to run, with arrays for its outputs."""
         like: OutputsLike = {name: (a.shape, a.dtype) for name, a in expected.items()}
         if not isinstance(self.reference, (Resident, DeviceReference)):
             like = self.workload.operation.room(problem, expected)
         return prepare(self.reference, problem, inputs, like, self.threads, self.device)
 
     def _estimate(self) -> float:
-        """Return how many seconds a run will take, from runs on a small problem.
-
-        0 where the reference needs few steps, so that it is not worth trying.
-        """
+        """Return the estimated seconds of a run, from runs on a small problem; 0 at low cost."""
         operation, problem = self.workload.operation, self.workload.problem
-        steps = self.reference.steps
-        if steps is None or steps(problem) <= FEW_STEPS:
+        cost = self.reference.cost
+        if cost is None or cost(problem) <= LOW_COST:
             return 0.0
         small = operation.sample(problem)
         inputs = operation.generate(small, 0)
         with closing(self._prepare(small, inputs, operation.expected(small, inputs))) as prepared:
-            seconds = min(prepared.run() for _ in range(SAMPLE_RUNS))
-        return seconds * steps(problem) / steps(small)
+            seconds = min(prepared.run() for _ in range(ESTIMATE_RUNS))
+        return seconds * cost(problem) / cost(small)
 
     @property
     def prepared(self) -> Prepared:
@@ -255,22 +253,26 @@ class ReferenceRun(Implementation):
 
     def first(self) -> None:
         """Solve once, into poisoned outputs where the reference does not make its own."""
-        self.first_ms = self.row(1)
+        self.first_ms = self.sample(1)
 
     def warm_up(self) -> None:
-        """Warm up, unless that takes long: the first run was a run as any other."""
+        """Warm up, unless that takes long."""
         if self.first_ms < LONG_MS:
             super().warm_up()
 
-    def row(self, calls: int) -> float:
-        """Solve so many times in a row."""
+    def sample(self, calls: int) -> float:
+        """Solve the workload `calls` times back to back; return the total milliseconds."""
         seconds = self.prepared.run(calls)
         self._spent += seconds
         return seconds * 1e3
 
     def measure(self) -> None:
-        """Make one more row and keep the time, unless there is one and patience ends."""
-        if self.patient or not self.totals or self._spent + self.totals[-1] / 1e3 <= PATIENCE:
+        """Take a sample, unless there is one and the time limit leaves no room for another."""
+        if (
+            self.by_name
+            or not self.totals
+            or self._spent + self.totals[-1] / 1e3 <= UNNAMED_TOTAL_SECONDS
+        ):
             super().measure()
 
     def outputs(self) -> Arrays:
@@ -278,7 +280,7 @@ class ReferenceRun(Implementation):
         return self.prepared.outputs()
 
     def measurement(self) -> Measurement:
-        """Return the row."""
+        """Return what was measured."""
         own = getattr(self.reference, "note", None)
         processors, note = default_threads(), ""
         if self.totals and own:
@@ -289,6 +291,6 @@ class ReferenceRun(Implementation):
         return self._measurement(threads=self.threads, workers=self.threads, note=note)
 
     def close(self) -> None:
-        """Stop a child process."""
+        """Stop the worker, if there is one."""
         if self._prepared is not None:
             self._prepared.close()

@@ -1,6 +1,6 @@
-"""What was measured, on disk at once, so that a run that was stopped can go on.
+"""Journals: results are written to disk at once, so that a stopped run can be resumed.
 
-A journal is a file of lines of JSON. The first says what the records depend on, its identity:
+A journal is a file of lines of JSON. The first line is its identity, all that records depend on:
 
 ```text
  {"sweep": 2, "operation": "sort", "device": ..., ...}       the head
@@ -9,8 +9,8 @@ A journal is a file of lines of JSON. The first says what the records depend on,
 ```
 
 A record is one ``write`` at the end of the file, so that several processes can share it, and
-begins with its newline: a record that was cut short, by a crash or a full disk, cannot spoil the
-next one.
+begins with its newline: a record that was truncated, by a crash or a full disk, does not damage
+the next one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from typing import Any
 
 
 class Journal:
-    """A file of records about one thing, read once and then written to.
+    """A file of records with one identity, which is read once and then appended to.
 
-    The records depend on the `identity`: its first name says what kind of a journal it is, and
-    the value which version. What was recorded under another identity is not taken over, and is
-    kept until the first record replaces it.
+    The first name in the `identity` is the kind of the journal, and its value the version. Records
+    of another identity are not taken over; they stay in the file until the first new record.
 
-    `records` is what the file had, in the order of writing. `afresh` says why records that are
-    there are not taken over, and `trouble` why the last record could not be written.
+    `records` are those of the file, in the order of writing. `afresh` says why existing records are
+    not taken over, and `trouble` why the last record could not be written.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, Any], fresh: bool = False):
@@ -47,7 +46,7 @@ class Journal:
         self.afresh = self._difference(head) if lost else ""
 
     def _difference(self, head: Mapping[str, Any]) -> str:
-        """Return what kind of a file is there, which is not ours."""
+        """Return in words how the existing file differs from this journal."""
         kind = next(iter(self._head))
         if kind not in head:
             return f"{self.path} is damaged"
@@ -58,7 +57,7 @@ class Journal:
         return f"{self.path} is of another {kind}, which differs in {', '.join(other)}"
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Append a record and see it safely to the disk; trouble is only noted."""
+        """Append a record and synchronize the file; errors only set `trouble`."""
         try:
             if not self._begun:
                 self._begin()
@@ -68,14 +67,14 @@ class Journal:
             self.trouble = f"the journal {self.path} cannot be written: {error.strerror or error}"
 
     def _begin(self) -> None:
-        """Remove what is not taken over; an empty file is one that another run is beginning."""
+        """Remove a file that is not taken over; an empty one was just created by another run."""
         there = self.path.exists() and self.path.stat().st_size > 0
         if there and (self.fresh or read_journal(self.path)[0] != self._head):
             self.path.unlink(missing_ok=True)
         self._begun = True
 
     def remove(self) -> None:
-        """Remove the file of a run that has ended; trouble is only noted."""
+        """Remove the file of a completed run; errors only set `trouble`."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -83,15 +82,15 @@ class Journal:
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:
-    """Return 16 hexadecimal digits that tell an identity from others, for the names of files."""
+    """Return 16 hexadecimal digits of a digest of an identity, for file names."""
     text = json.dumps(identity, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def read_journal(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the head and the records of a file; lines that are cut or damaged are left out.
+    """Return the head and the records of a file; truncated or damaged lines are left out.
 
-    Without a file, or where it has no such line, the head is empty.
+    The head is empty if there is no file, or no such line in it.
     """
     try:
         lines = path.read_bytes().split(b"\n")
@@ -109,7 +108,7 @@ def read_journal(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def _append(path: Path, head: Mapping[str, Any], record: Mapping[str, Any]) -> None:
-    """Append a record and see it safely to the disk; an empty file gets `head` first."""
+    """Append a record and synchronize the file; an empty file gets `head` first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     try:

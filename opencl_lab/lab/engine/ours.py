@@ -14,39 +14,39 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.lab.engine.implementations import Implementation, Workload
 from opencl_lab.lab.engine.row import Measurement, Side
-from opencl_lab.lab.measuring.doubt import doubt, unseen
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
-from opencl_lab.lab.measuring.rows import in_a_row
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.measuring.timing_sanity import implausible, unaccounted
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.reference.peers import Calls, named
 from opencl_lab.runtime.arrays import is_device_array, to_device
 from opencl_lab.runtime.execute import Execution
 
-KERNEL_RUNS = 3  # in each round; the first follows a row of calls, and the median counts
-KERNEL_MS = 50.0  # after which a round has no further one
-KERNELS_MS = 1000.0  # after which no further round has any, if there were two
+KERNEL_RUNS = 3  # profiled runs in each round, of which the median counts
+KERNEL_MS = 50.0  # after so long a round has no further profiled run
+KERNELS_MS = 1000.0  # after so long in all, and two rounds, there are no further profiled runs
 SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
-EVENTS_COST = 1.1  # times what calls take without them: no more is worth a note
-SLOW_MS = 1000.0  # kernels that take longer are neither warmed up nor run for events alone
-LEAST_TOTALS = 3  # before the time of calls says that events claim too little
+EVENTS_COST = 1.1  # ratio of times with and without events above which a note says so
+SLOW_MS = 1000.0  # kernels that take longer are neither warmed up nor profiled again
+LEAST_TOTALS = 3  # samples that `_check_unaccounted` needs
 
 
 def row_name(algorithm: str, variant: str = "", data: Side = "host") -> str:
-    """Return what the row of an algorithm is called."""
+    """Return the name of an algorithm in the rows of results."""
     name = f"opencl:{algorithm}" + (f"[{variant}]" if variant else "")
     return name + "@device" * (data == "device")
 
 
 class OpenCL(Implementation):
-    """An algorithm of the operation on an OpenCL device, by public calls as users repeat them.
+    """An algorithm of the operation on an OpenCL device, timed by calls of the public function.
 
-    The first run takes the whole road, into poisoned outputs, and builds. Timed are calls of the
-    public function that return new results, as those of NumPy do, in a row. Without a public call
-    these are whole runs. Events come from further runs on a queue that has them.
+    The first run builds: `Operation.run` into poisoned outputs. A sample is back-to-back calls of
+    the public function that return new results, as NumPy's do; without a public function, calls of
+    `Operation.run`. Kernel times come from further runs on a queue with profiling.
 
-    `config` has kernel parameters instead of the default ones, which are called `variant`. Inputs
-    and results stay where `data` says.
+    `config` has kernel parameters to use instead of the default ones, and `variant` is their name.
+    `data` says whether inputs and results are on the host or on the device.
     """
 
     def __init__(
@@ -139,9 +139,9 @@ class OpenCL(Implementation):
         )
 
     def first(self) -> None:
-        """Take the whole road into poisoned outputs, which builds; in parts, the public call."""
+        """Build and run into poisoned outputs; for arrays in parts make the public call."""
         if self._parts:
-            self._first_total_ms = self.row(1)
+            self._first_total_ms = self.sample(1)
             return
         self._first_total_ms, execution = self._profiled()
         if self.device.capabilities.event_timing:
@@ -155,37 +155,37 @@ class OpenCL(Implementation):
             super().warm_up()
 
     def _is_slow(self) -> bool:
-        """Return whether the first run tells the kernel time, since another one takes too long."""
+        """Return whether another run would take too long, so that the first one is kept."""
         return self.first_ms > min(SLOW_MS, self.limit_ms)
 
     def _profiled(self) -> tuple[float, Execution]:
-        """Run on the queue that has events; return milliseconds until the outputs are there."""
+        """Run on a queue with profiling; return the milliseconds until the outputs are complete."""
         queue = self.device.queue(profiling=True)
         if self.data == "device":
-            self._queue.finish()  # what was put there
+            self._queue.finish()  # uploads of the inputs
         begin = time.perf_counter()
         execution = self._run(queue, self._outputs)
         queue.finish()
         return (time.perf_counter() - begin) * 1e3, execution
 
-    def row(self, calls: int) -> float:
-        """Make public calls in a row, and wait at the end."""
+    def sample(self, calls: int) -> float:
+        """Make public calls back to back, wait at the end, and return the total milliseconds."""
 
         def call() -> None:
             self._result = self._call()
 
         self._called = True
-        _, seconds = in_a_row(call, calls, self._queue.finish)
+        _, seconds = back_to_back(call, calls, self._queue.finish)
         return seconds * 1e3
 
     def measure(self) -> None:
-        """Make a row of calls, then run for the sake of events."""
+        """Take a sample, then profile a few runs."""
         super().measure()
         if self.timed and not self._parts and self.device.capabilities.event_timing:
             self.attempt(self._time_kernels)
 
     def _time_kernels(self) -> None:
-        """Keep the median of a few runs as the kernel time of this round, as a row is one total."""
+        """Profile a few runs, whose median is the kernel time of this round."""
         if self._is_slow() or (self._spent_ms > KERNELS_MS and len(self._kernel_ms) > 1):
             return
         totals, executions = list[float](), list[Execution]()
@@ -196,16 +196,16 @@ class OpenCL(Implementation):
         self._keep(executions, totals)
 
     def _keep(self, executions: Sequence[Execution], totals: Sequence[float]) -> None:
-        """Keep the medians of runs with events, which took so many milliseconds each."""
+        """Store the medians of profiled runs; `totals` are their times by the host's clock."""
         pairs = zip(executions, totals, strict=True)
-        self._kernel_ms.append(median(self._believed(*pair) for pair in pairs))
+        self._kernel_ms.append(median(self._plausible(*pair) for pair in pairs))
         self._transfer_ms.append(median(execution.transfer_ms for execution in executions))
         self._spent_ms += sum(totals)
         self._execution = executions[-1]
 
-    def _believed(self, execution: Execution, host_ms: float) -> float:
-        """Return the kernel time of a run; raise where it cannot be true."""
-        doubted = doubt(
+    def _plausible(self, execution: Execution, host_ms: float) -> float:
+        """Return the kernel time of a run; raise LaunchError if it is implausible."""
+        reason = implausible(
             execution.kernel_ms,
             host_ms=host_ms,
             launches=len(execution.kernel_events),
@@ -213,24 +213,24 @@ class OpenCL(Implementation):
             dtype=self._dtype,
             peaks=self._peaks,
         )
-        if doubted is not None:
-            raise LaunchError(doubted)
+        if reason is not None:
+            raise LaunchError(reason)
         return execution.kernel_ms
 
-    def _check_unseen(self) -> None:
-        """Hold the kernel times against those of calls, which hold nothing else on the device.
+    def _check_unaccounted(self) -> None:
+        """Compare kernel times with those of calls on device arrays, which do nothing else.
 
-        Of one call or two, each may have waited for a busy host.
+        With one or two samples each may have waited for a busy host, so that more are needed.
         """
         if self.data != "device" or self._execution is None or len(self.totals) < LEAST_TOTALS:
             return
         launches = len(self._execution.kernel_events)
-        doubted = unseen(min(self._kernel_ms), min(self.totals), launches)
-        if doubted is not None:
-            raise LaunchError(doubted)
+        reason = unaccounted(min(self._kernel_ms), min(self.totals), launches)
+        if reason is not None:
+            raise LaunchError(reason)
 
     def outputs(self) -> Arrays:
-        """Return the outputs of the last public call; of the first run, if there was none."""
+        """Return the outputs of the last public call, or of the first run without one."""
         if not self._called:
             return {name: _on_host(array) for name, array in self._outputs.items()}
         operation, right = self.workload.operation, self.workload.expected
@@ -238,14 +238,14 @@ class OpenCL(Implementation):
         return {name: _like(right[name], _on_host(result)) for name, result in results.items()}
 
     def profile(self) -> list[str]:
-        """Return a line per launch of the last run: its time and what the driver says of it."""
+        """Return a line for each launch of the last profiled run: its time and its kernel."""
         if self._execution is None:
             return []
         return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]
 
     def measurement(self) -> Measurement:
-        """Return the row, with event times and the share of the device's peak."""
-        self.attempt(self._check_unseen)
+        """Return what was measured, with kernel times and the fraction of the device's peak."""
+        self.attempt(self._check_unaccounted)
         kernel = Times.of(self._kernel_ms) if self._kernel_ms else None
         total = Times.of(self.totals) if self.totals else None
         doing = self._work, self._dtype, kernel.median if kernel else 0.0, self._peaks
@@ -262,13 +262,13 @@ class OpenCL(Implementation):
         )
 
     def close(self) -> None:
-        """Let go of what is on the device."""
+        """Release the device arrays."""
         self._inputs, self._outputs, self._result, self._called = {}, {}, None, False
         self._call = self._whole_run
 
 
 def _like(right: np.ndarray[Any, Any], result: Any) -> np.ndarray[Any, Any]:
-    """Return what a call returned in the right shape; LaunchError if it is of another size."""
+    """Return a call's result in the expected shape; raise LaunchError if size or dtype differ."""
     if not isinstance(result, np.ndarray):
         raise LaunchError(f"the call returned {type(result).__name__}, not an array")
     if (result.size, result.dtype) != (right.size, right.dtype):

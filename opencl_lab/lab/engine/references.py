@@ -1,4 +1,4 @@
-"""Which references a comparison is to run, by the names that a user gives."""
+"""Selection of the references of a comparison, by the names that a user gives."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from opencl_lab.lab.reference.peers import Resident, residents
 
 
 def names_of(value: str | Sequence[str]) -> list[str]:
-    """Return names that are given as a list or as text with commas, each once."""
+    """Return names from a list or comma-separated text, each once."""
     names = value.split(",") if isinstance(value, str) else list(value)
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
 @dataclass(frozen=True)
 class References:
-    """The references to run: on data of the host, on data of the device."""
+    """The references to run on host data and on device data."""
 
     on_host: Sequence[Reference]
     on_device: Sequence[Resident]
@@ -29,20 +29,20 @@ class References:
 
     @property
     def every(self) -> list[Reference | Resident]:
-        """Those of both sides."""
+        """The references of both sides."""
         return [*self.on_host, *self.on_device]
 
 
 def references_of(
-    chosen: Operation[Any], wanted: str | Sequence[str] | None, device: Device, resident: bool
+    chosen: Operation[Any], selection: str | Sequence[str] | None, device: Device, resident: bool
 ) -> References:
-    """Return the references that `wanted` names, as `Request.against` says."""
+    """Return the references of a selection; see `Request.against`."""
     there = residents(chosen.calls)  # on the device
     here = () if resident else chosen.references  # on the host
-    names = [] if wanted is None else names_of(wanted)
-    if not names and isinstance(wanted, str):
+    names = [] if selection is None else names_of(selection)
+    if not names and isinstance(selection, str):
         raise InvalidConfig("no reference is named; take a name, all or none")
-    if wanted is None:
+    if selection is None:
         return References(_installed(here), there if resident else (), False)
     if names == ["all"]:
         able = [item for item in there if resident or item.unavailable(device) is None]
@@ -68,19 +68,18 @@ def references_of(
 
 
 def _can_serve(item: Resident, on_host: Sequence[Reference], device: Device) -> bool:
-    """Return whether a library that is named without a side is run on the device, too.
+    """Return whether a library that is named without a side runs on device data.
 
-    Where it runs on the host it need not; else it must, or say why it cannot.
+    If it runs on host data, it does so only if available; otherwise it must, or raise the reason.
     """
     also_there = any(reference.name == item.peer for reference in on_host)
     return not also_there or item.unavailable(device) is None
 
 
 def _installed(references: Sequence[Reference]) -> list[Reference]:
-    """Return those that run if nothing is said: all that are installed, without MPI.
+    """Return the references that run by default: all that are installed, without MPI.
 
-    Starting the ranks of several worlds takes too long for a first look. With ``all``, what is
-    missing gets a row that says so.
+    Starting the ranks of several worlds takes long. With ``all``, missing references get a row.
     """
     return [
         item
@@ -91,13 +90,13 @@ def _installed(references: Sequence[Reference]) -> list[Reference]:
 
 
 def workers_of(item: Reference | Resident, threads: Sequence[int], ranks: bool) -> dict[str, int]:
-    """Return the rows of a reference: their names, and how many threads or ranks each has.
+    """Return the names of the rows of a reference, with the number of threads or ranks of each.
 
-    `ranks` says whether the numbers of threads are those of ranks, too; else a reference over
-    MPI knows its own.
+    If `ranks`, the numbers of threads are those of ranks, too; otherwise a reference over MPI has
+    its own numbers.
     """
     if isinstance(item, MpiReference):
-        if item.unavailable() is not None:  # once is enough to say so
+        if item.unavailable() is not None:  # one row is enough to say so
             return {item.name: 1}
         threads = threads if ranks else item.ranks
     elif not item.threaded or len(threads) == 1:

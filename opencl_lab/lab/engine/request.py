@@ -1,9 +1,9 @@
-"""What is asked for at a point: a problem, its data, and the implementations to run on it."""
+"""Requests: a problem, its data, and the implementations to run on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -20,47 +20,47 @@ from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.solver import AUTO, Problem
 
-MANY_THREADS = 256  # OpenMP ends the process where the system has no thread left
+MANY_THREADS = 256  # OpenMP ends the process if the system cannot create a thread
 
 AlgorithmRun: TypeAlias = tuple[str, str, Mapping[str, Any]]
-"""An algorithm, the name of its variant (empty for the only one), and kernel parameters."""
+"""An algorithm, the name of its variant (empty if there is only one), and kernel parameters."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a comparison is asked to run on one problem."""
+    """What a comparison runs on one problem."""
 
     algorithms: str | Sequence[str] = "auto"
     """Names, comma-separated in a string; ``auto`` or ``all``."""
     against: str | Sequence[str] | None = None
-    """Names of references, ``none``, or ``all``: with those on the device that can run here.
+    """Names of references, ``none``, or ``all``, which includes those on device data that can run.
 
-    By default those that are installed, on data of the host; with `resident` all on data of the
-    device. ``NAME@device`` is a reference on data of the device only.
+    By default the installed ones, on host data; with `resident` all those on device data.
+    ``NAME@device`` is a reference on device data only.
     """
     variants: Mapping[str, Mapping[str, Any]] | None = None
-    """Kernel parameters by a name for the rows: every algorithm runs once with each."""
+    """Kernel parameters by the name of the variant; every algorithm runs once with each."""
     repeats: int | None = None
-    """Timed rows of calls of each; without it as many as make the spread small, see `Rounds`."""
+    """Number of samples of each; by default until medians are precise, see `Rounds`."""
     budget: float | None = None
-    """Seconds for all timed rows, the first one of each aside.
+    """Seconds for all samples but the first of each.
 
     By default no limit with `repeats`, else `BUDGET` of `opencl_lab.lab.measuring.rounds`.
     """
     threads: int | Sequence[int] | None = None
-    """For references that use several; default: all processors.
+    """Threads of references that use several; default: all processors.
 
-    Of several numbers each is a row of its own, and the same numbers of ranks are started; else
-    ranks are 1, 2 and 4.
+    Several numbers make a row each, and are the numbers of MPI ranks, too; otherwise 1, 2 and 4
+    ranks are started.
     """
-    resident: bool = False  # with the data on the device only
+    resident: bool = False  # compare on device data only
     runs: Sequence[AlgorithmRun] | None = None  # instead of `algorithms` and `variants`
     lenient: bool = False
-    """Whether references that are missing or too slow are rows that say so, even if named."""
-    timed: bool = True  # whether anybody looks at the times; else runs for their sake are left out
-    baseline: str | None = None  # the row that speed-ups are over, instead of c:seq
+    """Whether named references that are missing or too slow get a row instead of an error."""
+    timed: bool = True  # False: only check results
+    baseline: str | None = None  # the implementation that speed-ups are over, instead of c:seq
     skip: Mapping[str, str] = field(default_factory=dict)
-    """Rows of references that are not started, by name, and why: they are ``unavailable``."""
+    """References that are not started, by their name in rows, and why: they are ``unavailable``."""
 
 
 USUAL = Request()
@@ -68,7 +68,7 @@ USUAL = Request()
 
 @dataclass(frozen=True)
 class Point:
-    """One problem, what makes its inputs, and what is to be run on it."""
+    """One problem, a function that makes its inputs, and the request."""
 
     operation: Operation[Any]
     problem: Problem
@@ -76,14 +76,14 @@ class Point:
     request: Request = USUAL
 
     def asking(self, **changes: Any) -> Point:
-        """Return the same problem with other values in the request."""
+        """Return this point with other values in the request."""
         return replace(self, request=replace(self.request, **changes))
 
 
 def point_of(
     operation: Operation[Any], options: Mapping[str, Any], seed: int, request: Request = USUAL
 ) -> Point:
-    """Return a problem of generated data; `options` that are not given are as by default."""
+    """Return the point of a problem with generated data; missing `options` have their defaults."""
     complete = operation.with_defaults(options)
     problem = operation.problem(**complete)
     generate = partial(operation.generate, problem, seed, **complete)
@@ -91,35 +91,40 @@ def point_of(
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """The runs of a point by name, all of them found to be possible."""
+class PlannedRuns:
+    """The runs of a point, after all checks of the request."""
 
     runs: Sequence[AlgorithmRun]
     configs: Sequence[Mapping[str, Any]]  # the kernel parameters of each run of ours
     sides: Sequence[Side]
     references: References
     threads: Sequence[int]
-    ranks: bool  # whether the numbers of threads are those of ranks, too
+    ranks: bool  # whether `threads` are numbers of ranks, too
     skip: Mapping[str, str]
+    host_only: Container[str]  # algorithms that take no device data
+
+    def _ours(self, side: Side) -> list[AlgorithmRun]:
+        return [run for run in self.runs if side == "host" or run[0] not in self.host_only]
 
     @property
     def names(self) -> list[str]:
-        """What the rows are called, one for each implementation that takes part."""
-        found = [row_name(name, label, side) for side in self.sides for name, label, _ in self.runs]
+        """The names of all implementations in the rows of results."""
+        found = []
+        for side in self.sides:
+            found += [row_name(name, label, side) for name, label, _ in self._ours(side)]
         for item in self.references.every:
             found += workers_of(item, self.threads, self.ranks)
         return found
 
     def implementations(self, workload: Workload, device: Device) -> list[Implementation]:
-        """Return all that take part: on data of the host, then of the device; ours first."""
+        """Return all implementations: on host data, then on device data; ours first."""
         found: list[Implementation] = []
-        chosen = workload.operation
+        calls = workload.operation.calls
         references = {"host": self.references.on_host, "device": self.references.on_device}
         for side in self.sides:
             found += [
-                OpenCL(workload, device, name, values, label, chosen.calls, side)
-                for name, label, values in self.runs
-                if side == "host" or name not in chosen.choices
+                OpenCL(workload, device, name, values, label, calls, side)
+                for name, label, values in self._ours(side)
             ]
             found += [
                 ReferenceRun(workload, item, workers, device, self.references.by_name, name)
@@ -132,11 +137,13 @@ class Schedule:
         return found
 
 
-def check_point(point: Point, device: Device) -> Schedule:
-    """Return what `run_point` would run, after all its checks; nothing is run here.
+def check_point(point: Point, device: Device) -> PlannedRuns:
+    """Return what `run_point` would run, after all checks, without running anything.
 
-    It raises InvalidProblem or InvalidConfig if the problem does not fit the device, or a name
-    is unknown.
+    Raises
+    ------
+    InvalidProblem, InvalidConfig
+        If the problem does not fit the device, or a name is unknown.
     """
     request = point.request
     _check_effort(request)
@@ -155,18 +162,19 @@ def check_point(point: Point, device: Device) -> Schedule:
     sides: list[Side] = [] if request.resident else ["host"]
     if request.resident or references.on_device:
         sides.append("device")
-    schedule = Schedule(runs, configs, sides, references, numbers, ranks, request.skip)
+    choices = point.operation.choices
+    planned = PlannedRuns(runs, configs, sides, references, numbers, ranks, request.skip, choices)
     if request.baseline is not None:
-        check_baseline(request.baseline, schedule.names)
-    return schedule
+        check_baseline(request.baseline, planned.names)
+    return planned
 
 
 def _checked_config(
     point: Point, name: str, values: Mapping[str, Any], device: Device
 ) -> dict[str, Any]:
-    """Return the kernel parameters of a run whose plan fits the device."""
+    """Return the kernel parameters of a run, after checking that its plan fits the device."""
     chosen, problem, resident = point.operation, point.problem, point.request.resident
-    if name in chosen.choices:  # which stands for no kernels
+    if name in chosen.choices:  # it has no kernels of its own
         if resident or values:
             what = "data on the device" if resident else "kernel parameters"
             raise InvalidConfig(f"{name} takes no {what}: {chosen.choices[name]}")
@@ -179,7 +187,7 @@ def _checked_config(
 
 
 def check_baseline(name: str, names: Sequence[str]) -> None:
-    """Raise InvalidConfig if speed-ups cannot be over `name`, which is none of those of rows."""
+    """Raise InvalidConfig if the baseline `name` is not one of the implementations `names`."""
     if name not in names:
         raise InvalidConfig(
             f"{name} is not measured here, so it is no baseline; there are: {', '.join(names)}"
@@ -194,7 +202,7 @@ def _check_effort(request: Request) -> None:
 
 
 def _runs(point: Point, device: Device) -> Sequence[AlgorithmRun]:
-    """Return the runs of algorithms, each pair of algorithm and variant once."""
+    """Return the runs of a request; each pair of algorithm and variant occurs once."""
     request = point.request
     runs = request.runs
     if runs is None:
@@ -202,32 +210,32 @@ def _runs(point: Point, device: Device) -> Sequence[AlgorithmRun]:
         names = _algorithms(point, device, request.algorithms)
         runs = [(name, label, values) for name in names for label, values in variants]
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for wanted, label, values in runs:
-        for name in _algorithms(point, device, wanted):
+    for selection, label, values in runs:
+        for name in _algorithms(point, device, selection):
             found.setdefault((name, label), values)
     return [(name, label, values) for (name, label), values in found.items()]
 
 
-def _algorithms(point: Point, device: Device, wanted: str | Sequence[str]) -> list[str]:
+def _algorithms(point: Point, device: Device, selection: str | Sequence[str]) -> list[str]:
     """Return the names of the algorithms to run.
 
-    All that support the problem and are practical, for ``all``; for ``auto`` the first of
-    them. Where none is practical, these are those that support it.
+    ``all`` means those that support the problem and are not too slow for it, and ``auto`` the
+    first of these. If all are too slow, ``all`` means those that support the problem.
     """
     chosen, problem = point.operation, point.problem
-    names = names_of(wanted)
+    names = names_of(selection)
     if not names:
         raise InvalidConfig("no algorithm is named; take a name, auto or all")
     if names == ["all"]:
         able = [item for item in chosen.algorithms if item.supports(problem, device) is None]
         practical = [item for item in able if item.too_slow(problem) is None]
-        found = practical or able or [chosen.choose(problem, device)]  # which raises, saying why
+        found = practical or able or [chosen.choose(problem, device)]  # raises, with the reason
         return [item.name for item in found]
     return [name if name in chosen.choices else _taken(point, device, name) for name in names]
 
 
 def _taken(point: Point, device: Device, name: str) -> str:
-    """Return the algorithm that a name stands for; for ``auto`` one that is practical."""
+    """Return the algorithm of a name; for ``auto`` one that is not too slow, if there is one."""
     chosen, problem = point.operation, point.problem
     first = chosen.choose(problem, device, name)
     if name == AUTO and first.too_slow(problem) is not None:

@@ -1,4 +1,4 @@
-"""The row: what one measured implementation is, in every table, plot, document and answer."""
+"""The row of a measured implementation, for tables, plots, documents and answers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Status: TypeAlias = Literal[
 ]
 
 BASELINE = "c:seq"
-"""What speed-ups are over unless somebody names another row."""
+"""The default baseline of speed-ups."""
 
 Side: TypeAlias = Literal["host", "device"]
-"""Where the data are, before and after."""
+"""Where inputs and results are."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One implementation on one problem. Times of kernels and copies are medians from events.
+    """One implementation on one problem. Times of kernels and copies are medians of events.
 
-    Those are of runs of their own, since events slow down the calls that `total_ms` is about.
+    They come from other runs than `total_ms`, since events slow down calls.
     """
 
     implementation: str  # the name of the row, such as "opencl:odd-even-merge" or "c:seq"
@@ -36,34 +36,34 @@ class Measurement:
     status: Status = "correct"
     reason: str = ""  # what went wrong, as a sentence
     config: Mapping[str, Any] = field(default_factory=dict)  # kernel parameters
-    threads: int = 1  # that it may use; 1 for OpenCL
-    workers: int = 1  # what efficiency divides by: threads, ranks, or compute units
+    threads: int = 1  # number that it may use; 1 for OpenCL
+    workers: int = 1  # divisor of the efficiency: threads, ranks, or compute units
     kernel_ms: float | None = None
-    kernel_times: Times | None = None  # with the spread, a time for each round of a comparison
+    kernel_times: Times | None = None  # with their spread; one time for each round
     transfer_ms: float | None = None
     total_ms: Times | None = None
-    """Of one of several calls in a row, from arrays where `data` says to a result there."""
-    build_ms: float | None = None  # what the first run took beyond a later one
-    work: Work | None = None  # what rates are computed from
-    speedup: float | None = None  # the total time of the `baseline` over this one's
+    """Time per call of back-to-back calls, with arrays and results on the side `data`."""
+    build_ms: float | None = None  # the first run's time less that of a later one
+    work: Work | None = None  # from which rates are computed
+    speedup: float | None = None  # the total time of the `baseline` divided by this one's
     baseline: str = BASELINE
     difference: Difference | None = None  # from the expected result
-    peak: float | None = None  # share of the device's roofline, by the kernel time
-    peak_note: str = ""  # why that is above 1
+    peak: float | None = None  # fraction of the device's roofline, by the kernel time
+    peak_note: str = ""  # why it is above 1
     data: Side = "host"
-    calls: int = 1  # in a row; each of the runs of `total_ms` is one row
-    note: str = ""  # what is special about this call
+    calls: int = 1  # per sample; each of the runs of `total_ms` is one sample
+    note: str = ""  # a remark on this implementation
 
     @property
     def label(self) -> str:
-        """Its name, and its threads or ranks where there are several."""
+        """Its name, with the number of threads or ranks if there are several."""
         workers = f" x{self.threads}"
         named = self.threads <= 1 or self.implementation.endswith(workers)
         return self.implementation if named else self.implementation + workers
 
     @property
     def ok(self) -> bool:
-        """Whether it ran and its result was right."""
+        """Whether it ran and its result was correct."""
         return self.status == "correct"
 
     @property
@@ -72,7 +72,7 @@ class Measurement:
         return None if self.speedup is None else self.speedup / self.workers
 
     def _rate(self, amount: float) -> float | None:
-        """Return `amount` over the total time, which all kinds of rows have."""
+        """Return `amount` per total time, which all kinds of rows have."""
         if self.total_ms is None or not self.total_ms.median or not amount:
             return None
         return amount / self.total_ms.median * 1e-6
@@ -89,7 +89,7 @@ class Measurement:
 
     @property
     def throughput(self) -> float | None:
-        """What people count of this problem, per second: see `throughput_unit`."""
+        """Throughput in the `throughput_unit`."""
         if self.work is None or not self.work.items:
             return self.gflops if self.work and self.work.flops else self.gbps
         rate = self._rate(self.work.items)
@@ -97,7 +97,7 @@ class Measurement:
 
     @property
     def throughput_unit(self) -> str:
-        """Items per second where the problem counts items, else GFLOP/s, else GB/s."""
+        """Items per second if the problem counts items, else GFLOP/s, else GB/s."""
         if self.work is None:
             return ""
         if self.work.items:
@@ -108,7 +108,7 @@ class Measurement:
         """Return a copy with the speed-up over `baseline`."""
         if baseline is None or baseline.total_ms is None or self.total_ms is None:
             return self
-        same_side = self.data == baseline.data  # else one of them brings data to the device
+        same_side = self.data == baseline.data  # else one of them copies data to the device
         if not (same_side and self.ok and baseline.ok and self.total_ms.median):
             return self
         ratio = baseline.total_ms.median / self.total_ms.median
@@ -171,14 +171,14 @@ COLUMNS = (
 
 
 def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measurement]:
-    """Return rows with their speed-ups over the row of this name, by default sequential C."""
-    wanted = name or BASELINE
-    base = next((row for row in rows if row.implementation == wanted), None)
-    return [replace(row, speedup=None, baseline=wanted).against(base) for row in rows]
+    """Return rows with their speed-ups over the implementation `name`, by default `BASELINE`."""
+    baseline = name or BASELINE
+    base = next((row for row in rows if row.implementation == baseline), None)
+    return [replace(row, speedup=None, baseline=baseline).against(base) for row in rows]
 
 
 def exit_status(rows: Sequence[Measurement]) -> int:
-    """Return 0 when all is right, 4 when a kernel did not build or run, 1 for a wrong result."""
+    """Return 0 if all rows are correct, 4 if a kernel failed, 1 for a wrong result."""
     failed = {row.status for row in rows if row.kind == "opencl"}
     if failed & {"compile", "runtime", "timeout"}:
         return 4
@@ -188,10 +188,10 @@ def exit_status(rows: Sequence[Measurement]) -> int:
 
 
 def first_failure(points: Iterable[Sequence[Measurement]]) -> int:
-    """Return the exit status of the first point that was not all right; 0 if all were."""
+    """Return the exit status of the first point with a failure; 0 if there is none."""
     return next(filter(None, map(exit_status, points)), 0)
 
 
 def _finite(value: float | None) -> float | None:
-    """JSON knows no infinity and no NaN; a difference that is none is no number."""
+    """Return a value for JSON, which has no infinity and no NaN."""
     return value if value is not None and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The runner: all implementations of a point are checked, then timed in turns."""
+"""Running a point: all implementations are checked, then timed in turns."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from opencl_lab.lab.engine.implementations import LONG_MS, Implementation, Workl
 from opencl_lab.lab.engine.ours import OpenCL
 from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.engine.row import Measurement, exit_status, over_baseline
-from opencl_lab.lab.measuring.rest import rest
+from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
 from opencl_lab.lab.reference.descriptor import Arrays
 
 CHOSEN = "auto takes it"
 
-StepReport: TypeAlias = Callable[[int, int, str], None]
-"""Called with steps done, steps in all, and what comes next."""
+ProgressReport: TypeAlias = Callable[[int, int, str], None]
+"""Called with the units of work done, their total, and a label of the next one."""
 
 
-def one_of(progress: StepReport, index: int, parts: int, label: str) -> StepReport:
-    """Return a progress report for one of several parts of about the same length."""
-    return lambda done, total, step: progress(
-        index * 100 + done * 100 // max(total, 1), parts * 100, f"{label}, {step}"
+def one_of(progress: ProgressReport, index: int, count: int, label: str) -> ProgressReport:
+    """Return a progress report for one of `count` runs that take about the same time."""
+    return lambda done, total, what: progress(
+        index * 100 + done * 100 // max(total, 1), count * 100, f"{label}, {what}"
     )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The measured rows of a workload, and the outputs of the first right algorithm."""
+    """The measured rows of a workload, and the outputs of the first correct algorithm."""
 
     workload: Workload
     measurements: list[Measurement]
     outputs: Arrays
     errors: list[Exception]
-    profiles: dict[str, list[str]]  # a line about every launch, by the name of the row
+    profiles: dict[str, list[str]]  # by implementation, a line about each launch
 
     @property
     def exit_status(self) -> int:
@@ -46,17 +46,17 @@ class Comparison:
         return exit_status(self.measurements)
 
 
-class _Steps:
-    """Counts the steps of a comparison while it names each before it begins.
+class _Progress:
+    """Reports the progress of a comparison, with a label of what comes next.
 
-    How many rows will be timed is only known where `repeats` says so: else all together count as
-    so many steps as there are at least.
+    The number of samples is known in advance only if `repeats` is given; otherwise all samples
+    together count as the least number of them.
     """
 
-    def __init__(self, rows: int, repeats: int | None, report: StepReport):
-        self._done = 0  # those that were named
+    def __init__(self, rows: int, repeats: int | None, report: ProgressReport):
+        self._done = 0
         self._timed = rows * (repeats or LEAST_ROUNDS)
-        # The input and the right result; of each row a start, a first run and a check.
+        # Inputs and expected result; for each row a start, a first run and a check.
         self._total = 2 + 3 * rows + self._timed
         self._report = report
 
@@ -65,7 +65,7 @@ class _Steps:
         self._done += 1
 
     def timed(self, share: float, label: str) -> None:
-        """Name a row; so much of all rows is over."""
+        """Report a sample; `share` is the fraction of all samples that is done."""
         self._report(self._done + round(share * self._timed), self._total, label)
 
     def all_timed(self) -> None:
@@ -73,42 +73,46 @@ class _Steps:
 
 
 def run_point(
-    point: Point, *, device: Device, progress: StepReport = lambda done, total, label: None
+    point: Point, *, device: Device, progress: ProgressReport = lambda done, total, label: None
 ) -> Comparison:
-    """Measure algorithms and references on one problem, taking turns.
+    """Measure algorithms and references on one problem, in turns.
 
-    Every implementation first runs once with poisoned outputs and is checked
-    against `Operation.expected`; then all make rows of calls in turns, see `Rounds`: as many as
-    the request asks for, or until the spread is small or the time is up.
+    Every implementation first runs once into poisoned outputs and is checked against
+    `Operation.expected`. Then samples are taken in turns, as many as the request asks for, or
+    until medians are precise or the time is up (see `Rounds`).
 
-    Where references have their data on the device, so have further runs of the algorithms:
-    data on the host and on the device are never set against each other.
+    If references run on device data, the algorithms run on device data as well, in rows of
+    their own: runs on host data and on device data are never compared with each other.
 
-    It raises what `check_point` raises, before inputs are made, and ReferenceUnavailable if a
-    reference asked for by name cannot run here.
+    Raises
+    ------
+    InvalidProblem, InvalidConfig
+        As `check_point` raises them, before inputs are made.
+    ReferenceUnavailable
+        If a reference that was named cannot run here.
     """
     chosen, problem, request = point.operation, point.problem, point.request
-    schedule = check_point(point, device)
-    steps = _Steps(len(schedule.names), request.repeats, progress)
-    steps.next("input")
+    planned = check_point(point, device)
+    bar = _Progress(len(planned.names), request.repeats, progress)
+    bar.next("input")
     inputs = point.make_inputs()
-    steps.next("right result on the host")
+    bar.next("right result on the host")
     workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
     with ExitStack() as stack:
-        implementations = schedule.implementations(workload, device)
+        implementations = planned.implementations(workload, device)
         for implementation in implementations:
             implementation.timed = request.timed
             if request.budget is not None:
                 budget_ms = max(LONG_MS, request.budget * 1e3)
                 implementation.limit_ms = min(implementation.limit_ms, budget_ms)
             stack.callback(implementation.close)
-            steps.next(f"{implementation.name}, start")
+            bar.next(f"{implementation.name}, start")
             implementation.attempt(implementation.start)
             missing = implementation.error if implementation.status == "unavailable" else None
-            if missing is not None and schedule.references.by_name:
+            if missing is not None and planned.references.by_name:
                 raise missing
-        _take_turns(implementations, request, steps)
-        steps.next("done")
+        _take_turns(implementations, request, bar)
+        bar.next("done")
         rows = [item.measurement() for item in implementations]
         ours = [item for item in implementations if isinstance(item, OpenCL)]
         return Comparison(
@@ -120,31 +124,32 @@ def run_point(
         )
 
 
-def _take_turns(implementations: Sequence[Implementation], request: Request, steps: _Steps) -> None:
+def _take_turns(every: Sequence[Implementation], request: Request, bar: _Progress) -> None:
     """Check each implementation, time all of them in rounds, and check their last results."""
-    for implementation in implementations:
-        steps.next(f"{implementation.name}, first run")
+    for implementation in every:
+        bar.next(f"{implementation.name}, first run")
         implementation.check()
-    able = [item for item in implementations if item.status == "correct"]
+    able = [item for item in every if item.status == "correct"]
     of_all = "" if request.repeats is None else f" of {request.repeats}"
-    for turn in Rounds([item.totals for item in able], request.repeats, request.budget, rest=rest):
-        steps.timed(turn.share, f"{able[turn.participant].name}, run {turn.number}{of_all}")
+    totals = [item.totals for item in able]
+    for turn in Rounds(totals, request.repeats, request.budget, quiesce=quiesce):
+        bar.timed(turn.share, f"{able[turn.participant].name}, run {turn.number}{of_all}")
         able[turn.participant].measure()
-    steps.all_timed()
-    for implementation in implementations:
-        steps.next(f"{implementation.name}, check of the last run")
+    bar.all_timed()
+    for implementation in every:
+        bar.next(f"{implementation.name}, check of the last run")
         implementation.verify()
 
 
 def _with_choice(
     rows: Sequence[Measurement], workload: Workload, device: Device
 ) -> Sequence[Measurement]:
-    """Return the rows with a note at the algorithm that `auto` takes, where there are several."""
+    """Return the rows with a note at the algorithm that `auto` takes, if there are several."""
     if len({row.algorithm for row in rows if row.kind == "opencl"}) < 2:
         return rows
     try:
         taken = workload.operation.choose(workload.problem, device).name
-    except InvalidConfig:  # none that is quick enough to be taken without being named
+    except InvalidConfig:  # all are so slow that they have to be named
         return rows
     return [
         replace(row, note=", ".join(filter(None, (CHOSEN, row.note))))

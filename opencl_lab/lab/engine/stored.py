@@ -18,10 +18,10 @@ from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
 SCHEMA = "oclab/1"
-LARGEST = 1 << 28  # bytes of a document; what is larger was not written by us
+LARGEST = 1 << 28  # bytes of a document; larger files were not written by opencl_lab
 LARGEST_SIZE = 1 << 63
 UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-CLOSE = 1e-9  # relative: a median of two floats may lie beyond both
+CLOSE = 1e-9  # relative tolerance: the median of two floats may be rounded beyond both
 
 
 TEXTS = ("implementation", "kind", "algorithm", "reason", "note", "peak_note")
@@ -30,7 +30,7 @@ SAME = ("threads", "workers", "calls", "kernel_ms", "transfer_ms", "build_ms", "
 
 @dataclass(frozen=True)
 class _Times:
-    """Times as a document has them."""
+    """Times in a document."""
 
     min: Finite
     median: Finite
@@ -48,7 +48,7 @@ class _Times:
 
 @dataclass(frozen=True)
 class _Row:
-    """A row as a document has it, with the names of `Measurement.as_row`."""
+    """A row in a document, with the names of `Measurement.as_row`."""
 
     implementation: str | None = None
     kind: str | None = None
@@ -88,7 +88,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class Result:
-    """A row: its measurement, and the columns that stand before it, such as ``{"n": 1000}``."""
+    """A row: its measurement, and its leading columns, such as ``{"n": 1000}``."""
 
     leading: Mapping[str, Any]
     measurement: Measurement
@@ -96,14 +96,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Results:
-    """What one document says."""
+    """The content of a document."""
 
-    path: Path  # where it was read
+    path: Path  # the file
     content: Mapping[str, Any]
-    rows: tuple[Result, ...]  # empty where no implementation was measured
+    rows: tuple[Result, ...]  # empty if no implementation was measured
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return an object of the document; an empty one where there is none."""
+        """Return an object in the document; an empty one if it is missing."""
         found = self.content.get(name)
         return found if isinstance(found, dict) else {}
 
@@ -119,12 +119,12 @@ class Results:
 
     @property
     def device(self) -> Mapping[str, Any]:
-        """The device as it was recorded."""
+        """The recorded device."""
         return self.mapping("device")
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options of the problem as they were recorded."""
+        """The recorded options of the problem."""
         return self.mapping("options")
 
     @property
@@ -135,7 +135,7 @@ class Results:
 
     @property
     def size_name(self) -> str | None:
-        """The column of sizes of a sweep; None where it is none."""
+        """The column of sizes of a sweep; None for other documents."""
         sizes = self.mapping("problem").get("sizes")
         if not isinstance(sizes, list) or not self.rows:
             return None
@@ -144,7 +144,7 @@ class Results:
         return next(fit, None)
 
     def series(self) -> list[tuple[int, list[Measurement]]]:
-        """Return the rows of a sweep by size, the smallest first; empty where it is none."""
+        """Return the rows of a sweep by size, in order; empty for other documents."""
         name = self.size_name
         found: dict[int, list[Measurement]] = {}
         for row in self.rows:
@@ -155,7 +155,7 @@ class Results:
 
 
 def read_results(path: Path) -> Results:
-    """Read a document; InvalidProblem says why it cannot be read, or is none of opencl_lab."""
+    """Read a document; InvalidProblem if it cannot be read, or is not one of opencl_lab."""
     try:
         if path.stat().st_size > LARGEST:
             raise InvalidProblem(f"{path} is too large for a document of opencl_lab")
@@ -166,7 +166,7 @@ def read_results(path: Path) -> Results:
         raise InvalidProblem(f"{path} is damaged: it is not JSON ({error})") from error
     schema = content.get("schema") if isinstance(content, dict) else None
     if not isinstance(schema, str) or not schema.startswith("oclab/"):
-        raise InvalidProblem(f"{path} is no document of opencl_lab: it names no schema oclab/1")
+        raise InvalidProblem(f"{path} is not a document of opencl_lab: it names no schema oclab/1")
     if schema != SCHEMA:
         raise InvalidProblem(
             f"{path} has the schema {schema}, this opencl_lab reads {SCHEMA}: take a newer one"
@@ -175,7 +175,7 @@ def read_results(path: Path) -> Results:
 
 
 def parts_of(results: Results) -> list[Results]:
-    """Return the studies in what `oclab study all --json` printed; of other documents itself."""
+    """Return the studies in a document of `oclab study all --json`; of others the document."""
     studies = results.content.get("studies")
     if not isinstance(studies, list):
         return [results]
@@ -185,7 +185,7 @@ def parts_of(results: Results) -> list[Results]:
 
 
 def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
-    """Return a document with its rows of implementations; those of calls have none."""
+    """Return a document with its rows of implementations; documents of --calls have none."""
     found, place = [], ""
     try:
         for index, row in enumerate(typed(_Rows, content).results):
@@ -199,7 +199,7 @@ def _results_of(path: Path, content: Mapping[str, Any]) -> Results:
 
 
 def times_of(row: Mapping[str, Any], name: str) -> Times | None:
-    """Return the times that a row of any document has by this name; None where they are damaged."""
+    """Return the times of this name in a row of any document; None if they are damaged."""
     try:
         return _times(typed(_Times | None, row.get(name)))
     except ValueError:
@@ -207,7 +207,7 @@ def times_of(row: Mapping[str, Any], name: str) -> Times | None:
 
 
 def _clean(value: Any) -> Any:
-    """Return JSON-able values whose texts have no characters that no file of text may have."""
+    """Return JSON-able values without control characters in their texts."""
     if isinstance(value, str):
         return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, dict):
@@ -216,14 +216,14 @@ def _clean(value: Any) -> Any:
 
 
 def _leads(name: str, value: Any) -> bool:
-    """Return whether a column says what was run: words and whole numbers that are not ours."""
+    """Return whether a column describes the problem: text or whole numbers that we do not write."""
     if name in COLUMNS or isinstance(value, bool):
         return False
     return isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST_SIZE)
 
 
 def measurement_of(row: Mapping[str, Any]) -> Measurement:
-    """Return a row of a document as the measurement that it was; ValueError if it is damaged."""
+    """Return a row of a document as a measurement; ValueError if it is damaged."""
     read = typed(_Row, row)
     status = read.status or ("correct" if read.ok else "runtime")
     same: dict[str, Any] = {name: getattr(read, name) for name in SAME}
@@ -243,7 +243,7 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
 
 
 def _times(read: _Times | None) -> Times | None:
-    """Return times of runs; without a recorded interval this is from min to max."""
+    """Return times; a missing interval is from min to max."""
     if read is None:
         return None
     interval = read.interval or (read.min, read.max)
@@ -251,20 +251,20 @@ def _times(read: _Times | None) -> Times | None:
 
 
 def _difference(read: _Row, status: str) -> Difference | None:
-    """Return what is known of an error; JSON has none that are infinite."""
+    """Return the recorded errors; infinite ones are null in JSON."""
     share = read.error_over_bound
-    if read.max_abs_diff is None:  # unless found in another way, see `Difference.checked`
+    if read.max_abs_diff is None:  # unless it was checked otherwise, see `Difference.checked`
         return None if share is None else Difference(math.nan, math.nan, error_over_bound=share)
     max_rel = math.inf if read.max_rel_diff is None else read.max_rel_diff
     if share is None and status == "correctness":
         share = math.inf
-    elif share is None and read.max_abs_diff == 0:  # so it was, though nobody kept it
+    elif share is None and read.max_abs_diff == 0:  # documents of earlier versions do not record it
         share = 0.0
     return Difference(read.max_abs_diff, max_rel, error_over_bound=share, rel_l2=read.rel_l2_diff)
 
 
 def _work(read: _Row) -> Work | None:
-    """Return the work that the recorded rates are of."""
+    """Return the work, computed from the recorded rates."""
     flops, nbytes = read.gflops or 0.0, read.gbps or 0.0
     if read.total_ms is None or not (flops or nbytes):
         return None
@@ -272,5 +272,5 @@ def _work(read: _Row) -> Work | None:
 
 
 def _ordered(*values: float) -> bool:
-    """Return whether no value is greater than the next, but for rounding."""
+    """Return whether values are in ascending order, up to rounding."""
     return all(one <= two * (1 + CLOSE) for one, two in pairwise(values))

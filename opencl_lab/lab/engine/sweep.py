@@ -1,4 +1,4 @@
-"""A sweep: the points of one operation over sizes or shapes, and the journal of those measured."""
+"""Sweeps: the points of an operation over sizes or shapes, and the journal of results."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from opencl_lab.core.records import typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.engine.journal import Journal
-from opencl_lab.lab.engine.patience import Patience
 from opencl_lab.lab.engine.references import References, names_of
-from opencl_lab.lab.engine.request import Point, Request, Schedule, check_point, point_of
+from opencl_lab.lab.engine.request import PlannedRuns, Point, Request, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.engine.runner import StepReport, run_point
+from opencl_lab.lab.engine.runner import ProgressReport, run_point
 from opencl_lab.lab.engine.stored import measurement_of
+from opencl_lab.lab.engine.timeout_predictor import TimeoutPredictor
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import AUTO, Problem
 
 ALONE: dict[str, Any] = {"runs": (), "repeats": 1, "lenient": True, "baseline": None}
-"""What a request says where one reference is tried."""
+"""Changes of a request that runs a single reference once."""
 ROWS = ("algorithms", "variants", "against", "threads", "resident")
-"""What a request says of which rows there are."""
+"""Fields of a request that decide which rows there are."""
 FILE = "unfinished.jsonl"
-"""In the folder of the results; a sweep that ends removes it."""
+"""Name of the journal in the folder of results; a completed sweep removes it."""
 VERSION = 2
 
 
@@ -44,12 +44,12 @@ class Sweep:
     chosen: Operation[Any]
     selection: Selection
     sizes: Sequence[int]
-    options: Mapping[str, Any]  # those that all sizes share, and the seed
+    options: Mapping[str, Any]  # options that all sizes share, and the seed
     request: Request
 
     @property
     def title(self) -> str:
-        """The operation, the type, and the options that are not as by default; no size."""
+        """The operation, the type, and options that differ from their defaults, without size."""
         usual = self.chosen.with_defaults({})
         given = [
             name.replace("_", "-") + ("" if value is True else f" {value}")
@@ -60,15 +60,15 @@ class Sweep:
         return ", ".join([self.chosen.name + (f" of {dtype}" if dtype else ""), *given])
 
     def heading(self, size: int) -> str:
-        """Return what stands above the rows of a size."""
+        """Return the title of the rows of a size."""
         return f"{self.label(size)}: {self.problem(size).title}"
 
     def label(self, size: int) -> str:
-        """Return what sentences call a size, such as ``n=1000``."""
+        """Return a size for sentences, such as ``n=1000``."""
         return f"{self.chosen.size_option}={size}"
 
     def named(self, size: int) -> dict[str, int]:
-        """Return what a size stands for, by the names of options: the first columns of its rows."""
+        """Return the options that a size sets, which are the first columns of its rows."""
         return {self.chosen.size_option: size}
 
     def _options_at(self, size: int) -> dict[str, Any]:
@@ -81,20 +81,20 @@ class Sweep:
         return found
 
     def request_at(self, size: int) -> Request:
-        """Return what is run at a size."""
+        """Return the request at a size."""
         return self.request
 
     def point(self, size: int) -> Point:
-        """Return the problem of a size with what is run there."""
+        """Return the problem of a size with its request."""
         options, seed = self._options_at(size), self.options["seed"]
         return point_of(self.chosen, options, seed, self.request_at(size))
 
     @cached_property
-    def schedules(self) -> dict[int, Schedule]:
-        """What runs at each size, all of it checked before the first one costs time.
+    def planned(self) -> dict[int, PlannedRuns]:
+        """The runs at each size, all of them checked before the first one is measured.
 
-        It raises what `check_point` raises, and InvalidProblem where all sizes are one problem,
-        as options say all that a size says.
+        It raises what `check_point` raises, and InvalidProblem if all sizes are the same problem,
+        because other options override the size.
         """
         points = {size: self.point(size) for size in self.sizes}
         found = {size: check_point(at, self.selection.device) for size, at in points.items()}
@@ -108,33 +108,33 @@ class Sweep:
 
     @property
     def references(self) -> References:
-        """What is measured beside ours, at every size."""
-        return self.schedules[self.sizes[0]].references
+        """The references, which are the same at all sizes."""
+        return self.planned[self.sizes[0]].references
 
     def measure(
-        self, size: int, patience: Patience, progress: StepReport, **asked: Any
+        self, size: int, predictor: TimeoutPredictor, progress: ProgressReport, **asked: Any
     ) -> list[Measurement]:
-        """Run a size, without the references that nobody waits for, and return its rows.
+        """Measure a size, without references that are too slow, and return its rows.
 
-        `asked` are other values in its request.
+        `asked` are changes of its request.
         """
-        point = self.point(size).asking(skip=patience.skip(size), **asked)
+        point = self.point(size).asking(skip=predictor.skip(size), **asked)
         return run_point(point, device=self.selection.device, progress=progress).measurements
 
-    def patience(self, seconds: float | None) -> Patience:
-        """Return what knows which references are too slow for the next size."""
+    def timeout_predictor(self, seconds: float | None) -> TimeoutPredictor:
+        """Return the predictor of references that are too slow for a size."""
 
         def trial(size: int, reference: str) -> Sequence[Measurement]:
             point = self.point(size).asking(against=[reference], **ALONE)
             try:
                 return run_point(point, device=self.selection.device).measurements
-            except OclabError:  # what is wrong is said where it is measured
+            except OclabError:  # the measurement itself reports it
                 return ()
 
-        return Patience(self.chosen, self.references, self.problem, trial, seconds)
+        return TimeoutPredictor(self.chosen, self.references, self.problem, trial, seconds)
 
     def about(self, sizes: Sequence[Any] | None = None) -> dict[str, Any]:
-        """Return what decides of which problems and implementations there are rows."""
+        """Return the facts that decide which problems and implementations have rows."""
         return {
             "device": self.selection.as_dict(),
             "problem": {"operation": self.chosen.name, "sizes": sizes},
@@ -144,7 +144,7 @@ class Sweep:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that the rows of a size depend on beside its own problem, in JSON-able values."""
+        """All that the rows of a size depend on, except its problem, as JSON-able values."""
         asked = {item.name: getattr(self.request, item.name) for item in fields(self.request)}
         templates = {name for item in self.chosen.algorithms for name in item.templates}
         return {
@@ -158,12 +158,12 @@ class Sweep:
         }
 
     def taken_over(self, unfinished: Unfinished) -> dict[int, list[Measurement]]:
-        """Return the rows of the sizes that this sweep has measured before it was stopped."""
+        """Return the rows of sizes that were measured before the sweep was stopped."""
         found = {}
-        for size, schedule in self.schedules.items():
-            rows = unfinished.take(size, schedule.configs)
+        for size, planned in self.planned.items():
+            rows = unfinished.take(size, planned.configs)
             if rows is not None:
-                # Documents have the rates of work and not what it is made of.
+                # Documents record rates, but not the work itself.
                 work = self.problem(size).work
                 found[size] = [replace(row, work=work) for row in rows]
         return found
@@ -173,18 +173,18 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 def shape_text(shape: Shape) -> str:
-    """Return a shape as tables have it, such as ``4096 x 8 x 4096``."""
+    """Return a shape as text, such as ``4096 x 8 x 4096``."""
     return " x ".join(map(str, shape))
 
 
 @dataclass(frozen=True)
 class ShapeSweep(Sweep):
-    """A sweep whose sizes are places in a list of shapes."""
+    """A sweep over shapes; a size is the index of a shape."""
 
     shapes: Sequence[Shape] = ()
 
     def label(self, size: int) -> str:
-        """Return what sentences call a shape."""
+        """Return a shape for sentences."""
         return shape_text(self.shapes[size])
 
     def named(self, size: int) -> dict[str, int]:
@@ -192,28 +192,28 @@ class ShapeSweep(Sweep):
         return dict(zip(self.chosen.shape_options, self.shapes[size], strict=True))
 
     def request_at(self, size: int) -> Request:
-        """Return what is run: what ``auto`` takes, and those named that take the shape."""
+        """Return the request: ``auto``, and the named algorithms that support the shape."""
         problem, device = self.problem(size), self.selection.device
-        wanted = names_of(self.request.algorithms)
-        if wanted == ["all"]:
-            wanted = list(self.chosen.solver.promising(problem, device))
-        able = [name for name in wanted if name != AUTO and self._takes(name, problem)]
+        names = names_of(self.request.algorithms)
+        if names == ["all"]:
+            names = list(self.chosen.solver.promising(problem, device))
+        able = [name for name in names if name != AUTO and self._takes(name, problem)]
         return replace(self.request, algorithms=[AUTO, *able])
 
     def _takes(self, name: str, problem: Any) -> bool:
-        """Return whether an algorithm takes a shape; one that chooses takes whatever is there."""
+        """Return whether an algorithm, or a choice such as ``hybrid``, supports a shape."""
         if name in self.chosen.choices:
             return True
         return self.chosen.algorithm(name).supports(problem, self.selection.device) is None
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that the rows of a shape depend on beside its own problem."""
+        """All that the rows of a shape depend on, except its problem."""
         return {**super().identity, "shapes": [list(shape) for shape in self.shapes]}
 
 
 class _Measured(Struct):
-    """A record: what was measured of a size, with which kernel parameters, and when."""
+    """A record: the results of a size, the kernel parameters, and the date."""
 
     size: int
     date: str
@@ -222,9 +222,9 @@ class _Measured(Struct):
 
 
 class Unfinished(Journal):
-    """The journal of a sweep in the folder of its results: a record for each size measured.
+    """The journal of a sweep in the folder of its results: a record for each measured size.
 
-    The rows of every size depend on the `identity`; see `Journal`.
+    `identity` is that of a `Journal`.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], fresh: bool = False):
@@ -237,13 +237,13 @@ class Unfinished(Journal):
 
     @property
     def goes_on(self) -> bool:
-        """Whether the latest results of the folder are those of this sweep, which was stopped."""
+        """Whether there are results of this sweep, which was stopped."""
         return bool(self._sizes)
 
     def take(self, size: int, configs: Sequence[Any]) -> list[Measurement] | None:
-        """Return what was measured of a size, if that was with the same kernel parameters.
+        """Return the rows of a size, if they were measured with the same kernel parameters.
 
-        Rows of a file that is damaged are measured again.
+        Damaged rows are left out, so that they are measured again.
         """
         found = self._sizes.get(size)
         if found is None or found.configs != json.loads(json.dumps(configs)):
@@ -254,11 +254,11 @@ class Unfinished(Journal):
             return None
 
     def date(self, sizes: Iterable[int]) -> str:
-        """Return when the last of these sizes was measured."""
+        """Return the latest date at which one of these sizes was measured."""
         return max(self._sizes[size].date for size in sizes)
 
     def keep(self, size: int, configs: Sequence[Any], rows: Sequence[Measurement]) -> None:
-        """Append what was measured of a size."""
+        """Append the results of a size."""
         self.add(
             {
                 "size": size,

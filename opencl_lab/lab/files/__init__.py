@@ -1,4 +1,4 @@
-"""A user's arrays in files: `.npy`, `.npz`, numbers in text, sound, pictures."""
+"""Reading and writing a user's arrays in files: `.npy`, `.npz`, text, sound, images."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ __all__ = [
 NUMPY = (".npy", ".npz")
 FORMATS = (*NUMPY, ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
-SOUNDS = (".wav",)  # to be read only
+SOUNDS = (".wav",)  # only read
 TEXTS = {".csv": ",", ".txt": " "}
 
 NOTHING: Mapping[str, np.ndarray[Any, Any]] = MappingProxyType({})
 
 Columns: TypeAlias = Callable[[], Mapping[str, np.ndarray[Any, Any]] | None]
-"""Makes what text files hold instead of an array: real numbers below their names, or None."""
+"""Returns the columns of a text file by name, as real numbers; None to write the array itself."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """What a file holds: its numbers, and what it says of them."""
+    """The content of a file: its array, and values of options."""
 
     array: np.ndarray[Any, Any]
-    options: Mapping[str, Any] = field(default_factory=dict)  # by the option that asks for it
-    names: tuple[str, ...] = ()  # of the columns, if a text file begins with them
+    options: Mapping[str, Any] = field(default_factory=dict)  # values by the names of options
+    names: tuple[str, ...] = ()  # of the columns, if a text file begins with names
     of_text: bool = False
 
 
@@ -73,14 +73,14 @@ def read_array(name: str | Path, formats: tuple[str, ...] = FORMATS) -> np.ndarr
 
 
 def read_stored(name: str | Path, formats: tuple[str, ...] = FORMATS) -> Stored:
-    """Read one array of numbers, and what the file says about it.
+    """Read an array of numbers, and values of options from a file.
 
-    `name` is a file that ends in one of `formats`, ``data.npz:member``, or
-    ``table.csv:column,column``. The text ``-`` is standard input, as ``/dev/stdin`` and
-    ``/dev/stdin:column`` are, whose content says what it is. `read_text`, `read_picture` and
-    `read_sound` say what arrays become; a sound says its ``rate``, samples per second, too. What is
-    missing, unreadable, of another format, not numeric, or holds Python objects is an
-    `InvalidProblem`.
+    `name` is a file whose name ends in one of `formats`, ``data.npz:member``, or
+    ``table.csv:column,column``. The text ``-`` is standard input, like ``/dev/stdin`` and
+    ``/dev/stdin:column``; its format is detected. See `read_text`, `read_picture` and `read_sound`
+    for the shapes and types of arrays; sound also has the option ``rate``, samples per second.
+    `InvalidProblem` is raised for files that are missing, unreadable, of another format, not
+    numeric, or contain Python objects.
     """
     file, part = split_part(name, formats)
     if file == DEVICE or name == STDIN:
@@ -89,7 +89,7 @@ def read_stored(name: str | Path, formats: tuple[str, ...] = FORMATS) -> Stored:
 
 
 def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> Stored:
-    """Read a file, or a part of it by its name; messages call it `shown`."""
+    """Read a file, or a named array in it; `shown` is its name in messages."""
     _check_format(path, "read", formats, shown)
     suffix, shown = path.suffix.lower(), shown or str(path)
     options: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> S
     except (ValueError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is damaged"
         raise InvalidProblem(f"cannot read {shown}: {reason}") from error
-    except Exception as error:  # damage comes to light in zipfile, zlib, tokenize, ...
+    except Exception as error:  # a damaged file may raise errors in zipfile, zlib, tokenize, ...
         raise InvalidProblem(f"cannot read {shown}: it is damaged ({error})") from error
     if array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{shown} holds values of dtype {array.dtype}, not numbers")
@@ -122,12 +122,12 @@ def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> S
 
 
 def is_text(path: Path) -> bool:
-    """Return whether a file is numbers in text, by its name."""
+    """Return whether a file is a text file, by its name."""
     return path.suffix.lower() in TEXTS
 
 
 def summary(stored: Stored) -> str:
-    """Return what was read from a text file, in words."""
+    """Return a description of the content of a text file."""
     shape = stored.array.shape
     found = counted(stored.array.size, "number")
     if len(shape) == 2:
@@ -164,7 +164,7 @@ def _begins_as_numpy(path: Path) -> bool:
 def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:
     """Check early that `write_array` knows the format of `path`, and could write there."""
     _check_format(path, "write", tuple(item for item in formats if item not in SOUNDS))
-    check_target(path, 0)  # `check_array` knows how large it becomes
+    check_target(path, 0)  # its size is checked by `check_array`
 
 
 def check_array(
@@ -175,16 +175,16 @@ def check_array(
     like: np.ndarray[Any, Any] | None = None,
     parts: Mapping[str, np.ndarray[Any, Any]] = NOTHING,
 ) -> None:
-    """Check early that `write_array` could write arrays of these shapes and types to `path`.
+    """Check early that `write_array` can write arrays of these shapes and types to `path`.
 
-    An `InvalidProblem` says that the format cannot hold them, or that the disk has no room.
+    InvalidProblem is raised if the format cannot hold them, or the disk has no room.
     """
     suffix = path.suffix.lower()
     check_target(path, sum(_least_bytes(suffix, item) for item in parts.values() or (array,)))
     try:
         if suffix in PICTURES:
             check_picture(array, like)
-        # Columns are asked for only where it matters: they take time.
+        # Columns are computed only if needed, since that takes time.
         matters = suffix in TEXTS and (bool(parts) or array.ndim > 2)
         in_columns = matters and columns is not None and columns() is not None
         if parts and suffix != ".npz" and not in_columns:
@@ -199,9 +199,9 @@ def check_array(
 
 
 def _least_bytes(suffix: str, array: np.ndarray[Any, Any]) -> int:
-    """Return how many bytes a file with an array has at least; little is known of pictures."""
+    """Return the least size in bytes of a file with an array; a poor bound for images."""
     if suffix in TEXTS:
-        return 2 * array.size  # a digit, and what separates it from the next
+        return 2 * array.size  # a digit and a separator each
     return 0 if suffix in PICTURES else array.nbytes
 
 
@@ -214,12 +214,12 @@ def write_array(
     names: Sequence[str] = (),
     parts: Mapping[str, np.ndarray[Any, Any]] = NOTHING,
 ) -> None:
-    """Write an array in the format that the name of `path` says, all of it or nothing.
+    """Write an array atomically, in the format given by the name of `path`.
 
-    A text file holds what `columns` makes instead of it, or begins with `names`, one for each
-    column. `like` is the image that a picture was made of, see `write_picture`. `parts` are the
-    array and what belongs to it, by name, where there is more: members of an ``.npz`` file, or of
-    a text file if `columns` has them. What cannot be written is an `InvalidProblem`.
+    A text file contains the result of `columns` instead of the array, or begins with `names`, one
+    for each column. `like` is the image that a picture was made from, see `write_picture`. `parts`
+    are all arrays of a result by name, if there are several: members of an ``.npz`` file, or
+    columns of a text file if `columns` has them. InvalidProblem is raised if it cannot be written.
     """
     _check_format(path, "write", (*FORMATS, *PICTURES))
     check_array(path, array, columns, like=like, parts=parts)

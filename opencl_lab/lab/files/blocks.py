@@ -1,7 +1,7 @@
-"""Arrays in `.npy` files of which blocks are read and written, by several threads at once.
+"""Reading and writing blocks of arrays in `.npy` files, by several threads at once.
 
-By `pread` and `pwrite` and not in mapped memory: a full disk or a file that becomes shorter is an
-error then and not the end of the process, and pages of the file do not count as the process's.
+This uses `pread` and `pwrite` instead of mapped memory: a full disk or a truncated file is then an
+error and does not end the process, and pages of the file do not count as the process's memory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class NpyFile:
-    """The elements of a dense array in a file, as bytes in the order in which they lie there.
+    """The elements of a dense array in a file, as bytes in the order of the file.
 
-    They begin at `offset`, in the byte order of the `dtype` that is given; they are read and
-    written in the machine's order. If `fortran`, they follow each other along the first axis.
-    Whoever has opened the file closes it. Messages call it `name`.
+    They begin at `offset`, in the byte order of the given `dtype`; they are read and written in
+    the machine's byte order. If `fortran`, they are in column-major order. The caller closes the
+    file. `name` is its name in messages.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class NpyFile:
     @classmethod
     @contextmanager
     def opened(cls, path: Path) -> Iterator[NpyFile]:
-        """Open a file to be read.
+        """Open a file for reading.
 
-        One that is no `.npy` file with numbers, or is shorter than it says, is an `InvalidProblem`.
+        InvalidProblem is raised if it is not a `.npy` file with numbers, or is truncated.
         """
         try:
             file = path.open("rb")
@@ -85,7 +85,7 @@ class NpyFile:
     @classmethod
     @contextmanager
     def created(cls, path: Path, like: NpyFile) -> Iterator[NpyFile]:
-        """Open a file to be written, and give it the header of an array like another one."""
+        """Open a file for writing, with the header of an array like `like`."""
         header = {
             "descr": np.lib.format.dtype_to_descr(like.dtype),
             "fortran_order": like.fortran,
@@ -97,9 +97,9 @@ class NpyFile:
             yield cls(str(path), file.fileno(), like.shape, like.dtype, file.tell(), like.fortran)
 
     def read(self, target: Bytes, begin: int) -> None:
-        """Fill `target` with whole elements, `begin` bytes after the first one.
+        """Fill `target` with whole elements, from `begin` bytes after the first one.
 
-        A file that cannot be read, or has become shorter, is an `InvalidProblem`.
+        InvalidProblem is raised if the file cannot be read, or was truncated.
         """
         left = memoryview(target.data)
         while left:
@@ -114,7 +114,7 @@ class NpyFile:
             target.view(self.dtype).byteswap(inplace=True)
 
     def write(self, source: Bytes, begin: int) -> None:
-        """Write bytes of elements, `begin` bytes after the first one; a full disk is an OSError."""
+        """Write elements from `begin` bytes after the first one; a full disk raises OSError."""
         left = memoryview(source.data)
         while left:
             count = os.pwritev(self._descriptor, [left], self._offset + begin)
@@ -125,7 +125,7 @@ class NpyFile:
         return status.st_mtime_ns, status.st_size
 
     def check_unchanged(self) -> None:
-        """Raise `InvalidProblem` if somebody has written to the file since it was opened."""
+        """Raise `InvalidProblem` if the file was written to since it was opened."""
         if self._changed() != self._version:
             raise InvalidProblem(f"{self.name} was changed while it was read")
 
@@ -136,6 +136,6 @@ def _unreadable(name: str, error: OSError) -> InvalidProblem:
 
 @contextmanager
 def scratch_file(folder: Path, like: NpyFile) -> Iterator[NpyFile]:
-    """Open a file without a name for the elements of another one; it ends with the process."""
+    """Open an unnamed temporary file for the elements of an array like `like`."""
     with tempfile.TemporaryFile(prefix=".oclab-", dir=folder) as file:
         yield NpyFile(f"a temporary file in {folder}", file.fileno(), like.shape, like.dtype)

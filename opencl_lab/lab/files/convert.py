@@ -1,4 +1,4 @@
-"""Conversion of a user's numbers that loses none of them."""
+"""Lossless conversion of a user's numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from opencl_lab.core.errors import InvalidProblem
 
 
 def convert(array: np.ndarray[Any, Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """Return `array` as `dtype`, with every value kept but for rounding to a floating type.
+    """Return `array` as `dtype`, without changing values except by rounding to a floating type.
 
-    A value out of range, a fraction or NaN in an integer, and the imaginary part of a complex
-    number would be lost: that is an `InvalidProblem`.
+    InvalidProblem is raised for values out of range, for fractions or NaN converted to integers,
+    and for complex numbers converted to real ones.
     """
     target = np.dtype(dtype)
     kind = array.dtype.kind

@@ -1,4 +1,4 @@
-"""Pictures, by way of Pillow."""
+"""Images, read and written with Pillow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
 
     try:
         with Image.open(path) as stored:
-            image = ImageOps.exif_transpose(stored)  # as a camera was held
+            image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
             if image.mode.startswith("I"):
                 return np.asarray(image).astype(np.uint16)
             if image.mode not in ("L", "RGB", "RGBA"):
@@ -27,7 +27,7 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
 
 
 def _white(image: np.ndarray[Any, Any]) -> int:
-    """Return which value is white: the largest of an integer type, or else 1, 255 or 65535."""
+    """Return the value of white: the largest of an integer type, or else 1, 255 or 65535."""
     if image.dtype == np.uint8:
         return 255
     if image.dtype in (np.uint16, np.int16):
@@ -44,7 +44,7 @@ def _white(image: np.ndarray[Any, Any]) -> int:
 
 
 def check_picture(array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None) -> None:
-    """Raise ValueError if an array is no picture, or nobody knows what is white in `like`."""
+    """Raise ValueError if an array is not an image, or the value of white in `like` is unknown."""
     if not array.size or (array.ndim != 2 and not _is_coloured(array)):
         raise ValueError(
             "a picture has rows and columns, and 3 or 4 colours or none, "
@@ -60,12 +60,12 @@ def _is_coloured(array: np.ndarray[Any, Any]) -> bool:
 def write_picture(
     path: Path, suffix: str, array: np.ndarray[Any, Any], like: np.ndarray[Any, Any] | None = None
 ) -> None:
-    """Write what `check_picture` lets pass; a picture shows how large negative values are.
+    """Write an array that passes `check_picture`, as an image of magnitudes.
 
-    `like`, the image that it was made of (default: itself), says which value is white: 255 for
-    uint8, 65535 for 16-bit integers; for others 1 (of floating point only), 255 or 65535, the
-    first that no value exceeds. Where that is 65535, PNG and PGM pictures without colours are
-    written in 16 bits, all others in 8.
+    `like`, the image that it was made from (default: itself), determines the value of white: 255
+    for uint8, 65535 for 16-bit integers; for others the first of 1 (floating point only), 255 and
+    65535 that no value exceeds. If it is 65535, PNG and PGM images without colours are written in
+    16 bits, all others in 8.
     """
     from PIL import Image
 

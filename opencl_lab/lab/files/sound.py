@@ -1,4 +1,4 @@
-"""Sound in `.wav` files: samples in whole numbers or floating point, any number of channels."""
+"""Sound in `.wav` files: integer or floating-point samples, with any number of channels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from opencl_lab.core.wording import counted
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 ENCODINGS = {2: "ADPCM", 6: "A-law", 7: "mu-law", 17: "IMA ADPCM", 85: "MP3"}
 STREAMED = 0x7FFFF000
-"""Sizes from here on are written by programs that do not know the length beforehand."""
+"""Programs that do not know the length in advance write sizes from here on."""
 
 
 def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
-    """Return the samples of a RIFF WAVE file, and how many there are per second.
+    """Return the samples of a RIFF WAVE file, and their number per second.
 
-    Whole numbers become float32 from -1 to 1; floating point stays what it is, float32 or
-    float64. Several channels are rows. A file that is cut off or compressed is a ValueError.
+    Integers become float32 from -1 to 1; floating point stays float32 or float64. Several channels
+    are rows. ValueError is raised for a truncated or compressed file.
     """
     content = path.read_bytes()
     if content[:4] != b"RIFF" or content[8:12] != b"WAVE":
@@ -30,7 +30,7 @@ def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
         raise ValueError("it is cut off: it has no samples")
     try:
         form, channels, rate, _, frame = struct.unpack_from("<HHIIH", chunks[b"fmt "])
-        if form == EXTENSIBLE:  # the form is then the first number of a longer name
+        if form == EXTENSIBLE:  # then the format is the first number of a GUID
             (form,) = struct.unpack_from("<H", chunks[b"fmt "], 24)
     except struct.error as error:
         raise ValueError(f"it is damaged: {error}") from error
@@ -56,12 +56,12 @@ def _chunks(content: bytes) -> dict[bytes, memoryview]:
             raise ValueError(f"it is cut off: {size} bytes are announced, and {len(content) - at}"
                              " are there")  # fmt: skip
         found.setdefault(name, memoryview(content)[at : at + size])
-        at += size + size % 2  # chunks begin at even places
+        at += size + size % 2  # chunks begin at even offsets
     return found
 
 
 def _samples(data: memoryview, form: int, width: int) -> np.ndarray[Any, Any]:
-    """Return numbers of `width` bytes each."""
+    """Return samples of `width` bytes each."""
     if form == FLOAT and width in (4, 8):
         return np.frombuffer(data, f"<f{width}").astype(f"f{width}")
     if form != PCM or width not in (1, 2, 3, 4):
@@ -71,7 +71,7 @@ def _samples(data: memoryview, form: int, width: int) -> np.ndarray[Any, Any]:
             "of 8 to 32 bits and floating point of 32 or 64"
         )
     raw = np.frombuffer(data, np.uint8)
-    if width == 1:  # bytes are unsigned, all others are signed
+    if width == 1:  # bytes are unsigned, others are signed
         return (raw.astype(np.float32) - 128) / 128
     wide = np.zeros((raw.size // width, 4), np.uint8)  # the high bytes of 32 bits
     wide[:, 4 - width :] = raw.reshape(-1, width)

@@ -1,4 +1,4 @@
-"""What a user names to be read: a file, a part of one by its name, or standard input."""
+"""Sources of input: a file, a named array in a file, or standard input."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, TextIO
 from opencl_lab.core.errors import InvalidProblem
 
 STDIN = "-"
-DEVICE = "/dev/stdin"  # the same, and of this one parts can be named
+DEVICE = "/dev/stdin"  # the same, from which named arrays can be read
 BEGINNINGS = {
     b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"RIFF": ".wav", b"\x89PNG": ".png",
     b"\xff\xd8\xff": ".jpg", b"P2\n": ".pgm", b"P5\n": ".pgm", b"P3\n": ".ppm", b"P6\n": ".ppm",
 }  # fmt: skip
-"""How files of each format begin; what begins otherwise is text."""
+"""The first bytes of each format; other files are text."""
 HEAD = 1 << 16
 
 
 def split_part(name: str | Path, formats: tuple[str, ...]) -> tuple[str, str]:
-    """Return what ``data.npz:member`` or ``table.csv:column`` names: a file, and a part of it.
+    """Return the file and the name of the array in ``data.npz:member`` or ``table.csv:column``.
 
-    The part is empty where the whole file is meant, as where the file's own name has the colon.
+    The name is empty for a whole file, such as an existing file whose name contains the colon.
     """
     text = str(name)
     if Path(text).exists():
@@ -41,9 +41,9 @@ def split_part(name: str | Path, formats: tuple[str, ...]) -> tuple[str, str]:
 
 
 def standard_input() -> Path:
-    """Return a file with all of standard input, whose name says of which format that is.
+    """Return a file with all of standard input, named by its format.
 
-    It is there until the process ends, so that several inputs may be the same one.
+    It exists until the process ends, so that several inputs may be read from it.
     """
     if sys.stdin is None or sys.stdin.closed:
         raise InvalidProblem("cannot read standard input: it is closed")
@@ -52,7 +52,7 @@ def standard_input() -> Path:
 
 @lru_cache(maxsize=1)
 def _kept(stream: TextIO) -> Any:
-    """Return an open file with the content of a stream; to close it removes it."""
+    """Return an open file with the content of a stream; closing removes it."""
     head = stream.buffer.read(HEAD)
     file = tempfile.NamedTemporaryFile(prefix="oclab-", suffix=_suffix(head))  # noqa: SIM115
     file.write(head)
@@ -62,7 +62,7 @@ def _kept(stream: TextIO) -> Any:
 
 
 def _suffix(head: bytes) -> str:
-    """Return the ending that suits a file by its beginning."""
+    """Return the suffix of a format by the first bytes of a file."""
     for beginning, suffix in BEGINNINGS.items():
         if head.startswith(beginning):
             return suffix

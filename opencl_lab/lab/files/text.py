@@ -1,7 +1,7 @@
 """Numbers in text: `.csv` with commas, semicolons or tabs, `.txt` with white space.
 
-What is neither a number nor plausibly the name of a column is refused, with its line and
-field: a header that is taken for numbers, or numbers for a header, would go unseen.
+A field that is neither a number nor plausibly the name of a column is refused, with its line and
+position. Otherwise a header read as numbers, or numbers read as a header, would go unnoticed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 
 from opencl_lab.core.wording import counted
 
-ENCODING = "utf-8-sig"  # with or without the mark that spreadsheets put first
+ENCODING = "utf-8-sig"  # with or without a byte order mark, which spreadsheets write
 QUOTE = '"'
 COMMENT = "#"
 DELIMITERS = (";", "\t", ",")
-"""Of `.csv`: the first of these in a line of numbers. Semicolons and tabs are in no number, commas
-may be, in countries that write decimals with them."""
+"""The delimiter of `.csv` is the first of these in a line of numbers. Numbers contain no semicolons
+or tabs, but may contain decimal commas."""
 MISSING = {"", "-", "--", ".", "?", "na", "n/a", "<na>", "nil", "none", "null", "missing"}
 SHOWN = 30  # characters of a field in a message
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a text file holds: numbers, and the names of their columns if it begins with these."""
+    """The content of a text file: numbers, and the names of their columns, if it has any."""
 
     numbers: np.ndarray[Any, Any]
     names: tuple[str, ...] = ()
@@ -41,10 +41,10 @@ class Table:
 
 
 def read_text(path: Path) -> Table:
-    """Read int64 if every number is whole (uint64 if that takes it), float64 or complex128.
+    """Read int64 (or uint64) if all numbers are whole, else float64 or complex128.
 
-    A single row or column has one dimension, but a row below names has two. ValueError says what is
-    neither a number nor in a line of names, and which line has more or fewer fields than others.
+    A single row or column has one dimension, but a row below names has two. ValueError is raised
+    for a field that is not a number, and for a line with more or fewer fields than others.
     """
     lines = _lines(path)
     first = next(lines, None)
@@ -65,11 +65,11 @@ def read_text(path: Path) -> Table:
 
 
 def read_columns(path: Path, wanted: str) -> Table:
-    """Read columns by their names in the first line, whatever the others hold.
+    """Read columns by their names in the first line; others may contain anything.
 
-    `wanted` is a name, or several between commas: a single column has one dimension, several have
-    two. ValueError says which column is not there, what in it is no number, and which line has
-    more or fewer fields than there are names.
+    `wanted` is a name, or several separated by commas: a single column has one dimension, several
+    have two. ValueError is raised for a missing column, a field that is not a number, and a line
+    with more or fewer fields than there are names.
     """
     lines = _lines(path)
     _, line = next(lines, (0, ""))
@@ -102,13 +102,13 @@ def read_columns(path: Path, wanted: str) -> Table:
 
 
 def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarray[Any, Any]:
-    """Return numbers in the first type that takes all; one column has one dimension.
+    """Return numbers in the first type that holds all; one column has one dimension.
 
-    If none does, that is a ValueError or a DeprecationWarning.
+    ValueError or DeprecationWarning is raised if there is none.
     """
     how |= {"encoding": ENCODING, "ndmin": 2 if columns > 1 else 1}
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # NumPy would cut 1.5 to 1 with a warning
+        warnings.simplefilter("error")  # NumPy would truncate 1.5 to 1 with a warning
         for name in ("int64", "uint64", "float64"):
             with suppress(ValueError, DeprecationWarning):
                 return np.loadtxt(source, dtype=np.dtype(name), **how)
@@ -116,7 +116,7 @@ def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarra
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are neither empty nor comments, each after its number."""
+    """Yield the lines that are neither empty nor comments, with their numbers."""
     around = " \r\n" if path.suffix.lower() == ".csv" else None
     with path.open(encoding=ENCODING) as file:
         for number, line in enumerate(file, 1):
@@ -126,7 +126,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _delimiter(path: Path, line: str) -> str | None:
-    """Return what separates the numbers of a line; None stands for white space."""
+    """Return the delimiter of a line of numbers; None for white space."""
     if path.suffix.lower() != ".csv":
         return None
     plain = re.sub(r'"[^"]*"', "", line.partition(COMMENT)[0])
@@ -142,16 +142,16 @@ def _fields(line: str, delimiter: str | None, spaces: bool = False) -> list[str]
 
 
 def _numbers(line: str, delimiter: str | None) -> list[str]:
-    """Return the fields of a line of numbers, as `loadtxt` sees them: without a comment."""
+    """Return the fields of a line of numbers like `loadtxt`, without a comment."""
     return _fields(line.partition(COMMENT)[0].rstrip(" "), delimiter)
 
 
 def _names(
     first: tuple[int, str], second: tuple[int, str], delimiter: str | None
 ) -> tuple[str, ...]:
-    """Return the names of columns in the first line, none where that holds numbers.
+    """Return the names of columns in the first line; none if it contains numbers.
 
-    ValueError says what is neither.
+    ValueError is raised for a field that is neither.
     """
     number, line = first
     if all(map(_is_number, _numbers(line, delimiter))):
@@ -190,7 +190,7 @@ def _is_name(text: str) -> bool:
 
 
 def _find_fault(path: Path, delimiter: str | None, skip: int) -> None:
-    """Raise a ValueError about the first field that is no number, if there is one."""
+    """Raise ValueError for the first field that is not a number, if there is one."""
     columns = before = 0
     for number, line in _lines(path):
         if number <= skip:
@@ -208,7 +208,7 @@ def _find_fault(path: Path, delimiter: str | None, skip: int) -> None:
 
 
 def _fault(number: int, place: int, field: str, delimiter: str | None, nor: str = "") -> str:
-    """Return what is wrong with a field."""
+    """Return an error message about a field."""
     shown = field if len(field) <= SHOWN else field[:SHOWN] + "..."
     where = f"line {number}, field {place}"
     if not field:
@@ -235,9 +235,9 @@ def check_text(array: np.ndarray[Any, Any]) -> None:
 def write_text(
     path: Path, array: np.ndarray[Any, Any], delimiter: str, names: Sequence[str] = ()
 ) -> None:
-    """Write what `check_text` lets pass, below the names of its columns if there are any.
+    """Write an array that passes `check_text`, below the names of its columns, if there are any.
 
-    Each number is the shortest text that gives it again when it is read in its type.
+    Each number is the shortest text that reads back as the same value of its type.
     """
     check_text(array)
     if array.dtype.kind == "b":
@@ -264,7 +264,7 @@ def _texts(numbers: np.ndarray[Any, Any]) -> list[str]:
         return [str(number).strip("()") for number in numbers]
     if numbers.dtype.kind != "f":
         return list(map(str, numbers.tolist()))
-    # The sign of -0.0 would be lost with whole numbers.
+    # As an integer, -0.0 would lose its sign.
     return [
         text[:-2] if text.endswith(".0") and text != "-0.0" else text for text in map(str, numbers)
     ]

@@ -1,1 +1,1 @@
-"""How anything is measured: rows of calls, samples, doubt, guarded arrays, the roofline."""
+"""How times are taken and checked: samples, rounds, timing sanity, guarded arrays, roofline."""

@@ -1,4 +1,4 @@
-"""How far a result is from the right one, and how far it may be."""
+"""The error of a result, and its bound."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import numpy as np
 from opencl_lab.drivers.processes import default_threads
 
 Array = np.ndarray[Any, Any]
-Part = TypeVar("Part")
+Block = TypeVar("Block")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a result is from the expected one, and how far it may be."""
+    """The errors of a result, relative to the expected one and to their bound."""
 
     max_abs: float
     max_rel: float
-    """The largest errors of a value. Near zero the relative one says little."""
+    """The largest errors of a value. Near zero the relative one is of little use."""
     _: KW_ONLY
     error_over_bound: float | None
-    """The largest error over the bound by which the operation judges it: 0 where nothing differs,
-    infinity where nothing may and something does; None only in records of earlier versions."""
+    """The largest ratio of an error to the operation's bound: 0 without differences, infinity for
+    a difference where the bound is 0; None only in records of earlier versions."""
     rel_l2: float | None = None
-    """The relative error in the Euclidean norm, by operations that judge by it."""
+    """The relative error in the Euclidean norm, for operations that are judged by it."""
     checked: str = ""
-    """How, where it is not each value that was compared; `max_abs` and `max_rel` are NaN then."""
+    """How the result was checked, if not value by value; `max_abs` and `max_rel` are NaN then."""
     first_wrong: str = ""
-    """The first wrong value, its place and what it should be, by operations that say."""
+    """The first wrong value, its index and the expected value, where the operation reports it."""
 
     @classmethod
     def exact(cls, max_abs: float, max_rel: float, same: bool) -> Difference:
-        """Return the difference of a result in which no value may be another."""
+        """Return the difference of a result that must be equal to the expected one."""
         return cls(max_abs, max_rel, error_over_bound=0.0 if same else np.inf)
 
     @property
@@ -52,11 +52,11 @@ class Difference:
 
 
 UNLIKE = Difference(np.inf, np.inf, error_over_bound=np.inf)
-"""That of a result of another shape or type."""
+"""The difference of a result of another shape or type."""
 
 
 def shares_of_bound(error: Any, bound: Any) -> np.ndarray[Any, Any]:
-    """Return errors relative to their bounds: 0 without an error, infinity for what is NaN."""
+    """Return errors relative to their bounds: 0 without an error, infinity for NaN."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shares = np.asarray(error / np.asarray(bound, np.float64))
     shares[np.isnan(shares)] = np.inf
@@ -70,11 +70,11 @@ def largest_share(error: Any, bound: Any) -> float:
 
 
 def growth(terms: int, dtype: np.dtype[Any]) -> float:
-    """Return how far a sum of so many terms may be off, relative to the sum of their magnitudes.
+    """Return the error bound of a sum of `terms` terms, relative to the sum of their magnitudes.
 
-    That is ``gamma = n u / (1 - n u)`` with unit roundoff ``u``, whatever the order of the sum
-    (N. Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1). It is twice that in
-    float64, in which the right result has this error too.
+    That is ``gamma = n u / (1 - n u)`` with unit roundoff ``u``, in any order of summation
+    (N. Higham, "Accuracy and Stability of Numerical Algorithms", section 3.1). It is doubled in
+    float64, in which the expected result has this error, too.
     """
     first_order = terms * float(np.finfo(dtype).eps) / 2
     gamma = first_order / (1 - first_order) if first_order < 0.5 else 2 * first_order
@@ -84,9 +84,9 @@ def growth(terms: int, dtype: np.dtype[Any]) -> float:
 def errors_of(right: Array, given: Array, period: float | None = None) -> tuple[Array, Array]:
     """Return the absolute and the relative errors of values.
 
-    Values are float64 or complex128; those that differ by a `period` are the same, as integers
-    that wrap around. The same values and two NaN have no error. Where only one is NaN, and between
-    an infinity and anything else, it is infinite.
+    Values are float64 or complex128. Those that differ by a `period` are equal, as integers that
+    wrap around. Equal values and two NaN have no error; the error between NaN and a number, or
+    between an infinity and any other value, is infinite.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         absolute = np.abs(right - given)
@@ -101,20 +101,21 @@ def errors_of(right: Array, given: Array, period: float | None = None) -> tuple[
     return absolute, relative
 
 
-def over_parts(
-    parts: Iterable[Part], compare: Callable[[Part], tuple[Array, Array, float]]
+def over_blocks(
+    blocks: Iterable[Block], compare: Callable[[Block], tuple[Array, Array, float]]
 ) -> Difference:
-    """Return the difference of a result that all processors compare, a part each at a time.
+    """Return the difference of a result that is compared block by block, on all processors.
 
-    `compare` returns absolute and relative errors of a part, and its largest error over the bound.
+    `compare` returns the absolute and relative errors of a block, and its largest error relative
+    to the bound.
     """
 
-    def of_part(part: Part) -> tuple[float, float, float]:
-        absolute, relative, share = compare(part)
+    def of_block(block: Block) -> tuple[float, float, float]:
+        absolute, relative, share = compare(block)
         return float(np.max(absolute, initial=0)), float(np.max(relative, initial=0)), share
 
     worst = [0.0, 0.0, 0.0]
     with ThreadPoolExecutor(default_threads()) as threads:
-        for found in threads.map(of_part, parts):
+        for found in threads.map(of_block, blocks):
             worst[:] = map(max, worst, found)
     return Difference(worst[0], worst[1], error_over_bound=worst[2])

@@ -1,6 +1,6 @@
-"""Where a measurement was made: machine, packages, what else ran, and the state of a GPU.
+"""Where a measurement was made: machine, packages, load, and the state of a GPU.
 
-What cannot be found is None, and nothing here raises, since no measurement should fail for it.
+Values that cannot be found are None. Nothing here raises, so that no measurement fails for it.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ PACKAGES = (
     *("opencv-python", "opencv-python-headless", "opencv-contrib-python"),
     *("opencv-contrib-python-headless", "mpi4py", "mpich", "threadpoolctl"),
 )
-"""Those by which times and results change, beside our own."""
+"""Packages that affect times and results, besides our own."""
 VARIABLES = (
     *("OCLAB_", "POCL_", "OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NPY_", "CL_"),
     *("CUDA_VISIBLE_DEVICES", "OCL_ICD_", "OPENCL_VENDOR_PATH", "PYOPENCL_"),
 )
-"""How the names of variables begin that change what runs."""
+"""Prefixes of the environment variables that affect times and results."""
 NAMES = ("model name", "cpu model", "hardware", "cpu")
 GIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Start:
-    """The state of the machine before anything was measured."""
+    """The state of the machine before the measurement."""
 
     time: str  # in ISO 8601, in UTC
     load: list[float] | None  # of the last 1, 5 and 15 minutes
-    busy: str  # in words that others use processors or GPU; empty if they do not
+    busy: str  # in words, that other processes use processors or GPU; empty if they do not
     gpu: gpu_state.Gpu | None
     gpu_state: dict[str, Any] | None
 
@@ -54,7 +54,7 @@ class Start:
 def begin(device: Device, earlier: load.Sample) -> Start:
     """Return the state of the machine now, before `device` is measured.
 
-    `earlier` is from the start of the process, and tells others from this process.
+    `earlier` is from the start of this process, whose own load does not count.
     """
     taken = load.busy(earlier, load.sample())
     gpu = gpu_state.find_gpu(device)
@@ -65,9 +65,9 @@ def begin(device: Device, earlier: load.Sample) -> Start:
 
 
 def record(start: Start, compiler: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return where a measurement was made, as JSON-able values; called when it has ended.
+    """Return where a measurement was made, as JSON-able values; call it at the end.
 
-    `compiler` has ``path``, ``version`` and ``flags`` of what compiles references.
+    `compiler` has ``path``, ``version`` and ``flags`` of the compiler of references.
     """
     memory = host_memory()
     return {
@@ -101,7 +101,7 @@ def _packages() -> dict[str, str]:
     """Return the versions of the packages that are installed."""
     found = {"opencl_lab": __version__}
     for name in PACKAGES:
-        with suppress(Exception):  # what is damaged raises all kinds of errors
+        with suppress(Exception):  # a damaged installation may raise any error
             version = metadata.version(name)
             found.update({name: version} if version else {})
     return found
@@ -128,5 +128,5 @@ def _commit(folder: Path) -> dict[str, Any] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     commit, _, changed = done.stdout.strip().partition("-")
-    said = re.fullmatch("[0-9a-f]{40,64}", commit)  # and not what some wrapper says
-    return {"commit": commit, "changed": bool(changed)} if said else None
+    valid = re.fullmatch("[0-9a-f]{40,64}", commit)  # a wrapper may print something else
+    return {"commit": commit, "changed": bool(changed)} if valid else None

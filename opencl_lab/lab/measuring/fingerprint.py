@@ -1,4 +1,4 @@
-"""What a buffer on the device holds, in one number: so that megabytes need not come to the host."""
+"""Fingerprints of buffers, computed on the device, so that contents need not be copied back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ WORD = np.dtype(np.uint32).itemsize
 
 
 class Fingerprints:
-    """Computes fingerprints of 64 bits on the device of a queue, in order, and waits for it.
+    """Computes 64-bit fingerprints of buffers on the device of a queue, and waits for them.
 
-    Two contents differ in theirs, but for a chance of 2 to the power of -64.
+    Different contents have the same fingerprint with a probability of 2**-64.
     """
 
     def __init__(self, queue: cl.CommandQueue):
@@ -27,7 +27,6 @@ class Fingerprints:
         session = session_of(queue)
         on_cpu = session.device.kind == "cpu"
         self._items = CPU_ITEMS if on_cpu else GPU_ITEMS
-        # Kept, so that the next one finds it built.
         self._program = session.program(render(TEMPLATE, {"CHUNKED": on_cpu}), ())
         self._kernel = cl.Kernel(self._program, "fingerprint")
         self._sums = np.zeros(self._items, np.uint64)
@@ -36,7 +35,7 @@ class Fingerprints:
         )
 
     def of(self, buffer: Any) -> int:
-        """Return the fingerprint of a buffer of whole words, of 4 bytes each."""
+        """Return the fingerprint of a buffer, whose size is a multiple of 4 bytes."""
         count = buffer.size // WORD
         sizes = np.uint64(count), np.uint64(ceil_divide(count, self._items))
         self._kernel(self._queue, (self._items,), None, buffer, self._device_sums, *sizes)

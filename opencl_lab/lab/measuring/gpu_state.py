@@ -1,4 +1,4 @@
-"""Clocks, power and use of a GPU of NVIDIA, as its management library (NVML) tells them."""
+"""Clocks, power and use of an NVIDIA GPU, from the management library (NVML)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ CORE_CLOCK, MEMORY_CLOCK = 1, 2  # streaming multiprocessors, memory
 CORE_TEMPERATURE = 0
 STATES = range(16)  # P0, the fastest, to P15; 32 stands for an unknown one
 UNKNOWN = 0xFFFFFFFF
-"""What NVML writes for a number that is not available."""
+"""What NVML returns for a number that is not available."""
 USED_PERCENT = 10
-"""From so much use before anything runs on, others use the GPU."""
+"""Utilization before the measurement from which the GPU counts as used by other processes."""
 THROTTLED = {
     0x2: "clocks set by an application",
     0x4: "power limit",
@@ -23,11 +23,11 @@ THROTTLED = {
     0x80: "power brake",
     0x100: "clocks set for the display",
 }
-"""Why clocks are below the highest ones, by bit. That the GPU is idle, bit 0, is no such reason."""
+"""Reasons why clocks are below the maximum, by bit. Bit 0, an idle GPU, is left out."""
 
 
 class Gpu:
-    """One GPU, by its handle in NVML; whatever cannot be asked is None."""
+    """One GPU, by its handle in NVML; values that NVML does not know are None."""
 
     def __init__(self, handle: Any):
         self._handle = handle
@@ -43,7 +43,7 @@ class Gpu:
     def state(self) -> dict[str, Any]:
         """Return clocks, power, temperature and use as JSON-able values."""
         level = self._ask("PerformanceState")
-        use = self._ask("UtilizationRates")  # in how much of the last moment a kernel ran
+        use = self._ask("UtilizationRates")  # share of the last sampling period with a kernel
         bits = self._ask("CurrentClocksThrottleReasons")
         words = [word for bit, word in THROTTLED.items() if bits is not None and bits & bit]
         return {
@@ -60,7 +60,7 @@ class Gpu:
 
 
 def busy(state: dict[str, Any] | None) -> str:
-    """Return in words that others use a GPU in this state, before we do; empty if they do not."""
+    """Return in words that other processes use a GPU in this state; empty if they do not."""
     used = None if state is None else state["use_percent"]
     if used is None or used < USED_PERCENT:
         return ""
@@ -69,7 +69,7 @@ def busy(state: dict[str, Any] | None) -> str:
 
 def _answer(function: str, *arguments: Any) -> Any:
     """Return what a function of NVML answers; None if it cannot."""
-    import pynvml  # here, since most who measure have no such GPU
+    import pynvml  # here, since most machines have no such GPU
 
     try:
         return getattr(pynvml, function)(*arguments)
@@ -78,14 +78,14 @@ def _answer(function: str, *arguments: Any) -> Any:
 
 
 def find_gpu(device: Device) -> Gpu | None:
-    """Return the GPU that an OpenCL device is; None where there is none of NVIDIA, or no NVML.
+    """Return the NVIDIA GPU of an OpenCL device; None for other devices, or without NVML.
 
-    It is found by its place on the PCI bus, or where the driver does not tell that by its name
-    if it is the only GPU.
+    It is found by its address on the PCI bus. Where the driver does not report that, it is found
+    by its name, if it is the only GPU.
     """
     if device.kind != "gpu" or "nvidia" not in f"{device.vendor} {device.name}".lower():
         return None
-    _answer("nvmlInit")  # without which nothing else answers
+    _answer("nvmlInit")  # needed before all other functions
     for place in _pci_places(device):
         handle = _answer("nvmlDeviceGetHandleByPciBusId", place)
         if handle is not None:
@@ -98,15 +98,15 @@ def find_gpu(device: Device) -> Gpu | None:
 
 
 def _pci_places(device: Device) -> tuple[str, ...]:
-    """Return where a device may be, as NVML writes it; nothing where its driver does not tell.
+    """Return possible PCI addresses of a device; none where its driver does not report them.
 
-    The number of the slot may have that of the function in its last three bits.
+    Drivers differ in whether the last three bits of the slot number are the function number.
     """
     try:
         handle = device.handle
         bus, slot = int(handle.pci_bus_id_nv), int(handle.pci_slot_id_nv)
         domain = int(getattr(handle, "pci_domain_id_nv", 0))
-    except Exception:  # whatever pyopencl raises for what a driver does not know
+    except Exception:  # pyopencl raises various errors for unknown queries
         return ()
     bus_text = f"{domain:08x}:{bus:02x}"
     return f"{bus_text}:{slot >> 3:02x}.{slot & 7}", f"{bus_text}:{slot:02x}.0"

@@ -1,4 +1,4 @@
-"""Device arrays with guard words round them, to catch kernels that write elsewhere."""
+"""Device arrays between guard bytes, to catch kernels that write out of bounds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LEAST_GUARD, MOST_GUARD = 1 << 14, 1 << 20
 
 
 class Guarded:
-    """An `array` on the device in the middle of a larger `buffer` full of poison."""
+    """An `array` on the device inside a larger `buffer` that is filled with poison."""
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self._queue = queue
         self._pattern = POISON
         nbytes = int(np.prod(shape)) * dtype.itemsize
         align = max(1, queue.device.mem_base_addr_align // 8)
-        # As large as the array, within reason: a few rows too far are the usual mistake.
+        # As large as the array, within limits: kernels often write a few rows too far.
         guard = min(max(nbytes, LEAST_GUARD), MOST_GUARD)
         self._guard = round_up(guard, align)
         self._end = self._guard + nbytes
@@ -33,7 +33,7 @@ class Guarded:
         self.array = cl.array.Array(queue, shape, dtype, data=region)
 
     def poison(self, pattern: int = POISON) -> None:
-        """Fill array and guards with a byte that no right result is made of."""
+        """Fill array and guards with the byte `pattern`."""
         self._pattern = pattern
         filled = np.full(1, pattern, np.uint8)
         cl.enqueue_fill_buffer(self._queue, self.buffer, filled, 0, self.buffer.size)
@@ -51,7 +51,7 @@ class Guarded:
         return values
 
     def damage(self) -> str | None:
-        """Return where the guards were overwritten, or None where they are intact."""
+        """Return where the guards were overwritten; None if they are intact."""
         for side, offset in (("before", 0), ("after", self._end)):
             words = np.empty(self._guard, np.uint8)
             cl.enqueue_copy(self._queue, words, self.buffer, src_offset=offset)

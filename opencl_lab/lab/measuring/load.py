@@ -1,6 +1,6 @@
-"""Whether others use the processors of this process, by what the system counts.
+"""Whether other processes use this process's processors, by the system's counters.
 
-This runs at the start of every command, so that it imports next to nothing.
+This runs at the start of every command, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from pathlib import Path
 from opencl_lab.drivers.processes import PROCESSORS, default_threads
 
 SHARE = 0.25
-"""Of the processors that this process may use: from more on, others disturb what is measured."""
-SHORTEST = 0.1
-"""Seconds between two samples, below which ticks of 10 ms tell too little."""
+"""Share of the allowed processors above which other processes disturb measurements."""
+SHORTEST_SECONDS = 0.1
+"""Least time between two samples, since the system counts in ticks of 10 ms."""
 WORKING = (1, 2, 3, 6, 7, 8)
-"""Columns of a line of ``/proc/stat``: user, nice, system, interrupts, what other guests took."""
+"""Columns of ``/proc/stat``: user, nice, system, irq, softirq, steal."""
 COUNTS = Path("/proc/stat")
 QUOTAS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
-"""What a container may use, by either version of control groups."""
+"""Processor quotas of a container, in control groups version 2 and 1."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What was counted at a moment, all in seconds."""
+    """The counters at one time, all in seconds."""
 
     time: float
-    """By a clock that only goes forward."""
+    """Of a monotonic clock."""
     working: float | None
-    """How long the processors that this process may use have worked, added up; None: not known."""
+    """Busy time of all processors that this process may use; None: unknown."""
     own: float
-    """How long this process has worked, and those of its children that have ended."""
+    """Processor time of this process and of its children that have ended."""
 
 
 def sample() -> Sample:
-    """Return what is counted now."""
+    """Return the counters now."""
     used = os.times()
     own = used.user + used.system + used.children_user + used.children_system
     return Sample(time.monotonic(), _working(), own)
 
 
 def _working() -> float | None:
-    """Return how many seconds our processors have worked since the system started."""
+    """Return the busy seconds of the allowed processors since the system started."""
     ours = {f"cpu{number}" for number in PROCESSORS}
     with suppress(OSError, ValueError, IndexError, OverflowError):
         lines = COUNTS.read_text(encoding="ascii", errors="replace").splitlines()
@@ -56,21 +56,21 @@ def _working() -> float | None:
 
 
 def load_average() -> list[float] | None:
-    """Return the load of the last 1, 5 and 15 minutes; None where nobody knows."""
+    """Return the load of the last 1, 5 and 15 minutes; None where it is unknown."""
     with suppress(OSError, AttributeError):
         return [round(value, 2) for value in os.getloadavg()]
     return None
 
 
 def busy(before: Sample, now: Sample) -> str:
-    """Return in words that others use the processors; empty where they do not.
+    """Return in words that other processes use the processors; empty if they do not.
 
-    By the time that processors have worked between two samples without what this process has
-    used of it; where nobody counts that, or the samples are too close, by the last minute's load.
+    Their time is the processors' busy time between two samples less that of this process. Where
+    the system does not count it, or the samples are too close, the last minute's load decides.
     """
     processors = default_threads()
     seconds = now.time - before.time
-    if before.working is None or now.working is None or seconds < SHORTEST:
+    if before.working is None or now.working is None or seconds < SHORTEST_SECONDS:
         return _busy_by_load()
     others = (now.working - before.working - (now.own - before.own)) / seconds
     granted = _granted(processors)
@@ -93,7 +93,7 @@ def _busy_by_load() -> str:
 
 
 def _granted(processors: int) -> float:
-    """Return how many processors a container may use at a time, `processors` at most."""
+    """Return how many processors the container's quota grants, at most `processors`."""
     for path in QUOTAS:
         with suppress(OSError, ValueError, IndexError, ArithmeticError):
             fields = path.read_text(encoding="ascii").split()

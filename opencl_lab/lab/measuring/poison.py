@@ -1,4 +1,4 @@
-"""The byte that outputs are full of before a checked run, so that what is left out shows."""
+"""The byte that outputs are filled with before a checked run, so that missing values show."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 POISON = 0xCD
-"""A byte that no right result is made of."""
+"""A byte that correct results do not consist of."""
 
 
 def poisoned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return an array full of `POISON`."""
+    """Return an array filled with `POISON`."""
     array = np.empty(shape, dtype)
     array.reshape(-1).view(np.uint8)[:] = POISON
     return array

@@ -1,8 +1,8 @@
 """The measured peaks of a device, and what they say about a measured time.
 
 `oclab doctor` measures them (`opencl_lab.lab.doctor.probes.throughput`) and stores them
-with its other findings. A result is shown as a share of the time that its work must
-take at the peaks, the roofline; a result that is much faster is refused.
+with its other findings. The roofline is the least time that a work takes at the peaks. Tables
+show it as a percentage of the measured time; a result that is much faster is refused.
 """
 
 from __future__ import annotations
@@ -22,36 +22,35 @@ from opencl_lab.drivers.probed import probe_file, stored_report
 
 PREFIXES = ("", "k", "M", "G", "T", "P")
 TOLERANCE = 1.25
-"""How far above a peak a result may be before it is refused: peaks are measured, too."""
+"""Ratio to a peak above which a result is refused; peaks have measurement errors, too."""
 
 
 @dataclass(frozen=True)
 class Peaks:
-    """The highest rates that a device was seen to reach, per second; None: not measured."""
+    """The highest measured rates of a device, per second; None: not measured."""
 
     flops32: Positive | None = None
     flops64: Positive | None = None
-    """Operations by chains of multiply-adds. Matrix units can do more."""
+    """Operations of chains of multiply-adds. Matrix units can be faster."""
     copy_bytes: Positive | None = None
-    """Copied within memory, reads and writes counted, in buffers much larger than any cache."""
+    """Bytes read and written by copies within memory, in buffers much larger than any cache."""
     cached_bytes: Positive | None = None
-    """The same in the fastest cache that holds data from one launch to the next. Small problems
-    can be as fast as this."""
+    """The same in the fastest cache that keeps data between launches: a bound for small arrays."""
     send_bytes: Positive | None = None
     fetch_bytes: Positive | None = None
-    """Copied from pinned memory of the host to the device, and back."""
+    """Bytes copied from pinned host memory to the device, and back."""
     send_plain_bytes: Positive | None = None
     fetch_plain_bytes: Positive | None = None
-    """The same with plain arrays. Devices that work on the host's memory have none of the four."""
+    """The same with pageable arrays. Devices that use the host's memory have none of the four."""
     flops16_matrix: Positive | None = None
     flops32_matrix: Positive | None = None
     flops64_matrix: Positive | None = None
-    """Operations by matrix units, in float16, TF32 and float64."""
+    """Operations of matrix units in float16, TF32 and float64."""
 
     def flops(self, dtype: Any, matrix_units: bool = False) -> float | None:
         """Return the peak of arithmetic in `dtype`, real or complex; None for other types.
 
-        With `matrix_units` that of these units, where real float32 is TF32.
+        With `matrix_units` it is that of the matrix units, for which real float32 means TF32.
         """
         rates = {"f4": self.flops32, "c8": self.flops32, "f8": self.flops64, "c16": self.flops64}
         if matrix_units:
@@ -64,7 +63,7 @@ class Peaks:
 
     @classmethod
     def of(cls, values: Any) -> Peaks | None:
-        """Return the peaks in JSON values; None if there are none."""
+        """Read peaks from JSON values; None if there are none."""
         found = cls(**sound_fields(cls, values))
         return None if found == cls() else found
 
@@ -88,11 +87,11 @@ def _read(_path: Path, key: str, *_state: int) -> Peaks | None:
 def fraction_of_peak(
     work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None
 ) -> float | None:
-    """Return the least time that `work` takes at the peaks over the time in kernels.
+    """Return the ratio of the least time of `work` at the peaks to the kernel time.
 
-    1 is all that the device can do. Above 1 are small problems that run from a cache, see
-    `above_peak`. None: there is nothing to compare. With a `dtype` of None, or one whose peak is
-    unknown, the traffic alone counts.
+    It is at most 1, unless small problems run from a cache (see `above_peak`). It is None where a
+    time or the peaks are missing. If `dtype` is None or its peak is unknown, only the traffic
+    counts.
     """
     if peaks is None or not 0 < milliseconds < math.inf:
         return None
@@ -102,7 +101,7 @@ def fraction_of_peak(
 
 
 def above_peak(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str:
-    """Return why the `fraction_of_peak` is above 1, or nothing where it is not."""
+    """Return why the `fraction_of_peak` is above 1; empty if it is not."""
     share = fraction_of_peak(work, dtype, milliseconds, peaks)
     if peaks is None or share is None or share <= 1:
         return ""
@@ -112,7 +111,7 @@ def above_peak(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None)
 
 
 def share_text(share: float | None) -> str:
-    """Return a share of the peak in percent, without the sign; one above 100 as just that."""
+    """Return a fraction in percent, without the sign; ``>100`` for more than all."""
     if share is None:
         return "-"
     return ">100" if share > 1 else f"{100 * share:.3g}"
@@ -123,10 +122,10 @@ def _seconds(amount: float, peak: float | None) -> float:
 
 
 def refusal(work: Work, dtype: Any, milliseconds: float, peaks: Peaks | None) -> str | None:
-    """Return why a measured time cannot be true, or None if the device may be that fast.
+    """Return why a measured time cannot be true; None if the device may be that fast.
 
-    Arithmetic is held against the peak of multiply-adds, or of matrix units where these do it,
-    traffic against the greater of the peaks of copying; `TOLERANCE` is allowed above both.
+    Arithmetic is compared with the peak of multiply-adds, or of matrix units where the work uses
+    them, traffic with the greater of the copy peaks. Both may be exceeded by `TOLERANCE`.
     """
     if peaks is None or not 0 < milliseconds < math.inf:
         return None

@@ -1,16 +1,16 @@
-"""Who is measured next: all take turns in rounds, until their medians are known well enough.
+"""Scheduling of samples: participants take turns in rounds until their medians are precise.
 
 ```text
- round 1   c b a d        everybody once, in an order that is shuffled anew each time
+ round 1   c b a d        each takes one sample, in an order that is shuffled for each round
  round 2   a d c b
    ...
- round 5   b a d c        from now on whoever is steady stops, but for those that overlap
- round 6   d a            with one that is not: the two can only be told apart side by side
-   ...                    until all are steady, or the time is up
+ round 5   b a d c        from now on participants with a precise median stop, unless their
+ round 6   d a            interval overlaps one that is not: to compare them, both go on
+   ...                    until all are precise, or the time is up
 ```
 
-Turns spread a change in the machine's speed over all. An order that stays the same would let each
-always run behind the same neighbour, with its caches.
+Turns spread changes of the machine's speed over all participants. In a fixed order, each would
+always run after the same other one, with the caches as that one leaves them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from typing import NamedTuple, TypeVar
 from opencl_lab.lab.measuring.samples import interval_of_median
 
 LEAST_ROUNDS = 5
-"""Samples that show a spread at all."""
+"""The fewest samples that show a spread."""
 STEADY = 0.02
-"""Half of the interval of the median over the median, at most, of what is steady."""
+"""A median is precise if half the width of its interval is at most this fraction of it."""
 BUDGET = 10.0
-"""Seconds for all of those that are measured together, where nobody says otherwise."""
+"""Default time limit in seconds for all participants together."""
 
 T = TypeVar("T")
 
 
 class Turn(NamedTuple):
-    """One turn: its round, from 1 on; whose it is; and the share of rounds or time that is over."""
+    """One turn: its round, from 1; the participant; and the fraction of all rounds or time used."""
 
     number: int
     participant: int
@@ -43,37 +43,36 @@ class Turn(NamedTuple):
 
 
 def shuffled(participants: Sequence[T], order: random.Random) -> list[T]:
-    """Return the participants in a new order."""
+    """Return the participants in a random order."""
     return order.sample(participants, len(participants))
 
 
 class Rounds:
     """The turns of several participants, to be iterated over once.
 
-    Whoever iterates makes the measurement of a turn, and adds its result to the samples of that
-    participant. One that adds nothing gets no further turn.
+    The caller takes the sample of each turn and appends it to the samples of that participant. A
+    participant to whose samples nothing was appended gets no further turn.
 
-    Everybody gets a first turn, whatever it takes. After that, a turn is taken only if it fits
-    into the budget as the last one of this participant did, or into its equal part of the budget:
-    so a slow one does not use up the time of the others, and all together take at most the
-    budget and the first turns.
+    Each participant gets a first turn, however long it takes. Later turns are taken only if one
+    as long as the participant's last one still fits into the budget, or into the participant's
+    equal share of it. So a slow one does not use up the time of others, and all turns but the
+    first ones take at most the budget.
 
     Parameters
     ----------
     samples : sequence of sequences of float
-        Those of each participant, which grow.
+        The samples of each participant, to which the caller appends.
     rounds : int, optional
-        Exactly so many, unless the budget ends before. Without it there are at least
-        `LEAST_ROUNDS`, and more until everybody is steady.
+        The number of rounds, unless the budget ends before. By default at least `LEAST_ROUNDS`,
+        and more until all medians are precise.
     budget : float, optional
-        Seconds for all turns together. By default `BUDGET`, and no limit where `rounds` says how
-        many there are.
+        Seconds for all turns together. By default `BUDGET`, or no limit if `rounds` is given.
     seed : int
-        Of the orders.
-    rest : callable, optional
-        What waits before each turn, as a part of it.
+        Seed of the orders.
+    quiesce : callable, optional
+        Called at the start of each turn; its time belongs to the turn.
     clock : callable
-        What tells the time.
+        Returns the time in seconds.
     """
 
     def __init__(
@@ -83,13 +82,13 @@ class Rounds:
         budget: float | None = None,
         *,
         seed: int = 0,
-        rest: Callable[[], None] | None = None,
+        quiesce: Callable[[], None] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         self._samples, self._rounds = samples, rounds
         self._budget = BUDGET if rounds is None and budget is None else budget
         self._order = random.Random(seed)
-        self._rest, self._clock = rest, clock
+        self._quiesce, self._clock = quiesce, clock
         self._begin = clock()
         self._present = set(range(len(samples)))
         self._spent = [0.0] * len(samples)
@@ -97,26 +96,26 @@ class Rounds:
 
     def __iter__(self) -> Iterator[Turn]:
         for number in count(1):
-            order = shuffled(self._wanted(number), self._order)
+            order = shuffled(self._participants(number), self._order)
             if not order:
                 return
             for position, index in enumerate(order):
                 if number == 1 or self._affordable(index):
                     yield from self._turn(number, index, position / len(order))
 
-    def _turn(self, number: int, index: int, part: float) -> Iterator[Turn]:
-        """Yield a turn, and keep what it took."""
+    def _turn(self, number: int, index: int, share: float) -> Iterator[Turn]:
+        """Yield a turn and add its time to what the participant has spent."""
         begin, made = self._clock(), len(self._samples[index])
-        if self._rest is not None:
-            self._rest()  # it counts: else the rests of many short turns come on top of the budget
-        yield Turn(number, index, self._share(number - 1 + part))
+        if self._quiesce is not None:
+            self._quiesce()  # timed: else many short turns would exceed the budget
+        yield Turn(number, index, self._share(number - 1 + share))
         self._last[index] = self._clock() - begin
         self._spent[index] += self._last[index]
         if len(self._samples[index]) == made:
             self._present.remove(index)
 
-    def _wanted(self, number: int) -> list[int]:
-        """Return who takes part in a round."""
+    def _participants(self, number: int) -> list[int]:
+        """Return the participants of a round."""
         if self._rounds is not None and number > self._rounds:
             return []
         if number == 1:
@@ -125,7 +124,7 @@ class Rounds:
         return able if self._rounds is not None else self._unsettled(able)
 
     def _unsettled(self, able: Sequence[int]) -> list[int]:
-        """Return those that are not steady, and those that overlap with one of them."""
+        """Return those without a precise median, and those whose interval overlaps one of them."""
         intervals = {index: interval_of_median(self._samples[index]) for index in able}
         loose = [index for index in able if not self._is_steady(index, intervals[index])]
         return [
@@ -146,9 +145,9 @@ class Rounds:
         own = self._budget / len(self._samples)
         return elapsed + last <= self._budget or self._spent[index] + last <= own
 
-    def _share(self, over: float) -> float:
-        """Return how much is over, of the rounds or of the budget, from 0 to 1."""
-        rounds = 0.0 if self._rounds is None else over / self._rounds
+    def _share(self, done: float) -> float:
+        """Return the fraction of the rounds or of the budget that is used, from 0 to 1."""
+        rounds = 0.0 if self._rounds is None else done / self._rounds
         elapsed = self._clock() - self._begin
         return min(1.0, max(rounds, elapsed / self._budget if self._budget else 0.0))
 

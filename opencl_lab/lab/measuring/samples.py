@@ -1,4 +1,4 @@
-"""Several runs of one thing: the median, and where the true one lies."""
+"""Summaries of samples: the median and its confidence interval."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Times:
-    """Median, least and greatest of several runs, in milliseconds.
+    """Median, minimum and maximum of samples, in milliseconds.
 
-    `interval` is where the true median lies, see `interval_of_median`; min to max by default.
+    `interval` is the confidence interval of the median, see `interval_of_median`; by default it
+    goes from the minimum to the maximum.
     """
 
     median: float
@@ -34,38 +35,38 @@ class Times:
         return cls(median(samples), min(samples), max(samples), len(samples), interval)
 
     def is_above(self, other: Times) -> bool:
-        """Return whether these times are greater than others beyond the spread of both."""
+        """Return whether the interval lies above that of `other`."""
         return self.interval[0] > other.interval[1]
 
     def is_level_with(self, other: Times) -> bool:
-        """Return whether the intervals overlap, so that neither is the faster one for certain."""
+        """Return whether the intervals overlap, so that neither is faster beyond noise."""
         return not (self.is_above(other) or other.is_above(self))
 
     def over(self, other: Times) -> tuple[float, float]:
-        """Return the least and the greatest that the one true median over the other may be."""
+        """Return the bounds of the ratio of this true median to the other's."""
         return self.interval[0] / other.interval[1], self.interval[1] / other.interval[0]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the JSON document has."""
+        """Return the values for a JSON document."""
         return {**vars(self), "interval": list(self.interval)}
 
 
-def interval_of_median(samples: Sequence[float], doubt: float = 0.05) -> tuple[float, float]:
-    """Return the least and the greatest sample that the true median lies between.
+def interval_of_median(samples: Sequence[float], alpha: float = 0.05) -> tuple[float, float]:
+    """Return the confidence interval of the median, at a confidence level of ``1 - alpha``.
 
-    By order statistics (the sign test), so that single outliers do not matter: of each side
-    as many samples are left out as the binomial distribution allows with this much doubt.
-    That is none up to 8 samples and a doubt of 0.05, one of 9, three of 15.
+    It is made of order statistics (the sign test), so that single outliers do not matter: on each
+    side as many samples are left out as the binomial distribution allows. With an `alpha` of 0.05
+    these are none of up to 8 samples, one of 9, three of 15.
     """
-    ordered, left_out = sorted(samples), _left_out(len(samples), doubt)
+    ordered, left_out = sorted(samples), _left_out(len(samples), alpha)
     return ordered[left_out], ordered[len(samples) - 1 - left_out]
 
 
 @lru_cache(maxsize=1024)
-def _left_out(count: int, doubt: float) -> int:
-    """Return how many of so many samples are left out on each side."""
-    # Whole numbers: 2**count is too large for a float from 1024 samples on.
-    allowed = int(Fraction(doubt) * 2**count)
+def _left_out(count: int, alpha: float) -> int:
+    """Return how many of `count` samples are left out on each side."""
+    # In whole numbers: from 1024 samples on, 2**count is too large for a float.
+    allowed = int(Fraction(alpha) * 2**count)
     left_out, tail, ways = 0, 1, count
     while 2 * (tail + ways) <= allowed:
         left_out += 1

@@ -1,1 +1,1 @@
-"""What operations are to the lab: data, references, tolerances, files."""
+"""The operations of the lab: data, references, tolerances, files."""

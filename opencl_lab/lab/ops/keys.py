@@ -1,4 +1,4 @@
-"""What operations on keys share: a user's keys, random ones, exact comparison, macros for C."""
+"""Shared by operations on keys: a user's keys, random keys, exact comparison, macros for C."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ORDERS = (
 ZIPF = 1.3
 """Exponent of skewed keys: the most frequent one is a quarter of them."""
 SAMPLE_KEYS = 1 << 18
-"""They tell how fast a peer is, and not how long it takes to launch."""
+"""Enough keys to estimate the speed of a peer, without the overhead of launches."""
 
 DTYPE = Option("dtype", str, "int32", "type of the keys", KEY_TYPES)
 ORDER = Option("order", str, "random", "how generated keys are arranged", ORDERS, about_data=True)
@@ -44,7 +44,7 @@ R = TypeVar("R", SortProblem, TopkProblem)
 def keys_of(
     arrays: Arrays, options: Mapping[str, Any], sizes: Sequence[str]
 ) -> np.ndarray[Any, Any]:
-    """Return a user's array `keys`, in `dtype` if that is given; refuse the options `sizes`."""
+    """Return a user's array `keys`, in `dtype` if given; refuse the options `sizes`."""
     refuse_given(options, sizes)
     keys: np.ndarray[Any, Any] = native(arrays["keys"])
     return convert(keys, options["dtype"]) if "dtype" in options else keys
@@ -114,7 +114,7 @@ def arranged(
 
 
 def exact(right: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> Difference:
-    """Return whether results are the same; NaN equals NaN, and -0.0 equals 0.0."""
+    """Compare results exactly; NaN equals NaN, and -0.0 equals 0.0."""
     if given.shape != right.shape or given.dtype != right.dtype:
         return UNLIKE
     if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
@@ -142,7 +142,7 @@ class RowsOperation(Operation[R]):
 
     @abstractmethod
     def described(self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int) -> R:
-        """Return the problem of so many rows of n keys, as the options say for the rest."""
+        """Return the problem of `rows` rows of n keys, with other fields from the options."""
 
     def problem(self, **options: Any) -> R:
         """Return the problem that the options describe."""
@@ -166,7 +166,7 @@ class RowsOperation(Operation[R]):
         return axis_of(options, arrays["keys"].ndim) == 0
 
     def generate(self, problem: R, seed: int, **options: Any) -> Arrays:
-        """Return keys over the whole range of the type, or normal floats, arranged as asked."""
+        """Return keys over the whole range of the type, or normal floats, in the given order."""
         order = self.with_defaults(options)["order"]
         rng = np.random.default_rng(seed)
         return {"keys": random_keys((problem.rows, problem.n), problem.dtype, order, rng)}

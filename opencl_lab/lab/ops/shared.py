@@ -1,4 +1,4 @@
-"""What all operations share: words about a user's arrays, and references in C and by PyTorch."""
+"""Shared by all operations: messages about a user's arrays, and references in C and PyTorch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def refuse_given(options: Mapping[str, Any], names: Iterable[str], source: str =
 def reading_along(
     array: np.ndarray[Any, Any] | None, options: Mapping[str, Any], doing: str, columns: str
 ) -> str:
-    """Return in words along which axis of a table something is done; nothing for other arrays.
+    """Return in words along which axis of a table an operation works; empty for other arrays.
 
-    `columns` ends the sentence that says how to work on columns instead of rows.
+    `columns` ends the hint how to work on columns instead of rows.
     """
     if array is None or array.ndim != 2:
         return ""
@@ -39,19 +39,19 @@ def in_c(
     stem: str,
     defines: Callable[[Any], Mapping[str, str]],
     arguments: Callable[[Any, Arrays, Arrays], tuple[Any, ...]],
-    steps: Callable[[Any], int] | None = None,
+    cost: Callable[[Any], int] | None = None,
 ) -> tuple[CReference, CReference]:
     """Return the functions ``<stem>_seq`` and ``<stem>_omp`` of a C source; the latter threaded."""
     return (
-        CReference("c:seq", source, f"{stem}_seq", defines, arguments, steps=steps),
-        CReference("c:omp", source, f"{stem}_omp", defines, arguments, threaded=True, steps=steps),
+        CReference("c:seq", source, f"{stem}_seq", defines, arguments, cost=cost),
+        CReference("c:omp", source, f"{stem}_omp", defines, arguments, threaded=True, cost=cost),
     )
 
 
 def in_torch(
-    function: Callable[[Any, Arrays, int], Arrays], steps: Callable[[Any], int] | None = None
+    function: Callable[[Any, Arrays, int], Arrays], cost: Callable[[Any], int] | None = None
 ) -> HostReference:
     """Return the reference by PyTorch on the processor."""
     return HostReference(
-        "torch", function, needs("torch"), threaded=True, steps=steps, held=torch_threads
+        "torch", function, needs("torch"), threaded=True, cost=cost, held=torch_threads
     )

@@ -1,1 +1,1 @@
-"""Independent implementations that every OpenCL result is checked against and compared with."""
+"""References: independent implementations to compare OpenCL results and times with."""

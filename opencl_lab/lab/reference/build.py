@@ -1,8 +1,8 @@
-"""Compile the C references with the system's compiler, at run time, and keep what was compiled.
+"""Compiling C references with the system's compiler at run time, with a cache on disk.
 
-Nothing in the cache is trusted: a library carries the checksum of its content in
-its name, because loading a damaged one would end the process, and neither it nor its
-folder may be such that others could write to them.
+The cache is not trusted. The name of a library contains the checksum of its content, because
+loading a damaged one would end the process, and neither the library nor its folder may be
+writable by other users.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class CFunction:
         self._function = function
 
     def bind(self, *arguments: Any) -> Callable[[], None]:
-        """Convert the arguments, so that a clock can be put around the call alone.
+        """Return the call with converted arguments, so that only the call is timed.
 
-        Arrays pass as pointers, ints as ``int64_t``, floats as ``double``. The call raises
-        `LaunchError` if the function reports an error, such as memory that ran out.
+        Arrays are passed as pointers, ints as ``int64_t``, floats as ``double``. The call raises
+        `LaunchError` if the function returns an error, such as for lack of memory.
         """
         converted = [_to_c(argument) for argument in arguments]
 
-        # The default keeps the arrays alive, which ctypes knows as addresses only.
+        # The default argument keeps the arrays alive, of which ctypes holds only addresses.
         def call(_alive: tuple[Any, ...] = arguments) -> None:
             status = self._function(*converted)
             if status:
@@ -63,7 +63,7 @@ class CFunction:
         return call
 
     def __call__(self, *arguments: Any) -> None:
-        """Call the function, see `bind`."""
+        """Call the function; see `bind`."""
         self.bind(*arguments)()
 
 
@@ -80,10 +80,10 @@ def _to_c(argument: Any) -> Any:
 
 
 def load(reference: CReference, problem: Any) -> CFunction:
-    """Compile a reference for a problem, unless that was done before, and load it.
+    """Compile a reference for a problem, unless it is in the cache, and load it.
 
-    `ReferenceUnavailable` says that there is no compiler, that it lacks OpenMP or half precision,
-    or that the cache cannot hold a library; `BuildError`, that the compiler refuses the source.
+    `ReferenceUnavailable` is raised if there is no compiler, if it lacks OpenMP or half precision,
+    or if the cache cannot hold a library; `BuildError` if the source does not compile.
     """
     found = compiler()
     if reference.threaded and found.no_openmp:
@@ -109,14 +109,14 @@ def load(reference: CReference, problem: Any) -> CFunction:
 
 
 def _open(library: Path) -> ctypes.CDLL:
-    """Load a library. OpenMP, which reads its settings now, is to sleep when it waits.
+    """Load a library. OpenMP, which reads its settings now, is told to sleep while it waits.
 
-    Threads that spin after a parallel region would slow down whatever is measured next.
+    Threads that spin after a parallel region would slow down the next measurement.
     """
     asked = "OMP_WAIT_POLICY" in os.environ
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     try:
-        with on_all_processors():  # with OMP_PROC_BIND it binds this thread, and would for good
+        with on_all_processors():  # OMP_PROC_BIND would bind this thread permanently
             return ctypes.CDLL(str(library))
     finally:
         if not asked:
@@ -128,9 +128,9 @@ def _checksum(library: Path) -> str:
 
 
 def _cached(folder: Path, stem: str) -> Path | None:
-    """Return the library of that name, if it is ours and its content is what its name says."""
+    """Return the library of that name, if it is ours and its checksum is right."""
     for library in folder.glob(f"{stem}-*.so"):
-        with suppress(FileNotFoundError):  # another process has thrown it away meanwhile
+        with suppress(FileNotFoundError):  # another process may have deleted it
             if not danger(library) and library.stem == f"{stem}-{_checksum(library)}":
                 return library
             library.unlink()
@@ -138,7 +138,7 @@ def _cached(folder: Path, stem: str) -> Path | None:
 
 
 def _compile(found: Compiler, source: Path, macros: Sequence[str], folder: Path, stem: str) -> Path:
-    """Compile into a folder of our own, then rename: other processes see all of it or nothing."""
+    """Compile in a temporary folder, then rename, so that other processes see complete files."""
     options = (*found.flags, *macros)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
         built = Path(work, "built.so")

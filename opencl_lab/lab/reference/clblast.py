@@ -1,8 +1,8 @@
-"""CLBlast's matrix product on the queue that our calls take, by its C interface.
+"""CLBlast's matrix product on the same queue as our calls, by its C interface.
 
-CLBlast (C. Nugteren, IWOCL 2018) is a BLAS in OpenCL. It has no package for pip that brings the
-library itself, so the system's is loaded. It gets the handles of the very queue and buffers that
-our kernels work on, since handles of OpenCL are those of the driver, whoever loaded it.
+CLBlast (C. Nugteren, IWOCL 2018) is a BLAS in OpenCL. No pip package contains the library, so the
+system's is loaded. It gets the handles of the same queue and buffers that our kernels work on,
+since OpenCL handles belong to the driver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO, YES, CONJUGATED = 111, 112, 113  # transposed or not
 
 
 class _Complex64(ctypes.Structure):
-    """A ``cl_float2``, which is passed as its two parts are."""
+    """A ``cl_float2``, which is passed like its two components."""
 
     _fields_ = (("real", ctypes.c_float), ("imag", ctypes.c_float))
 
@@ -43,13 +43,13 @@ ROUTINES: dict[str, tuple[str, type[Any]]] = {
     "complex128": ("CLBlastZgemm", _Complex128),
 }
 STACKED = "StridedBatched"
-"""How the names of routines end that multiply a stack."""
+"""Suffix of the routines that multiply a stack."""
 STATUS = {-2042: "the device has no float64", -11: "its kernel does not build for this device"}
 
 
 @cache
 def _library() -> Any:
-    """Return the library, or None where it is not found."""
+    """Return the library; None if it is not found."""
     for name in (ctypes.util.find_library("clblast"), *FILES):
         if name is not None:
             try:
@@ -60,18 +60,18 @@ def _library() -> Any:
 
 
 def no_clblast() -> str | None:
-    """Return why CLBlast cannot be called, or None."""
+    """Return why CLBlast cannot be called; None if it can."""
     return INSTALL if _library() is None else None
 
 
 @cache
 def _routine(dtype: str, stacked: bool = False) -> Any:
-    """Return the product of a type; every argument is declared, as sizes have 64 bits."""
+    """Return the product of a type; argument types are declared, since sizes have 64 bits."""
     name, scalar = ROUTINES[dtype]
     name += STACKED if stacked else ""
     function = getattr(_library(), name, None)
     if function is None:
-        raise ReferenceUnavailable(f"the library that is found has no {name}; install CLBlast anew")
+        raise ReferenceUnavailable(f"the installed library has no {name}; install a newer CLBlast")
     size = ctypes.c_size_t
     memory = (ctypes.c_void_p, *[size] * (3 if stacked else 2))
     function.argtypes = [
@@ -84,7 +84,7 @@ def _routine(dtype: str, stacked: bool = False) -> Any:
 
 
 class OnClblast(OnQueue):
-    """The queue on a device, and CLBlast's products there, if the library is found."""
+    """The queue on a device, and CLBlast's products on it."""
 
     def __init__(self, device: Device):
         if _library() is None:
@@ -106,8 +106,8 @@ class OnClblast(OnQueue):
     ) -> None:
         """Enqueue ``c = alpha * op(a) @ op(b) + beta * c`` on matrices in C order.
 
-        c is not read where beta is 0. If it is a stack of matrices, those of a and b that are one
-        matrix serve all of them. CLBlast says by a number that it refuses.
+        c is not read if beta is 0. If c is a stack of matrices, an a or b of one matrix is used for
+        all of them. ReferenceUnavailable is raised with the status if CLBlast refuses.
         """
         m, n = c.shape[-2:]
         k = a.shape[-2] if trans_a else a.shape[-1]
@@ -139,9 +139,9 @@ def _scalar(dtype: np.dtype[Any], value: complex) -> Any:
 
 
 def _memory(matrix: Any, stacked: bool) -> tuple[int, ...]:
-    """Return the buffer of a matrix, where it begins there, and the length of its rows.
+    """Return the buffer of a matrix, its offset, and its leading dimension.
 
-    Of a stack, also how far it is from one matrix to the next.
+    Of a stack, also the stride between matrices.
     """
     begin = matrix.offset // matrix.dtype.itemsize
     step = matrix.shape[-2] * matrix.shape[-1] if matrix.ndim > 2 else 0

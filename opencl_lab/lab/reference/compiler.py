@@ -1,4 +1,4 @@
-"""The C compiler: which one there is, and what it can do."""
+"""Finding the C compiler, and what it supports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opencl_lab.drivers.processes import cpu_fields
 
 CANDIDATES = ("cc", "gcc", "clang")
 BASE_FLAGS = ("-O3", "-shared", "-fPIC")
-ROOM = 1 << 20  # bytes that a disk should have left for libraries
+ROOM = 1 << 20  # bytes that must be free on the disk for libraries
 NATIVE, OPENMP = "-march=native", "-fopenmp"
 TIME_LIMIT = 120.0
 CPU_FIELDS = (
@@ -41,7 +41,7 @@ INSTALL_OPENMP = (
     "or set CC to a compiler that has it"
 )
 HALF = "_Float16"
-"""The type of C that not every compiler has."""
+"""The type in C, which not every compiler supports."""
 PROBE = "int probe(int x) { return x + 1; }\n"
 OPENMP_PROBE = """#include <omp.h>
 int probe(void) {
@@ -55,29 +55,29 @@ int probe(void) {
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler that was tried on small programs."""
+    """A C compiler that has compiled small test programs."""
 
     command: tuple[str, ...]
-    """How it is called: its full path, then the arguments that `$CC` gave."""
+    """The command: its full path, then the arguments in `$CC`."""
     version: str
     """First line of its ``--version``."""
     flags: tuple[str, ...]
-    """Those of ours that it accepts, for a shared library."""
+    """The flags for a shared library, as far as it accepts them."""
     no_openmp: str = ""
-    """Why it cannot compile OpenMP; empty when it can."""
+    """Why it cannot compile OpenMP; empty if it can."""
 
 
 class Refused(Exception):
-    """A compiler that could not be started, failed, or took too long; holds what it printed."""
+    """A compiler could not be started, failed, or timed out; holds its output."""
 
     def __str__(self) -> str:
         lines = [line.strip() for line in str(self.args[0]).splitlines() if line.strip()]
         errors = [line for line in lines if "error" in line.lower()]
-        return (errors or lines or ["it failed without a word"])[0][:200]
+        return (errors or lines or ["it failed without a message"])[0][:200]
 
 
 def call(command: Sequence[str]) -> str:
-    """Run a compiler and return what it printed."""
+    """Run a compiler and return its output."""
     try:
         done = subprocess.run(
             command,
@@ -99,7 +99,7 @@ def call(command: Sequence[str]) -> str:
 
 
 def cpu_text() -> str:
-    """Identify what ``-march=native`` depends on; home folders are shared between machines."""
+    """Return text that identifies the processor, since machines may share a home folder."""
     fields = cpu_fields()
     stable = [f"{name}: {fields[name]}" for name in CPU_FIELDS if name in fields]
     return " ".join([platform.machine(), *(stable or (platform.system(), platform.node()))])
@@ -111,12 +111,12 @@ def digest_of(*parts: str) -> str:
 
 
 def _candidates() -> Iterator[tuple[str, ...]]:
-    """Yield the commands to try; what the user asked for is not replaced by anything else."""
+    """Yield the commands to try: only `$CC` if it is set."""
     asked = os.environ.get("CC", "").strip()
     for name in (asked,) if asked else CANDIDATES:
         try:
             command = shlex.split(name)
-        except ValueError:  # a quotation without its end
+        except ValueError:  # an unclosed quotation
             command = [name]
         path = shutil.which(command[0])
         if path:
@@ -124,12 +124,12 @@ def _candidates() -> Iterator[tuple[str, ...]]:
 
 
 def _probe(command: tuple[str, ...]) -> Compiler:
-    """Find out which flags a compiler accepts, or raise `Refused` if it compiles no function."""
+    """Find out which flags a compiler accepts; raise `Refused` if it cannot compile a function."""
     with tempfile.TemporaryDirectory(prefix="oclab-cc-") as folder:
         source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
 
         def attempt(flags: tuple[str, ...], text: str = PROBE) -> str:
-            """Return why it does not compile with these flags, or an empty text."""
+            """Return why it does not compile with these flags; empty if it does."""
             source.write_text(text, encoding="utf-8")
             try:
                 call([*command, *flags, str(source), "-o", str(library)])
@@ -151,28 +151,29 @@ def _probe(command: tuple[str, ...]) -> Compiler:
 
 
 def _stored(command: tuple[str, ...]) -> tuple[Path, Compiler | None]:
-    """Return where what is known of a compiler lies, for this machine, and what that is."""
+    """Return the file about a compiler on this machine, and its content."""
     status = Path(command[0]).stat()
     key = digest_of(
         *command, str(status.st_mtime_ns), str(status.st_size), cpu_text(), PROBE, *BASE_FLAGS
     )
-    path = library_folder() / f"compiler-{key}.json"  # flags can make a compiler run anything
+    # In a private folder, as flags can make a compiler run any program.
+    path = library_folder() / f"compiler-{key}.json"
     match read_json(path):
         case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
             return path, Compiler(command, version, tuple(flags))
     return path, None
 
 
-_probed: dict[Path, Compiler] = {}  # by this process: not all of them are stored
+_probed: dict[Path, Compiler] = {}  # in this process; not all of them are stored
 
 
 def _probe_once(command: tuple[str, ...]) -> Compiler:
-    """Return what `_probe` found the last time, as long as compiler and machine are the same."""
+    """Return the cached result of `_probe` for this compiler and machine."""
     path, stored = _stored(command)
     if stored is not None:
         return stored
     found = _probed[path] = _probe(command)
-    if not found.no_openmp:  # what is missing may be installed later
+    if not found.no_openmp:  # else OpenMP may be installed later
         with suppress(OSError):
             write_json(path, asdict(found))
     return found
@@ -181,7 +182,7 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
 def compiler() -> Compiler:
     """Return the C compiler: `$CC`, or the first of cc, gcc and clang that works.
 
-    If there is none, the `ReferenceUnavailable` says what to install.
+    If there is none, `ReferenceUnavailable` is raised and says what to install.
     """
     failures = []
     for command in _candidates():
@@ -198,9 +199,9 @@ def compiler() -> Compiler:
 
 
 def known() -> dict[str, Any] | None:
-    """Return ``path``, ``version`` and ``flags`` of the compiler, if it was tried before.
+    """Return ``path``, ``version`` and ``flags`` of the compiler, if it was probed before.
 
-    Nothing is started. The path has the arguments that `$CC` gave.
+    No process is started. The path includes the arguments in `$CC`.
     """
     for command in _candidates():
         with suppress(OSError):
@@ -233,5 +234,5 @@ def describe() -> dict[str, Any]:
 
 
 def library_folder() -> Path:
-    """Return the folder of what was compiled, which nobody else can write to."""
+    """Return the folder of compiled libraries, which only this user can write to."""
     return section_folder("c", ROOM)

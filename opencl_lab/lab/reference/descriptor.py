@@ -1,4 +1,4 @@
-"""How an operation names its references: pure data, read by tests, comparison and tuner alike."""
+"""Descriptors of references: plain data for tests, comparison and tuner."""
 
 from __future__ import annotations
 
@@ -29,55 +29,54 @@ class CReference:
     source: str
     """File below ``opencl_lab/lab/reference/csrc``."""
     function: str
-    """Exported symbol. It returns ``int``: 0, or an errno when memory ran out."""
+    """Exported symbol. It returns ``int``: 0, or an errno if it runs out of memory."""
     defines: Callable[[Any], Mapping[str, str]]
     """``defines(problem)``: macros that specialise the source, such as ``{"KEY_T": "float"}``."""
     arguments: Callable[[Any, Arrays, Arrays], Sequence[Any]]
-    """``arguments(problem, inputs, outputs)``: arrays pass as pointers, Python ints as ``int64_t``,
-    floats as ``double``."""
+    """``arguments(problem, inputs, outputs)``: arrays are passed as pointers, Python ints as
+    ``int64_t``, floats as ``double``."""
     threaded: bool = False
-    """Whether it uses OpenMP, and takes the number of threads as its last argument; if not it
-    always counts as one worker."""
-    steps: Callable[[Any], int] | None = None
-    """``steps(problem)`` is how many products it forms, where that is far more than others need.
-    From these and a run on a small problem a comparison with all references estimates how long it
-    takes, and leaves it out where nobody would wait."""
+    """Whether it uses OpenMP, and takes the number of threads as its last argument."""
+    cost: Callable[[Any], int] | None = None
+    """``cost(problem)``: the number of its products, for references with many more than others.
+    With it and a run on a small problem a comparison estimates the time of a run, and leaves the
+    reference out if it is too slow."""
 
     kind = "c"
 
 
 @dataclass(frozen=True)
 class HostReference:
-    """A Python function over NumPy arrays, here or in a child process."""
+    """A Python function on NumPy arrays, in this process or in a worker."""
 
     name: str
     """Name of its row, for example ``"numpy"``."""
     function: Callable[[Any, Arrays, int], Arrays]
-    """``function(problem, inputs, threads)`` returns the outputs. A module-level function, so that
-    a child process can import it."""
+    """``function(problem, inputs, threads)`` returns the outputs. It is a function of a module, so
+    that a worker can import it."""
     unavailable: Callable[[], str | None] = lambda: None
     """Returns a reason why it cannot run here, or None."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables it needs before NumPy is imported: it runs in a child process that has them set."""
+    """Variables to set before NumPy is imported: the function runs in a worker that has them."""
     threaded: bool = False
-    """Whether it uses several threads; if not it always counts as one worker."""
-    steps: Callable[[Any], int] | None = None
+    """Whether it uses several threads."""
+    cost: Callable[[Any], int] | None = None
     """As of a `CReference`."""
     held: Callable[[int], AbstractContextManager[Any]] = nullcontext
-    """``held(threads)`` is a context in which the library keeps to so many threads, where
-    `function` does not tell it. It is entered for each row of calls, outside the times."""
+    """``held(threads)`` is a context in which the library uses so many threads, for libraries that
+    `function` does not tell. It is entered for each sample, outside the timing."""
     builds: bool = False
-    """Whether its first call makes what the next ones use, such as a plan. No time counts that."""
+    """Whether its first call, which is not timed, makes something that the next ones use."""
 
     kind = "library"
 
 
 @dataclass(frozen=True)
 class DeviceReference:
-    """Another library that works on a device, with arrays of the host: they go there and back."""
+    """Another library that works on a device, called with host arrays, which are copied."""
 
     resident: Any
-    """The same call on arrays that are there already, a `peers.Resident`."""
+    """The same call on device arrays, a `peers.Resident`."""
 
     threaded = False
     kind = "library"
@@ -89,35 +88,35 @@ class DeviceReference:
         return name
 
     @property
-    def steps(self) -> Callable[[Any], int] | None:
+    def cost(self) -> Callable[[Any], int] | None:
         """As of a `CReference`."""
-        steps: Callable[[Any], int] | None = self.resident.steps
-        return steps
+        cost: Callable[[Any], int] | None = self.resident.cost
+        return cost
 
     def unavailable(self) -> str | None:
-        """Return what is missing, or None."""
+        """Return what is missing; None if nothing is."""
         reason: str | None = self.resident.library.missing()
         return reason
 
 
 @dataclass(frozen=True)
 class MpiReference:
-    """A function that the ranks of an MPI world run together, around a C kernel."""
+    """A function that the ranks of an MPI world run together, with a C kernel."""
 
     name: str
-    """Name of its rows, which have the number of ranks behind it: ``"mpi:c x4"``."""
+    """Name of its rows, to which the number of ranks is added: ``"mpi:c x4"``."""
     function: Callable[[Any, Mapping[str, Any], Arrays], tuple[Callable[[], None], Arrays]]
-    """``function(world, task, inputs)`` of a module that can be imported; only rank 0 has inputs.
-    It returns what solves the problem once, and the outputs, which rank 0 has."""
+    """``function(world, task, inputs)``, a function of a module; only rank 0 has inputs. It returns
+    a function that solves the problem once, and the outputs, which only rank 0 has."""
     task: Callable[[Any], Mapping[str, Any]]
-    """``task(problem)`` is what ranks need to know, in plain Python objects."""
+    """``task(problem)``: the description of the problem for ranks, in plain Python objects."""
     kernel: CReference
-    """What they call, compiled for the task before they start."""
+    """The C function that ranks call, compiled before they start."""
     unavailable: Callable[[], str | None]
     """As of a `HostReference`."""
     ranks: tuple[int, ...] = (1, 2, 4)
-    """How many a comparison starts, one row each, unless a request names others."""
-    steps: Callable[[Any], int] | None = None
+    """Numbers of ranks, one row each, unless a request names others."""
+    cost: Callable[[Any], int] | None = None
     """As of a `CReference`."""
 
     threaded = True
@@ -125,7 +124,7 @@ class MpiReference:
 
 
 def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
-    """Return the `unavailable` of what needs a module; `package` installs it."""
+    """Return an `unavailable` for a reference that needs a module, which `package` installs."""
 
     def unavailable() -> str | None:
         if find_spec(module) is not None:
@@ -136,7 +135,7 @@ def needs(module: str, package: str | None = None) -> Callable[[], str | None]:
 
 
 def imported(module: str) -> Any:
-    """Return a module of another library; whatever its import raises, it is unavailable then."""
+    """Import a module of another library; any error makes it unavailable."""
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:

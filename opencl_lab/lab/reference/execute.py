@@ -1,4 +1,4 @@
-"""Run any reference the same way: prepare, run, read the outputs, close."""
+"""Running references of all kinds by one interface: prepare, run, read the outputs, close."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import numpy as np
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.drivers.processes import on_all_processors
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.poison import poisoned
-from opencl_lab.lab.measuring.rows import in_a_row
 from opencl_lab.lab.reference.build import load
-from opencl_lab.lab.reference.child import ChildProcess
 from opencl_lab.lab.reference.descriptor import (
     Arrays,
     CReference,
@@ -25,6 +24,7 @@ from opencl_lab.lab.reference.descriptor import (
     OutputsLike,
     Reference,
 )
+from opencl_lab.lab.reference.isolated import IsolatedReference
 from opencl_lab.lab.reference.mpi import Ranks
 from opencl_lab.lab.reference.peers import Resident, named
 from opencl_lab.lab.reference.threads import bind_openmp
@@ -34,12 +34,12 @@ class Prepared(Protocol):
     """A reference that is ready to run on one problem."""
 
     workers: int
-    """Threads that it may use, or ranks; 1 unless the reference is threaded."""
+    """Number of threads or ranks; 1 unless the reference is threaded."""
 
     def run(self, calls: int = 1) -> float:
-        """Solve the problem so many times in a row; return the seconds that the calls alone took.
+        """Solve the problem `calls` times back to back; return the seconds of the calls alone.
 
-        A failure is a `LaunchError`.
+        A failure raises `LaunchError`.
         """
         ...
 
@@ -48,12 +48,12 @@ class Prepared(Protocol):
         ...
 
     def close(self) -> None:
-        """End what was started; most have nothing to give back."""
+        """Release resources, if any."""
         return
 
 
 class _PreparedC(Prepared):
-    """A C function with its arguments; the first run finds its outputs poisoned."""
+    """A C function with its arguments; its outputs are poisoned before the first run."""
 
     def __init__(
         self, reference: CReference, problem: Any, inputs: Arrays, like: OutputsLike, workers: int
@@ -69,7 +69,7 @@ class _PreparedC(Prepared):
         with on_all_processors():
             if self.workers > 1:
                 bind_openmp(self.workers)
-            return in_a_row(self._call, calls)[1]
+            return back_to_back(self._call, calls)[1]
 
     def outputs(self) -> Arrays:
         return self._outputs
@@ -91,7 +91,7 @@ class _PreparedHost(Prepared):
                 if self._to_build:
                     self._call()
                     self._to_build = False
-                return in_a_row(self._call, calls)[1]
+                return back_to_back(self._call, calls)[1]
         except OclabError:
             raise
         except Exception as error:
@@ -106,11 +106,11 @@ class _PreparedHost(Prepared):
 
 
 class _PreparedChild(Prepared):
-    """A Python function in a child process, which starts and gets its problem in the background."""
+    """A Python function in a worker, which starts and gets its problem in the background."""
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
         self.workers = workers
-        self._child = ChildProcess(reference.function, reference.environment, reference.name)
+        self._child = IsolatedReference(reference.function, reference.environment, reference.name)
         self._executor = ThreadPoolExecutor(1)
         self._loading = self._executor.submit(self._child.load, problem, inputs, workers)
 
@@ -127,10 +127,10 @@ class _PreparedChild(Prepared):
 
 
 class _PreparedPeer(Prepared):
-    """Another library on a device; whatever it cannot do makes it unavailable.
+    """Another library on a device; any error makes it unavailable.
 
-    Its inputs are there already, or each call takes those of the host there and its result back.
-    The first call of all builds kernels, for seconds with some libraries, and is not timed.
+    Its inputs are on the device already, or each call copies host inputs there and the result
+    back. The first call builds kernels, which takes seconds in some libraries, and is not timed.
     """
 
     workers = 1
@@ -168,7 +168,7 @@ class _PreparedPeer(Prepared):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Libraries say in many ways what they cannot do."""
+        """Convert the errors of a library, which may be of any class."""
         try:
             yield
         except ReferenceUnavailable:
@@ -182,9 +182,9 @@ class _PreparedPeer(Prepared):
         finish = partial(self._library.finish, self._module)
         with self._explained():
             if not self._built:
-                in_a_row(self._call, 1, finish)
+                back_to_back(self._call, 1, finish)
                 self._built = True
-            return in_a_row(self._call, calls, finish)[1]
+            return back_to_back(self._call, calls, finish)[1]
 
     def _call(self) -> None:
         arrays = self._put() if self._transfers else self._arrays
@@ -208,13 +208,13 @@ def prepare(
     threads: int,
     device: Any = None,
 ) -> Prepared:
-    """Compile a C reference, or start a child process; nothing is timed yet.
+    """Compile a C reference, or start a worker, without timing anything.
 
-    C references get contiguous copies of the inputs where they need them, and write to arrays as
-    `outputs_like` says, which the first run finds poisoned, so that what it leaves out shows. The
-    number of `threads` is for references that are threaded; of one over MPI it is that of ranks.
-    `ReferenceUnavailable` says why it cannot run here; if a child process does not come up, the
-    first run raises it. `BuildError` is that of the compiler.
+    C references get contiguous copies of the inputs if necessary, and write to arrays as
+    `outputs_like` says, which are poisoned before the first run. `threads` is for references that
+    are threaded; for one over MPI it is the number of ranks.
+    `ReferenceUnavailable` is raised if it cannot run here; if a worker does not start, the first
+    run raises it. `BuildError` is raised if the source does not compile.
     """
     workers = threads if reference.threaded else 1
     if isinstance(reference, CReference):

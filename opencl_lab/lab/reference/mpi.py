@@ -1,7 +1,7 @@
-"""References over MPI: ranks that `mpiexec` starts, from here.
+"""References over MPI, whose ranks are started with `mpiexec`.
 
-The parent talks to each rank by a socket of its own (see `opencl_lab.lab.reference.ranks`), so it
-sees at once when one dies, and none outlives it.
+The parent has a socket to each rank (see `opencl_lab.lab.reference.ranks`), so it notices at once
+when one dies, and none outlives it.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without t
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
 }
-START_SECONDS = 60.0  # until all ranks have come up, or have got their inputs
-CALL_SECONDS = 60.0  # that a run may take whatever it does
-LEAST_RATE = 1e8  # products per second; the C kernels reach 1e9 and more
-END_SECONDS = 5.0  # for mpiexec to end by itself, once its ranks have
-LOOK = 0.1  # seconds between looks at whether mpiexec lives, while ranks come up
+START_SECONDS = 60.0  # timeout until all ranks are connected, or have their inputs
+CALL_SECONDS = 60.0  # least timeout of a run
+LEAST_RATE = 1e8  # products per second, for timeouts; the C kernels reach 1e9 and more
+END_SECONDS = 5.0  # for mpiexec to end after its ranks
+POLL_SECONDS = 0.1  # interval of checking that mpiexec lives, while ranks connect
 
 
 def find_mpiexec() -> str | None:
-    """Return the path of ``mpiexec``: that of pip beside this interpreter, or the one on PATH."""
+    """Return the path of ``mpiexec``: from pip beside this interpreter, or from PATH."""
     folders = sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)
     return shutil.which("mpiexec", path=os.pathsep.join(folders))
 
 
 def no_mpi() -> str | None:
-    """Return what MPI lacks here, and how to install it, or None."""
+    """Return what MPI lacks here, and how to install it; None if nothing."""
     missing = [] if find_mpiexec() else ["no mpiexec on PATH"]
     if find_spec("mpi4py") is None:
         missing.append("no Python package mpi4py")
@@ -59,14 +59,14 @@ def no_mpi() -> str | None:
 class Ranks:
     """The ranks of one reference on one problem; `close` it.
 
-    Only rank 0 gets the inputs; how the others come by theirs is part of each run. If they do not
-    come up within a minute, or not as one world, a `ReferenceUnavailable` says why.
+    Only rank 0 gets the inputs; distributing them belongs to each run. If the ranks do not connect
+    within a minute, or not as one world, `ReferenceUnavailable` is raised.
     """
 
     def __init__(self, reference: MpiReference, problem: Any, inputs: Arrays, ranks: int):
         self.name = f"{reference.name} x{ranks}"
         self.workers = ranks
-        self._seconds = reference.steps(problem) / LEAST_RATE if reference.steps else 0.0
+        self._seconds = reference.cost(problem) / LEAST_RATE if reference.cost else 0.0
         self._loaded = False
         task = reference.task(problem)
         load(reference.kernel, task)  # all ranks find it in the cache
@@ -85,9 +85,9 @@ class Ranks:
             raise
 
     def run(self, calls: int = 1) -> float:
-        """Solve so many times in a row; return the seconds between two barriers of all ranks.
+        """Solve `calls` times back to back; return the seconds between two barriers of all ranks.
 
-        `LaunchError` says that a rank fails, dies, or takes far longer than it should.
+        `LaunchError` is raised if a rank fails, dies, or times out.
         """
         seconds = CALL_SECONDS + calls * self._seconds
         return float(max(self._ask(seconds, pack(("run", (calls,))))))
@@ -98,7 +98,7 @@ class Ranks:
         return arrays
 
     def close(self) -> None:
-        """End all ranks, also in the middle of a run, and mpiexec."""
+        """End all ranks, even during a run, and mpiexec."""
         process, self._process = self._process, None
         started = bool(self._pids)
         try:
@@ -111,8 +111,8 @@ class Ranks:
             self._kill()
             self._printed.close()
             if process is not None:
-                # It has processes of its own to end, where it has started any.
-                self._wait(process, END_SECONDS if started else LOOK)
+                # Not killed at once, so that it can end processes that it has started.
+                self._wait(process, END_SECONDS if started else POLL_SECONDS)
                 end(process)
             remove(self._files)
 
@@ -123,7 +123,7 @@ class Ranks:
             raise ReferenceUnavailable(f"{self.name}: no mpiexec; {INSTALL_MPI}")
         deadline = time.monotonic() + START_SECONDS
         with (
-            tempfile.TemporaryDirectory(prefix="oclab-mpi-") as folder,  # nobody else can enter
+            tempfile.TemporaryDirectory(prefix="oclab-mpi-") as folder,  # private to this user
             socket.socket(socket.AF_UNIX) as listener,
         ):
             path = str(Path(folder, "s"))
@@ -144,22 +144,22 @@ class Ranks:
                 ) from error
             while len(self._links) < self.workers:
                 self._welcome(listener, mpiexec, deadline)
-        # Each joins the world only when all have been told to.
+        # Ranks join the world only after all have been told to.
         self._ask(START_SECONDS, opening("opencl_lab.lab.reference.ranks:Rank", target))
         found = self._ask(START_SECONDS, pack(("who", ())))
         if {size for _, size, _ in found} != {self.workers}:
             raise ReferenceUnavailable(
-                f"{self.name}: {mpiexec} started {self.workers} processes that do not know of each "
-                f"other, so mpi4py is one of another MPI; {INSTALL_MPI}"
+                f"{self.name}: {mpiexec} started {self.workers} processes that are not connected, "
+                f"so mpi4py belongs to another MPI; {INSTALL_MPI}"
             )
         self._links = [self._links[found.index(item)] for item in sorted(found)]
         self._pids = [pid for *_, pid in sorted(found)]
         self._files = shared_files(self._pids[0])
 
     def _welcome(self, listener: socket.socket, mpiexec: str, deadline: float) -> None:
-        """Wait for the process that comes up next."""
+        """Wait for the next process to connect."""
         assert self._process is not None
-        listener.settimeout(LOOK)
+        listener.settimeout(POLL_SECONDS)
         try:
             self._links.append(Link(listener.accept()[0]))
         except TimeoutError:
@@ -167,7 +167,7 @@ class Ranks:
             if self._process.poll() is not None:
                 why = "ended"
             elif time.monotonic() > deadline:
-                why = f"did not bring up all ranks within {START_SECONDS:g} s"
+                why = f"did not start all ranks within {START_SECONDS:g} s"
             if why:
                 words = self._last_words()
                 raise ReferenceUnavailable(f"{self.name}: {mpiexec} {why}: {words}") from None
@@ -205,22 +205,22 @@ class Ranks:
             words = self._last_words()
             raise kind(f"{self.name}: rank {rank} of {self.workers} died: {words}") from error
         except BaseException:
-            self._give_up()  # others may wait for what never comes
+            self._give_up()  # other ranks may wait forever
             raise
         return [answers[rank] for rank in range(self.workers)]
 
     def _give_up(self) -> None:
-        """End all ranks in the middle of what they do; what mpiexec printed can still be read."""
+        """Kill all ranks, even during a run; the output of mpiexec can still be read."""
         self._kill()
         if self._process is not None:
             self._wait(self._process, END_SECONDS)
         self._loaded = False
 
     def _kill(self) -> None:
-        """End the ranks that still run.
+        """Kill the ranks that are still running.
 
-        A process whose connection is open is no other one. Ranks that are not known yet end as
-        theirs is closed.
+        While its connection is open, a process id cannot have been reused. Ranks whose id is not
+        known yet end when their connection is closed.
         """
         for link, pid in zip_longest(self._links, self._pids):
             if pid is not None and not link.ended():
@@ -236,7 +236,7 @@ class Ranks:
             process.wait(seconds)
 
     def _last_words(self) -> str:
-        """Return the last error that was printed, or else what mpiexec ended with."""
+        """Return the last error that was printed, or else the exit status of mpiexec."""
         said = last_line(self._printed, "error", "signal")[:200]
         code = None if self._process is None else self._process.returncode
-        return said or f"mpiexec says nothing, exit status {code}"
+        return said or f"mpiexec printed nothing, exit status {code}"

@@ -1,4 +1,4 @@
-"""What libraries on OpenCL need: the queue that our calls take, and arrays there."""
+"""The queue and arrays for other libraries on OpenCL, the same as for our calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opencl_lab.runtime.arrays import to_device
 
 
 class OnQueue:
-    """The library's queue on a device, and how arrays get there and back."""
+    """The library's queue on a device, with copies of arrays to the device and back."""
 
     def __init__(self, device: Device):
         self.queue = device.queue()
@@ -27,20 +27,20 @@ class OnQueue:
         return to_device(np.ascontiguousarray(array), self.queue)
 
     def new(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> cl.array.Array:
-        """Return an array without values, from a pool: ours take results from one as well."""
+        """Return an uninitialised array from a pool, as our calls do for results."""
         return cl.array.empty(self.queue, shape, dtype, allocator=self._pool)
 
     def copy(self, source: cl.array.Array, target: cl.array.Array) -> None:
-        """Enqueue a copy between two arrays of one size that begin where their buffers do."""
+        """Enqueue a copy between two arrays of equal size without offsets."""
         from_there: Any = source.base_data
         there: Any = target.base_data
         cl.enqueue_copy(self.queue, there, from_there, byte_count=source.nbytes)
 
     def finish(self) -> None:
-        """Wait for all that was enqueued."""
+        """Wait for all enqueued work."""
         self.queue.finish()
 
     def get(self, result: Any) -> np.ndarray[Any, Any]:
-        """Return a result, which has a method `get`, as an array of the host."""
+        """Return a result, which has a method `get`, as a NumPy array."""
         array: np.ndarray[Any, Any] = result.get()
         return array

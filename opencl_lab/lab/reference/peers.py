@@ -1,4 +1,4 @@
-"""Other libraries as their users call them: on arrays of their own, one call after the other."""
+"""Peers: other libraries as their users call them, on their own arrays, with back-to-back calls."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from opencl_lab.lab.reference.descriptor import DeviceReference, imported, needs
 from opencl_lab.lab.reference.on_queue import OnQueue
 
 Call: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Any]
-"""``call(problem, module, arrays)`` returns a library's result, or None where it has none."""
+"""``call(problem, module, arrays)`` returns a library's result, or None if it has none."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """How arrays get into a library, and how to wait for what it has been asked."""
+    """A library: its arrays, and how to wait for its calls."""
 
     name: str
     module: str
-    """What is imported and handed to a `Call`."""
+    """Name of the module that is passed to a `Call`."""
     side: Literal["host", "device"] = "host"
-    """Where its arrays are."""
+    """The side of its arrays."""
     put: Callable[[Any, np.ndarray[Any, Any]], Any] = lambda module, array: array
-    """``put(module, array)`` returns a NumPy array as one of the library's."""
+    """``put(module, array)`` converts a NumPy array to the library's."""
     finish: Callable[[Any], None] = lambda module: None
     """``finish(module)`` waits until all calls are done."""
     ready: Callable[[Any], bool] = lambda module: True
-    """``ready(module)`` returns whether its device is there."""
+    """``ready(module)`` returns whether its device is available."""
     get: Callable[[Any, Any], np.ndarray[Any, Any]] = lambda module, result: np.asarray(result)
-    """``get(module, result)`` returns a result as a NumPy array."""
+    """``get(module, result)`` converts a result to a NumPy array."""
     package: str = ""
-    """What pip installs it by, if that is not `name`."""
+    """Name of its pip package, if it is not `name`."""
     absent: Callable[[], str | None] | None = None
-    """Returns why it is not installed, or None, for what is no package of pip."""
+    """Returns why it is not installed, or None, for libraries without a pip package."""
     opens: Callable[[Any], Any] | None = None
-    """``opens(device)`` returns what is handed on instead of the module: for a library that works
-    on the OpenCL device that is measured. Others on a device have CUDA ones."""
+    """``opens(device)`` returns what is passed instead of the module, for a library that works on
+    the measured OpenCL device. Other libraries on a device use CUDA."""
 
     def load(self) -> Any:
-        """Return the module, or None where it or its device is missing."""
+        """Return the module; None if it or its device is missing."""
         try:
             return self._imported()
         except ReferenceUnavailable:
             return None
 
     def missing(self) -> str | None:
-        """Return why it or its device is missing, or None."""
+        """Return why it or its device is missing; None if it is not."""
         try:
             self._imported()
         except ReferenceUnavailable as error:
@@ -60,13 +60,13 @@ class Library:
         return None
 
     def open(self, device: Any) -> Any:
-        """Return what is handed to a `Call` on data of an OpenCL device, if they can be there."""
+        """Return the first argument of a `Call` on data of the given OpenCL device."""
         if self.opens is None and self.side == "device" and device.compute_capability is None:
             raise ReferenceUnavailable("it works on CUDA devices only")
         return self.reach(device)
 
     def reach(self, device: Any) -> Any:
-        """Return what is handed to a `Call` on the device that it has: CUDA's, or the one given."""
+        """Return the first argument of a `Call` on its device: a CUDA device, or the given one."""
         module = self._imported()
         return module if self.opens is None else self.opens(device)
 
@@ -78,7 +78,7 @@ class Library:
         module = imported(self.module)
         try:
             ready = self.ready(module)
-        except Exception as error:  # a broken installation says so in many ways
+        except Exception as error:  # a broken installation may raise any error
             raise ReferenceUnavailable(f"it does not work here: {_first_line(error)}") from error
         if not ready:
             raise ReferenceUnavailable("it finds no CUDA device")
@@ -90,15 +90,15 @@ def _first_line(error: Exception) -> str:
 
 
 def _torch_is_ready(torch: Any) -> bool:
-    """Return whether CUDA is there; products and convolutions are those of float32 then.
+    """Return whether CUDA is available; if so, have it compute in float32 without TF32.
 
-    By itself cuDNN rounds factors to TF32, and cuBLAS may add up parts of float16 in
-    float16. cuDNN also looks for its fastest algorithm now.
+    By default cuDNN rounds factors to TF32, and cuBLAS may reduce float16 sums in float16. cuDNN
+    is also told to search for its fastest algorithm.
     """
     if not torch.cuda.is_available():
         return False
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of newer names, which older releases lack
+        warnings.simplefilter("ignore")  # about new names, which older releases lack
         torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
         torch.backends.cudnn.allow_tf32 = False
@@ -107,7 +107,7 @@ def _torch_is_ready(torch: Any) -> bool:
 
 
 def _on_queue(name: str, module: str, opens: Callable[[Any], Any], **more: Any) -> Library:
-    """Return a library that works on the OpenCL queue that our calls take."""
+    """Return a library that works on the same OpenCL queue as our calls."""
     return Library(
         name,
         module,
@@ -158,7 +158,7 @@ class OurCall(NamedTuple):
     options: dict[str, Any]
 
     def explicit(self) -> dict[str, Any]:
-        """Return the options that are not the default ones, as a user would give them."""
+        """Return the options that differ from their defaults, as a user would give them."""
         parameters = inspect.signature(self.function).parameters
         return {
             name: value
@@ -169,30 +169,30 @@ class OurCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Calls:
-    """The public call of an operation, and what users of other libraries call instead of it."""
+    """The public call of an operation, and the corresponding calls of other libraries."""
 
     ours: Callable[[Any, Mapping[str, Any], str], OurCall | None]
     """``ours(problem, arrays, algorithm)`` returns the `OurCall` on arrays of either side, with
-    ``algorithm="auto"`` the one that users make. None where no public function returns what this
-    algorithm gives for the problem."""
+    ``algorithm="auto"`` the one that users make. None if no public function returns the result of
+    this algorithm for the problem."""
     peers: Mapping[str, Call]
-    """By the names of libraries; with something after a colon where a library has several."""
+    """The calls by the names of libraries, with a suffix after a colon if a library has several."""
     resident: tuple[str, ...]
-    """The inputs that a user has on the device; the rest stays on the host."""
+    """The inputs that a user has on the device; the others stay on the host."""
     algorithm: str = "auto"
-    """The one that the public function takes."""
-    steps: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
-    """For peers that may be very slow, as of a `CReference`."""
+    """The algorithm that the public function takes."""
+    cost: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
+    """For peers that may be very slow, as in a `CReference`."""
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    """``notes(problem)`` says what is special about the call of a peer, or nothing."""
+    """``notes(problem)`` returns a note about the call of a peer; empty for none."""
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
-    """``shaped(problem, arrays)`` returns arrays of the host as users of other libraries have them:
-    some take several times as long where there are dimensions of one."""
+    """``shaped(problem, arrays)`` returns host arrays in the shapes that users of other libraries
+    have: some are several times slower with dimensions of one."""
     returned: tuple[str, ...] = ()
-    """The outputs that the public call returns, where that is more than one. Where a problem asks
-    for fewer, these are the first."""
+    """Names of the outputs of the public call, if there are several. For problems with fewer
+    outputs, these are the first."""
     peers_returned: tuple[str, ...] = ()
-    """What other libraries return, if `Operation.compare` takes it by other names."""
+    """Names of the results of other libraries, if `Operation.compare` takes other ones."""
 
     def usual(self, problem: Any, arrays: Mapping[str, Any]) -> OurCall:
         """Return the call that users make."""
@@ -202,19 +202,19 @@ class Calls:
 
 
 def named(names: tuple[str, ...], result: Any) -> dict[str, Any]:
-    """Return what a call gave by name: each array, where it may give several."""
+    """Return the results of a call by name."""
     several = len(names) > 1 and isinstance(result, tuple)
     return dict(zip(names, result if several else (result,), strict=False))
 
 
 @dataclass(frozen=True)
 class Resident:
-    """Another library on arrays that are on its device already; fields are those of its `Calls`."""
+    """Another library on device data; the fields are those of its `Calls`."""
 
     peer: str
     library: Library
     call: Call
-    steps: Callable[[Any], int] | None = None
+    cost: Callable[[Any], int] | None = None
     note: Callable[[Any], str] | None = None
     shaped: Callable[[Any, Mapping[str, Any]], Mapping[str, Any]] = lambda problem, arrays: arrays
     returned: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ class Resident:
         return f"{self.peer}@device"
 
     def unavailable(self, device: Any) -> str | None:
-        """Return why it cannot run beside this OpenCL device, or None."""
+        """Return why it cannot be compared with this OpenCL device; None if it can."""
         try:
             self.library.open(device)
         except ReferenceUnavailable as error:
@@ -237,13 +237,13 @@ class Resident:
 
 
 def residents(calls: Calls) -> list[Resident]:
-    """Return the peers that can have their data on a device."""
+    """Return the peers on device data."""
     return [
         Resident(
             peer,
             library,
             call,
-            calls.steps.get(peer),
+            calls.cost.get(peer),
             calls.notes.get(peer),
             calls.shaped,
             calls.peers_returned or calls.returned,
@@ -255,7 +255,7 @@ def residents(calls: Calls) -> list[Resident]:
 
 
 def from_host(calls: Calls, peer: str) -> DeviceReference:
-    """Return the reference that takes arrays of the host to a library on a device, and back."""
+    """Return the reference that calls a library on a device with host arrays."""
     return DeviceReference(next(item for item in residents(calls) if item.peer == peer))
 
 

@@ -1,7 +1,7 @@
-"""One rank of an MPI reference, as `opencl_lab.lab.reference.mpi` starts it.
+"""A rank of an MPI reference, as started by `opencl_lab.lab.reference.mpi`.
 
-Each rank has a socket of its own to the parent. There it waits for requests, where it takes no
-processor time: ranks that wait in MPI spin, and would slow down whatever else is measured.
+Each rank has a socket to the parent, where it waits for requests without using processor time:
+ranks that wait in MPI spin, and would slow down other measurements.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.workers.child import at_hangup, find
+from opencl_lab.lab.workers.serving import at_hangup, find
 
 SHARED = "/dev/shm/mpich_shm_"
 
 
 def shared_files(process: int | str = "self") -> set[Path]:
-    """Return MPICH's files of shared memory, which it removes only at a regular end."""
+    """Return MPICH's files of shared memory, which it removes only at a normal exit."""
     try:
         maps = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -29,17 +29,17 @@ def shared_files(process: int | str = "self") -> set[Path]:
 
 
 def remove(files: Iterable[Path]) -> None:
-    """Remove files that may be gone."""
+    """Remove files, which may not exist."""
     for path in files:
         with suppress(OSError):
             path.unlink()
 
 
 class Rank:
-    """What a rank answers, once it has joined the world; `target` is an `MpiReference.function`."""
+    """The servant of a rank, which joins the world; `target` is an `MpiReference.function`."""
 
     def __init__(self, target: str, say: Callable[[Any], None]):
-        mpi = import_module("mpi4py.MPI")  # starts MPI, which ends with the interpreter
+        mpi = import_module("mpi4py.MPI")  # initialises MPI; finalized when the interpreter exits
         at_hangup(lambda: remove(shared_files()))
         self._world, self._clock = mpi.COMM_WORLD, mpi.Wtime
         self._function = find(target)
@@ -47,15 +47,15 @@ class Rank:
         self._outputs: Arrays = {}
 
     def who(self) -> tuple[int, int, int]:
-        """Return the rank, the size of its world, and its process."""
+        """Return the rank, the size of its world, and its process id."""
         return self._world.Get_rank(), self._world.Get_size(), os.getpid()
 
     def load(self, task: Any, inputs: Arrays) -> None:
-        """Take the problem; rank 0 gets the inputs, too."""
+        """Set the problem; only rank 0 gets the inputs."""
         self._call, self._outputs = self._function(self._world, task, inputs)
 
     def run(self, calls: int) -> float:
-        """Return the seconds between the barriers around so many calls in a row."""
+        """Return the seconds between barriers around `calls` back-to-back calls."""
         self._world.Barrier()
         begin = self._clock()
         for _ in range(calls):
@@ -64,5 +64,5 @@ class Rank:
         return float(self._clock() - begin)
 
     def outputs(self) -> Arrays:
-        """Return those of the last call: all at rank 0, none at others."""
+        """Return the outputs of the last call on rank 0, and none on others."""
         return self._outputs

@@ -1,4 +1,4 @@
-"""How other libraries are held to a number of threads, and those of C to processors."""
+"""Limits on the threads of other libraries, and binding of OpenMP threads to processors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from opencl_lab.lab.reference.descriptor import CReference, imported, needs
 BIND = CReference("OpenMP", "threads.c", "bind_threads", lambda _: {}, lambda *_: (), threaded=True)
 MOST_PROCESSORS = 1024  # of a cpu_set_t
 SETTINGS = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
-"""Variables by which users bind threads themselves."""
+"""Variables with which users bind threads themselves."""
 no_blas_control = needs("threadpoolctl")
 SYSTEM = Path("/sys/devices/system/cpu")
 
 
 def cores_first(processors: Collection[int], system: Path = SYSTEM) -> list[int]:
-    """Return processors in order, those that share a core with an earlier one at the end."""
+    """Return processors in order, with those that share a core with an earlier one at the end."""
     seen: set[str] = set()
     first: list[int] = []
     rest: list[int] = []
@@ -51,13 +51,14 @@ def _bind() -> CFunction:
 
 
 def bind_openmp(threads: int) -> None:
-    """Bind each thread of OpenMP's next regions of so many threads to a processor of its own.
+    """Bind the OpenMP threads of the next parallel regions to one processor each.
 
-    A runtime of OpenMP reads ``OMP_PROC_BIND`` when it is loaded and then binds this very thread,
-    too, for good. So the threads bind themselves here: to as many cores as there are, or each to
-    all processors where there are more threads. The calling thread is one of them: call this
-    within `on_all_processors` of `drivers.processes`, which sets it free again. Nothing is bound
-    where a user's own variables do so. Fewer threads than asked for are `ReferenceUnavailable`.
+    An OpenMP runtime reads ``OMP_PROC_BIND`` when it is loaded, and then binds the calling thread
+    permanently. So the threads bind themselves here: each to one processor, different cores first,
+    or to all processors if there are more threads than processors. The calling thread is one of
+    them: call this within `on_all_processors` of `drivers.processes`, which restores it. Nothing
+    is bound if the user's environment variables do so. `ReferenceUnavailable` is raised if fewer
+    threads start.
     """
     order = _order()
     bound = bool(order) and max(order) < MOST_PROCESSORS and not os.environ.keys() & set(SETTINGS)
@@ -73,16 +74,16 @@ def bind_openmp(threads: int) -> None:
 
 @cache
 def _blas() -> Any:
-    """Return what controls the BLAS libraries that are loaded, which are NumPy's and others'."""
+    """Return a controller of the loaded BLAS libraries: NumPy's and others."""
     control = imported("threadpoolctl")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of runtimes of OpenMP that it finds together
+        warnings.simplefilter("ignore")  # about several OpenMP runtimes
         return control.ThreadpoolController().select(user_api="blas")
 
 
 @contextmanager
 def blas_threads(threads: int) -> Iterator[None]:
-    """Hold NumPy's BLAS to so many threads, or raise `ReferenceUnavailable` if it takes others."""
+    """Limit NumPy's BLAS to a number of threads; `ReferenceUnavailable` if it uses another."""
     found = _blas()
     with found.limit(limits=threads):
         limited = {item["num_threads"] for item in found.info()}
@@ -107,12 +108,12 @@ def _while_set(
 
 
 def torch_threads(threads: int) -> AbstractContextManager[None]:
-    """Hold PyTorch on the processor to so many threads."""
+    """Limit PyTorch on the CPU to a number of threads."""
     torch = imported("torch")
     return _while_set(torch.get_num_threads, torch.set_num_threads, threads)
 
 
 def opencv_threads(threads: int) -> AbstractContextManager[None]:
-    """Hold OpenCV to so many threads."""
+    """Limit OpenCV to a number of threads."""
     opencv = imported("cv2")
     return _while_set(opencv.getNumThreads, opencv.setNumThreads, threads)

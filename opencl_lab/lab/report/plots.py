@@ -38,7 +38,7 @@ class Ratio:
 
 
 @dataclass(frozen=True)
-class Trial:
+class SearchPoint:
     """What a search tried: a configuration, its time in ms, None where it failed."""
 
     text: str
@@ -94,7 +94,7 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
     saved_figure(path, draw, WIDTH, 1.4 + 0.36 * len(rows))
 
 
-def plot_search(path: Path, trials: Sequence[Trial], default: float | None) -> None:
+def plot_search(path: Path, trials: Sequence[SearchPoint], default: float | None) -> None:
     """Draw the kernel time of each configuration in the order of the search, and the best so far.
 
     One at least has a time. `default` is what the built-in one took, in ms.

@@ -21,11 +21,11 @@ from opencl_lab.lab.report.cells import (
     table_without_empty,
 )
 from opencl_lab.lab.report.documents import finite, objects, texts
-from opencl_lab.lab.report.plots import Trial, plot_search
+from opencl_lab.lab.report.plots import SearchPoint, plot_search
 from opencl_lab.lab.report.summary import Trouble
 from opencl_lab.lab.report.svg import Figure, figure_of
 
-MOST_TRIALS = 400  # that a plot has room for
+MOST_POINTS = 400  # that a plot has room for
 STOPPED = {
     "complete": "It tried all that the strategy asked for.",
     "budget": "It ended with its budget.",
@@ -123,26 +123,26 @@ def search_figures(results: Results, prefix: str) -> list[Figure]:
     return [figure_of(draw, f"{prefix}-search", tips, f"The search{remark}")]
 
 
-def _thinned(trials: Sequence[Trial]) -> tuple[Sequence[Trial], str]:
+def _thinned(trials: Sequence[SearchPoint]) -> tuple[Sequence[SearchPoint], str]:
     """Return as many as a plot has room for: of neighbours in the search the fastest."""
-    if len(trials) <= MOST_TRIALS:
+    if len(trials) <= MOST_POINTS:
         return trials, ""
-    step = math.ceil(len(trials) / MOST_TRIALS)
+    step = math.ceil(len(trials) / MOST_POINTS)
     groups = [trials[start : start + step] for start in range(0, len(trials), step)]
     kept = [min(group, key=lambda item: item.milliseconds or math.inf) for group in groups]
     return kept, f" (of every {step} configurations the fastest; {len(trials):,} were tried)"
 
 
-def _trial(item: Mapping[str, Any]) -> Trial:
+def _trial(item: Mapping[str, Any]) -> SearchPoint:
     times = item.get("times_ms")
     found = map(finite, times) if isinstance(times, list) else ()
     values = [value for value in found if value is not None and value > 0]
     config = item.get("config")
     words = _config(config) if isinstance(config, dict) else ""
     if not values:
-        return Trial(f"{item.get('status')}: {item.get('reason') or ''} {words}", None)
+        return SearchPoint(f"{item.get('status')}: {item.get('reason') or ''} {words}", None)
     middle = median(values)
-    return Trial(f"{number(middle)} ms: {words}", middle)
+    return SearchPoint(f"{number(middle)} ms: {words}", middle)
 
 
 def _config(config: Mapping[str, Any]) -> str:

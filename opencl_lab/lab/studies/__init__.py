@@ -1,1 +1,1 @@
-"""The experiments of the source reports, as data: what to run, and what to ask of the rows."""
+"""Studies: the experiments of the source reports as data, with questions about their rows."""

@@ -1,6 +1,6 @@
-"""Answers to the questions of studies, from measured rows, in plain sentences.
+"""Answers to the questions of studies, as sentences made from measured rows.
 
-Times whose intervals overlap are level: nobody is called the faster one then.
+Times whose intervals overlap are level, and then no implementation is called faster.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.descriptor import Machine, PartResult, Point
 
 DEVICE = "the device"
-"""The fastest algorithm of ours at each size, taken together."""
+"""Stands for our fastest algorithm at each size."""
 LEVEL = 1.1
-"""Ratios nearer to 1 than this are called level where times are not of the same turns."""
+"""Ratios closer to 1 are called level, if times were not taken in the same turns."""
 NOTHING = "Nothing was measured."
 
 
@@ -30,12 +30,12 @@ def each_point(results: Sequence[PartResult]) -> Iterator[tuple[Point, Sequence[
 
 
 def times_of(rows: Sequence[Measurement]) -> dict[str, Times]:
-    """Return the total times of the rows that are right."""
+    """Return the total times of the correct rows."""
     return {row.implementation: row.total_ms for row in rows if row.ok and row.total_ms}
 
 
 def _sides(rows: Sequence[Measurement]) -> tuple[dict[str, Times], dict[str, Times]]:
-    """Return the times of ours, and those of the others."""
+    """Return our times, and those of others."""
     ours = times_of([row for row in rows if row.kind == "opencl"])
     return ours, {name: times for name, times in times_of(rows).items() if name not in ours}
 
@@ -53,14 +53,14 @@ def _longer(slow: Times, fast: Times, name: str = "") -> str:
 
 
 def _taking(times: Times) -> str:
-    """Return a time in milliseconds; where it was taken once, that nobody knows its spread."""
+    """Return a time in milliseconds, with a remark if it is of one run."""
     return f"{plain(times.median)} ms" + (" (one run)" if times.runs == 1 else "")
 
 
 def crossing(
     results: Sequence[PartResult], machine: Machine, *, ours: str, others: Sequence[str]
 ) -> list[str]:
-    """Say from which size on one of ours, or `DEVICE`, is faster than each of the others."""
+    """Return from which size on one of ours, or `DEVICE`, is faster than each of the others."""
     sentences = []
     for result in results:
         prefix = f"{result.part.name}: " if len(results) > 1 else ""
@@ -76,7 +76,7 @@ def crossing(
 
 
 def _with_device(rows: Sequence[Measurement]) -> list[Measurement]:
-    """Add the fastest row of ours under the name of `DEVICE`."""
+    """Add our fastest row under the name of `DEVICE`."""
     ours, _ = _sides(rows)
     if not ours:
         return list(rows)
@@ -134,7 +134,7 @@ def _fastest_of(rows: Sequence[Measurement]) -> str:
 
 
 def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
-    """Set the best other library against the fastest of ours, at each point of each part."""
+    """Compare the best other library with our fastest algorithm, at each point of each part."""
     sentences = []
     for result in results:
         found, even = [], []
@@ -158,7 +158,7 @@ def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
 
 
 def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:
-    """Count the rows that are right, and name the others."""
+    """Return the number of correct rows, and the others by name."""
     run = [(point, row) for point, rows in each_point(results) for row in rows]
     wrong = [(p, row) for p, row in run if not row.ok and row.status != "unavailable"]
     right = sum(row.ok for _, row in run)
@@ -172,9 +172,9 @@ def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:
 
 
 def _absent(run: Sequence[tuple[Point, Measurement]]) -> list[str]:
-    """Say what was not run and why, and at which points if it ran at others.
+    """Return what was not run and why, with the points if it ran at others.
 
-    What would have taken too long is named together, a sentence for each point.
+    Implementations that would take too long share a sentence for each point.
     """
     points: dict[tuple[str, str], list[str]] = {}
     slow: dict[str, list[str]] = {}
@@ -200,13 +200,13 @@ def _absent(run: Sequence[tuple[Point, Measurement]]) -> list[str]:
 def within(
     results: Sequence[PartResult], machine: Machine, *, largest: float, relative: bool
 ) -> list[str]:
-    """Say whether the differences from the expected result stay below a limit."""
+    """Return whether the differences from the expected result are below a limit."""
     kind = "relative" if relative else "absolute"
     worst: tuple[float, str, Point] | None = None
     for point, rows in each_point(results):
         for row in rows:
             if row.difference is None or (row.difference.ok and math.isnan(row.difference.max_abs)):
-                continue  # it is right, and nothing is known of single values
+                continue  # correct, but without errors of single values
             value = row.difference.max_rel if relative else row.difference.max_abs
             if worst is None or not value <= worst[0]:
                 worst = (math.inf if math.isnan(value) else value, row.implementation, point)
@@ -223,9 +223,9 @@ def within(
 def ratios(
     results: Sequence[PartResult], machine: Machine, *, pairs: Sequence[tuple[str, str]]
 ) -> list[str]:
-    """Say how many times as long the second of each pair takes, at each point.
+    """Return how many times as long the second of each pair takes, at each point.
 
-    Of algorithms on the device the kernels are compared, too: calls copy what they work on.
+    For algorithms on the device, kernel times are compared, too, since calls include copies.
     """
     sentences: list[str] = []
     for fast, slow in pairs:
@@ -280,7 +280,7 @@ def orders(results: Sequence[PartResult], machine: Machine) -> list[str]:
 
 
 def _of_orders(times: Sequence[tuple[Times, str]]) -> str:
-    """Say which order takes longer. Orders were measured one after the other, not in turns."""
+    """Return which order takes longer. Orders were measured in sequence, not in turns."""
     ordered = sorted(times, key=lambda item: item[0].median)
     (low, first), (high, last) = ordered[0], ordered[-1]
     if low.is_level_with(high) or high.median < LEVEL * low.median:

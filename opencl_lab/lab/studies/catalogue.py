@@ -1,6 +1,6 @@
-"""The source reports' studies, and that of other libraries.
+"""The studies of the source reports, and the study of other libraries.
 
-Sizes are those of the reports at full scale, and those of two cores at small.
+Sizes are those of the reports at full scale, and suit two cores at small scale.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TILES: tuple[AlgorithmRun, ...] = tuple(
     ("tiled", f"TILE={tile}", {"TILE": tile}) for tile in (8, 16, 32)
 )
 PRODUCTS = ("c:seq", "c:blocked", "c:omp", "blas")
-"""References that form matrix products on one computer."""
+"""References for matrix products on one computer."""
 RIGHT = Question("Are all results right?", answers.all_right)
 FASTEST = Question("Which is the fastest, and by how much?", answers.fastest)
 

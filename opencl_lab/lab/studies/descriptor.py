@@ -1,4 +1,4 @@
-"""What a study is: sweeps, and what is asked of their rows."""
+"""Descriptors of studies: sweeps, and questions about their rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opencl_lab.lab.engine.row import Measurement
 
 SCALES = ("small", "full")
 Points: TypeAlias = Mapping[str, Sequence[Mapping[str, int]]]
-"""By scale the options that vary in a sweep."""
+"""The options that vary in a sweep, by scale."""
 
 
 def sizes(name: str, small: Sequence[int], full: Sequence[int]) -> Points:
@@ -33,7 +33,7 @@ class Point:
 
     @property
     def size(self) -> int:
-        """Where it lies on the axis: the product of the sizes."""
+        """Its position on the axis: the product of the sizes."""
         return prod(self.options.values())
 
     def __str__(self) -> str:
@@ -48,15 +48,15 @@ class Part:
     operation: str
     points: Points
     runs: Sequence[AlgorithmRun]
-    """Algorithms of ours; those that the device cannot run are left out, with a note."""
+    """Our algorithms; those that the device cannot run are left out, with a note."""
     against: str | Sequence[str]
-    """References. What is missing, or would take too long, is a row that says so."""
+    """References; missing or slow ones get a row that says so."""
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    """Those that do not vary."""
+    """Options that do not vary."""
     workers: tuple[int, ...] = ()
-    """How many threads or ranks references have, in a row each; empty: all processors."""
-    kinds: tuple[str, ...] = ()  # of devices that it is for; empty: all
-    resident: bool = False  # whether the data are on the device
+    """Numbers of threads or ranks of references, with a row each; empty: all processors."""
+    kinds: tuple[str, ...] = ()  # kinds of devices that it is for; empty: all
+    resident: bool = False  # whether it works on device data
 
     @property
     def axis(self) -> str:
@@ -65,7 +65,7 @@ class Part:
 
     @property
     def label(self) -> str:
-        """Its name, with the devices that it is for."""
+        """Its name, with the kinds of devices that it is for."""
         return f"{self.name} ({'/'.join(self.kinds)})" if self.kinds else self.name
 
     def points_at(self, scale: str) -> list[Point]:
@@ -75,7 +75,7 @@ class Part:
 
 @dataclass
 class PartResult:
-    """The measured rows of a part, by points; `notes` says what was left out."""
+    """The measured rows of a part by points; `notes` says what was left out."""
 
     part: Part
     rows: list[tuple[Point, Sequence[Measurement]]] = field(default_factory=list)
@@ -83,23 +83,23 @@ class PartResult:
 
     @property
     def series(self) -> list[tuple[int, Sequence[Measurement]]]:
-        """The rows by sizes, as plots and crossovers take them."""
+        """The rows by size, for plots and crossovers."""
         return sorted(((point.size, rows) for point, rows in self.rows), key=lambda item: item[0])
 
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True):
-    """What answers need to know beside the rows, kept with them to draw answers again."""
+    """Facts that answers need besides the rows; stored with them, to answer again."""
 
-    local_memory: int = 0  # bytes that a work-group may have
-    own_local_memory: bool = False  # and not a part of the device's memory
-    cache_bytes: int = 0  # that the driver reports
+    local_memory: int = 0  # bytes available to a work-group
+    own_local_memory: bool = False  # whether local memory is dedicated
+    cache_bytes: int = 0  # as reported by the driver
     copy_bytes: float | None = None  # in a second, as `oclab doctor` has measured it
     processors: int = 1  # that threads and ranks may use
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the rows, and what answers it in sentences."""
+    """A question about the rows, and the function that answers it in sentences."""
 
     text: str
     answer: Callable[[Sequence[PartResult], Machine], list[str]]
@@ -107,7 +107,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment; `of_a_report` says whether a source report had it, too."""
+    """An experiment; `of_a_report` says whether it is from a source report."""
 
     name: str
     shows: str

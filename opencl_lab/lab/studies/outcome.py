@@ -1,4 +1,4 @@
-"""What a study found: rows, answers, what is missing; as a document, as tables, in words."""
+"""The outcome of a study: rows, answers, missing points; as document, tables and text."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ FILE_WIDTH = 160  # of tables in text files
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a study found: its rows, and the answers drawn from them."""
+    """The outcome of a study: its rows, and the answers from them."""
 
     study: Study
     scale: str
     seed: int
     device: Device
-    parts: Sequence[PartResult]  # those with a point at least that was measured
-    seconds: float  # that it took
-    stopped: str = ""  # what ended it if not all was measured, such as ``it was interrupted``
+    parts: Sequence[PartResult]  # those with at least one measured point
+    seconds: float  # duration
+    stopped: str = ""  # why it ended early, such as ``it was interrupted``; empty if it did not
     machine: Machine = field(default_factory=Machine)
 
     @property
     def answers(self) -> list[tuple[str, list[str]]]:
-        """The questions and what the rows say."""
+        """The questions and their answers."""
         return [(q.text, q.answer(self.parts, self.machine)) for q in self.study.questions]
 
     @property
     def rows(self) -> Iterator[tuple[dict[str, Any], Measurement]]:
-        """Every row after the options of its problem."""
+        """All rows, each with the options of its problem."""
         for result in self.parts:
             for point, rows in result.rows:
                 before = {"part": result.part.name, **result.part.options, **point.options}
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def plots(self) -> dict[str, Draw]:
-        """By the name of its file what draws each plot."""
+        """Functions that draw the plots, by the names of their files."""
         drawn: dict[str, Draw] = {}
         for result in self.parts:
             drawn.update(plots_of(result, f"{self._title(result.part)} on {self.device}"))
@@ -85,11 +85,11 @@ class Outcome:
         return first_failure(rows for result in self.parts for _, rows in result.rows)
 
     def _title(self, part: Part) -> str:
-        """Return the name of a part of the study, which may be all of it."""
+        """Return the title of a part, or of the study if it has only one."""
         return " ".join(dict.fromkeys((self.study.name, part.name)))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the JSON document has beside the device."""
+        """Return the content of the JSON document, without the device."""
         missing = self.missing
         return {
             "study": self.study.name,
@@ -124,7 +124,7 @@ class Outcome:
         return printed_table(figures, str(self.device)) if figures else None
 
     def summary(self) -> str:
-        """Return the answers in words; without the table of what the report printed."""
+        """Return the answers as text, without the table of printed figures."""
         lines = [f"{self.study.name} ({self.scale}): {self.study.shows}", str(self.device)]
         if self.seconds:  # older documents do not say
             lines.append(f"measured in {duration(self.seconds)}")
@@ -141,7 +141,7 @@ class Outcome:
 
     @property
     def gaps(self) -> list[str]:
-        """What ended the study, and what is missing, a sentence for each part."""
+        """Why the study ended early, and the missing points, a sentence for each part."""
         if not self.missing:
             return []
         ended = [f"{self.stopped[:1].upper()}{self.stopped[1:]}."] if self.stopped else []

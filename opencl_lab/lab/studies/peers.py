@@ -1,7 +1,6 @@
-"""The study `peers`: every operation beside the libraries that users take for it.
+"""The study `peers`: every operation compared with the libraries that users take for it.
 
-On CPUs the arrays are NumPy's. On GPUs inputs and results are on the device, for all alike. Sizes
-are not only powers of two.
+On CPUs all work on NumPy arrays, on GPUs all work on device data. Sizes are not only powers of two.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def _parts(
     algorithm: str = "auto",
     options: Mapping[str, Any],
 ) -> list[Part]:
-    """Return the part for CPUs, and that for other devices beside all that work on these.
+    """Return the part for CPUs, and the part for other devices with all libraries on them.
 
     A kind of device without sizes has no part.
     """

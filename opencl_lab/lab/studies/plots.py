@@ -17,13 +17,13 @@ from opencl_lab.lab.studies.descriptor import PartResult, Study
 Draw: TypeAlias = Callable[[Path], None]
 
 KINDS = ("time", "speedup", "throughput", "workers")
-"""What plots of a part show; each ends the name of a file."""
+"""The plots of a part, which are the suffixes of their file names."""
 
 
 def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
-    """Return by the name of its file what draws each plot of a part.
+    """Return functions that draw the plots of a part, by the names of their files.
 
-    Throughput stands in for the speed-up where the baseline was not measured.
+    Throughput replaces the speed-up if the baseline was not measured.
     """
     part, series = result.part, result.series
     crossings = crossovers(series)
@@ -43,7 +43,7 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
 
 
 def remove_plots(study: Study, folder: Path) -> None:
-    """Remove the plots of an earlier run of this study; that one stays is an `InvalidProblem`."""
+    """Remove the plots of an earlier run of this study; InvalidProblem if one cannot be removed."""
     for name in (_file(part.name, kind) for part in study.parts for kind in KINDS):
         try:
             with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The figures that the source reports printed, beside what was measured here."""
+"""The figures printed in the source reports, with the corresponding rows measured here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from opencl_lab.lab.studies.descriptor import Point
 
 @dataclass(frozen=True)
 class Printed:
-    """A time that a report printed, and the row of ours that does the same."""
+    """A time printed in a report, and the name of our corresponding row."""
 
     study: str
     what: str
@@ -32,20 +32,20 @@ class Printed:
 
 @cache
 def printed_figures() -> tuple[Printed, ...]:
-    """Return the figures that the reports printed, as far as they are known."""
+    """Return the known figures of the reports."""
     text = files("opencl_lab.lab.studies").joinpath("data/printed.json").read_text(encoding="utf-8")
     return tuple(typed(list[Printed], parsed(text)["figures"]))
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A printed figure, and the measured row that belongs to it, if there is one."""
+    """A printed figure, and the corresponding measured row, if there is one."""
 
     printed: Printed
     row: Measurement | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what the JSON document has; `measured` is None where nothing was."""
+        """Return the values for the JSON document; `measured` is None without a row."""
         row = self.row
         measured = None
         if row is not None and row.total_ms is not None:
@@ -67,7 +67,7 @@ class Beside:
 def beside_printed(
     study: str, rows: Iterable[tuple[Mapping[str, Any], Measurement]]
 ) -> list[Beside]:
-    """Return the figures of a study, each with the first right row of its problem."""
+    """Return the figures of a study, each with the first correct row of its problem."""
     there = [(before.items(), row) for before, row in rows if row.ok]
     found = []
     for figure in (figure for figure in printed_figures() if figure.study == study):

@@ -1,4 +1,4 @@
-"""Running a study: the points of its parts, by the one engine there is."""
+"""Running a study: the engine measures the points of its parts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.explore import Exploration, Limits, Stopped, grid
 from opencl_lab.lab.engine.request import AlgorithmRun, Point, Request, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement, over_baseline
-from opencl_lab.lab.engine.runner import StepReport, one_of, run_point
+from opencl_lab.lab.engine.runner import ProgressReport, one_of, run_point
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.studies.descriptor import PartResult, Study
 
 REPEATS = 5
 POINT_SECONDS = 20.0
-"""For the timed rows of a point: where five of each would take longer, there are fewer."""
+"""Time limit of the samples of a point: if five of each would take longer, there are fewer."""
 LEAST_SECONDS = 1e-3
-"""Of a budget: a point that has no more than this left is given up at its next step."""
+"""A point with no more time than this is given up before its next run."""
 
 
 def workers_of_scale(workers: tuple[int, ...], scale: str) -> tuple[int, ...] | None:
@@ -42,15 +42,14 @@ def run_study(
     repeats: int | None = None,
     time_limit: float | None = None,
     baseline: str | None = None,
-    progress: StepReport = lambda done, total, label: None,
+    progress: ProgressReport = lambda done, total, label: None,
 ) -> tuple[list[PartResult], Stopped]:
-    """Run a study; return the parts of which points were measured, and what ended it.
+    """Run a study; return the parts with measured points, and why it ended.
 
-    `time_limit` is in seconds. The parts that are still to come share what is left of them evenly.
-    A part whose share is used up ends with the points that it has; the one at work is given up
-    before its next step. Speed-ups are over `baseline`, where it was measured, instead of
-    ``c:seq``. An `OclabError` means that the device cannot be used at all; what a single row
-    cannot do is in its status.
+    `time_limit` is in seconds; remaining parts share the remaining time evenly. A part whose share
+    is used up ends with the points that it has, and its current point is given up before the next
+    run. Speed-ups are over `baseline`, if it was measured, instead of ``c:seq``. An `OclabError`
+    means that the device cannot be used; failures of single rows are in their status.
     """
     parts = study.parts_on(device)
     counts = [len(part.points[scale]) for part in parts]
@@ -73,7 +72,7 @@ def run_study(
 
 @dataclass(frozen=True)
 class _PartRun:
-    """A part of a study, and what it may take."""
+    """A part of a study, and its time limit."""
 
     result: PartResult
     scale: str
@@ -83,8 +82,8 @@ class _PartRun:
     baseline: str | None
     limits: Limits
 
-    def explore(self, progress: StepReport, before: int, points: int) -> Stopped:
-        """Measure the points of the part, of which others come before; fill its result."""
+    def explore(self, progress: ProgressReport, before: int, points: int) -> Stopped:
+        """Measure the points of the part into its result; `before` is for the progress."""
         part, rows = self.result.part, self.result.rows
         places = part.points_at(self.scale)
 
@@ -108,7 +107,7 @@ class _PartRun:
         return Exploration(measure, told=told, limits=self.limits).run(grid(range(len(places))))
 
     def _point(self, options: Mapping[str, int]) -> tuple[Point, list[str]]:
-        """Return what is run at a point, and what is left out there."""
+        """Return the point to run, and notes on what is left out there."""
         part = self.result.part
         every = {**part.options, **options}
         point = point_of(get_operation(part.operation), every, self.seed, self._request())
@@ -116,7 +115,7 @@ class _PartRun:
         return point.asking(runs=able), notes
 
     def _request(self) -> Request:
-        """Return what is asked for; rows that somebody wants are limited by what is left only."""
+        """Return the request; with a given number of samples only the remaining time limits it."""
         part, most = self.result.part, POINT_SECONDS if self.repeats is None else math.inf
         budget = max(LEAST_SECONDS, min(self.limits.left, most))
         return Request(
@@ -132,7 +131,7 @@ class _PartRun:
 def _able(
     point: Point, runs: Sequence[AlgorithmRun], device: Device
 ) -> tuple[list[AlgorithmRun], list[str]]:
-    """Return the runs that the device can make, and a note on each of the others."""
+    """Return the runs that the device supports, and a note on each of the others."""
     able, notes = [], []
     for run in runs:
         try:

@@ -1,4 +1,4 @@
-"""Answers about machines: what more workers bring, and what local memory is good for."""
+"""Answers about scaling with workers, and about the benefit of local memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ OWN_LOCAL_MEMORY = 1  # CL_LOCAL; 2 is a part of global memory
 def by_workers(
     results: Sequence[PartResult], machine: Machine, *, references: Sequence[str]
 ) -> list[str]:
-    """Give times by workers at the largest size that one worker did, against that one."""
+    """Return times by workers, at the largest size that ran with one worker, relative to that."""
     sentences = []
     for reference in references:
         measured = [(point, _by_workers(rows, reference)) for point, rows in each_point(results)]
-        # At the largest sizes one worker may take too long to be run.
+        # At the largest sizes a single worker may be too slow to be run.
         point, found = next((item for item in reversed(measured) if 1 in item[1]), (None, {}))
         if point is None:
             sentences.append(f"{reference} did not run, so there is no answer.")
@@ -39,7 +39,7 @@ def _by_workers(rows: Sequence[Measurement], reference: str) -> dict[int, Times]
 
 
 def _of_workers(subject: str, found: Mapping[int, Times], processors: int) -> Iterator[str]:
-    """Give the times, the speed-ups and the efficiencies, and say how many are fastest."""
+    """Yield the times, the speed-ups, the efficiencies, and which number is fastest."""
     counts = sorted(found)
     times = _listed((f"{plain(found[count].median)} ms", count) for count in counts)
     yield f"{subject} takes {times.replace(' with 1', ' with 1 worker', 1)}."
@@ -57,7 +57,7 @@ def _listed(values: Iterable[tuple[str, int]]) -> str:
 
 
 def _best(found: Mapping[int, Times]) -> str:
-    """Say how many workers are fastest: all numbers whose times are level with the least."""
+    """Return which numbers of workers are fastest: those level with the least time."""
     least = min(found.values(), key=lambda times: times.median)
     even = sorted(workers for workers, times in found.items() if times.is_level_with(least))
     if len(even) == 1:
@@ -66,7 +66,7 @@ def _best(found: Mapping[int, Times]) -> str:
 
 
 def _why(found: Mapping[int, Times], most: int, processors: int) -> str:
-    """Say what is to be known of the efficiency with most workers."""
+    """Return a remark on the efficiency with the most workers."""
     if most > processors:
         return f"; {most} share {counted(processors, 'processor')}"
     one, all_of_them = found[1], found[most]
@@ -76,7 +76,7 @@ def _why(found: Mapping[int, Times], most: int, processors: int) -> str:
 
 
 def machine_of(device: Device) -> Machine:
-    """Return what answers need to know of a device and of this computer."""
+    """Return the facts about a device and this computer that answers need."""
     peaks = stored_peaks(device)
     own = getattr(device.handle, "local_mem_type", None) == OWN_LOCAL_MEMORY
     return Machine(
@@ -91,7 +91,7 @@ def machine_of(device: Device) -> Machine:
 def local_memory(
     results: Sequence[PartResult], machine: Machine, *, basic: str, local: str, element_bytes: int
 ) -> list[str]:
-    """Say which is faster by kernel time, and what memory and caches have to do with it."""
+    """Return which is faster by kernel time, and how memory and caches explain it."""
     sentences = []
     wins = losses = 0
     naive: Measurement | None = None
@@ -128,7 +128,7 @@ def local_memory(
 
 
 def _doing(row: Measurement) -> Times | None:
-    """Return the times in kernels, or the total ones where the device reports none."""
+    """Return the kernel times, or the total ones if the device reports none."""
     return row.kernel_times or row.total_ms
 
 
@@ -139,7 +139,7 @@ def _verdict(reads: Times, best: Times) -> str:
 
 
 def _kind(machine: Machine) -> str:
-    """Say what local memory is on this device."""
+    """Return what local memory is on this device."""
     if machine.own_local_memory:
         size = size_text(machine.local_memory)
         return f"Local memory is memory of its own here, {size} per group"
@@ -150,10 +150,10 @@ def _kind(machine: Machine) -> str:
 
 
 def _caches(machine: Machine, naive: Measurement, element_bytes: int) -> list[str]:
-    """Set the working set of the largest product against the cache, and what plain reads ask for.
+    """Compare the largest working set with the cache, and the rate of plain reads with memory.
 
-    Without tiles each product of two elements reads both. Where that is more in a second than
-    memory delivers, the caches have delivered it.
+    Without tiles each product of two elements reads both. If that rate exceeds that of the memory,
+    caches have served the reads.
     """
     reads = _doing(naive)
     if naive.work is None or not naive.work.bytes or reads is None:

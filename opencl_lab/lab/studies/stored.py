@@ -1,4 +1,4 @@
-"""Studies that were measured earlier, read from their documents; answers are drawn anew."""
+"""Studies of earlier runs, read from their documents; their questions are answered again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Device(Struct):
 
 
 class _Head(Struct):
-    """What a document of a study says beside its rows; older ones say less."""
+    """The content of a document of a study besides its rows; older ones have less."""
 
     scale: str
     device: _Device
@@ -35,10 +35,10 @@ class _Head(Struct):
 
 
 def stored_outcome(results: Results) -> Outcome:
-    """Return what a document of `oclab study` says, as the outcome that it was.
+    """Return the outcome in a document of `oclab study`.
 
-    Points that the study no longer has are left out, and those that it has now are missing. A
-    document that is damaged, or of no study that there is, is an `InvalidProblem`.
+    Points that the study no longer has are left out, and new ones are missing. InvalidProblem is
+    raised for a document that is damaged, or of an unknown study.
     """
     study = STUDIES.get(str(results.content.get("study")))
     if results.command != "study" or study is None or results.content.get("scale") not in SCALES:
@@ -60,7 +60,7 @@ def stored_outcome(results: Results) -> Outcome:
 
 
 def _part_result(results: Results, part: Part, scale: str) -> PartResult:
-    """Return the rows of a part, by its points; those without rows are left out."""
+    """Return the rows of a part by points; points without rows are left out."""
     found = PartResult(part)
     for point in part.points_at(scale):
         wanted = {"part": part.name, **point.options}.items()

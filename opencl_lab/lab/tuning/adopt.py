@@ -1,4 +1,4 @@
-"""Configurations from elsewhere, tried here: what another tuner found is a proposal, no result."""
+"""Adopting configurations of other tuners: they are checked and timed here before they count."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from opencl_lab.ops.solver import Problem
 
 @dataclass(frozen=True)
 class Adoption:
-    """What became of configurations from elsewhere."""
+    """The outcome of trying configurations from a file."""
 
     task: TuningTask
     evaluations: tuple[Evaluation, ...]
-    """The configuration in use before, then those that were tried."""
+    """The configuration used so far, then those that were tried."""
     best: Evaluation | None
-    """The fastest that is right."""
+    """The fastest correct one."""
     refused: int
-    """How many the algorithm, the problem or the device does not allow."""
+    """How many are not allowed by the algorithm, the problem or the device."""
     stored: bool
-    """Whether the best is a new one, and now in the database."""
+    """Whether the best one is new, and was stored in the database."""
 
 
 def read_recording(text: str) -> Recording:
-    """Return the run in a file of any format that is known here."""
+    """Return the run in a file of any supported format."""
     if '"tune_params_keys"' in text:
         return from_kernel_tuner(text)
     if '"kernel_family"' in text:
@@ -61,21 +61,19 @@ def task_of(
     algorithm: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> TuningTask:
-    """Return the task that a recording is about, on the device where it shall be tried.
+    """Return the task of a recording, on the given device.
 
-    What is given, such as `changes` to fields of the problem, counts before what the file says.
+    Arguments, such as `changes` to fields of the problem, override what the file says.
     """
     name = operation or recording.about.get("operation")
     by = algorithm or recording.about.get("algorithm")
     about = recording.about.get("problem", {})
     if not name or not by:
         raise InvalidProblem(
-            "the file does not say which operation and algorithm it is about; give both"
+            "the file does not say which operation and algorithm it is for; give both"
         )
     if not (isinstance(name, str) and isinstance(by, str) and isinstance(about, Mapping)):
-        raise InvalidProblem(
-            "the file names its operation, algorithm or problem in no way that is understood"
-        )
+        raise InvalidProblem("the operation, algorithm or problem in the file is not understood")
     chosen = get_operation(name)
     chosen.algorithm(by)
     sizes = dict(zip(chosen.problem().sizes, recording.problem_size, strict=False))
@@ -85,13 +83,13 @@ def task_of(
 
 
 def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
-    """Return the default problem with these fields, brought to the types that it has."""
+    """Return the default problem with these fields, converted to their types."""
     default: Problem = operation.problem()
     converted = {}
     for item in fields(default):
         if item.name in values:
             converted[item.name] = _like(getattr(default, item.name), item.name, values[item.name])
-    # What a problem works out by itself is stored with it, and follows from its fields.
+    # Values that a problem derives from its fields are stored, too.
     unknown = sorted(set(values) - set(converted) - set(default.as_dict()))
     if unknown:
         names = ", ".join(item.name for item in fields(default))
@@ -124,10 +122,10 @@ def adopt(
     timeout: float | None = None,
     progress: Callable[[TuningProgress], None] | None = None,
 ) -> Adoption:
-    """Tune with nothing but the fastest configurations of a recording, `limit` at most.
+    """Try the fastest configurations of a recording, at most `limit`.
 
-    They are checked and timed beside the built-in configuration and the one in use; times of other
-    places count only for the order.
+    They are checked and timed with the built-in configuration and the one in use. Times in the
+    recording only decide the order.
     """
     present = task.algorithm.configure(task.problem, task.device)
     correct = [item for item in recording.evaluations if item.status == "correct"]

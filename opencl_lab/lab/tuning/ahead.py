@@ -1,14 +1,14 @@
-"""Builder processes: programs are compiled ahead, side by side, while one process measures.
+"""Builders: processes that compile programs ahead, in parallel, while a worker measures.
 
 ```text
  strategy --[best guess, next, ...]--> Ahead -- one each --> builder, builder, ...
                                          |                        |  the driver's own cache on disk
                                          v                        v
-                          the first of them that is built --> worker: check, time
+                          the first of them that is built --> measuring worker: check, time
 ```
 
-On a CPU nothing is compiled while something is measured, as both need the same cores: a batch is
-built side by side, and then measured.
+On a CPU, compiling and measuring need the same cores, so they alternate: a batch is built in
+parallel, and then measured.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker
 
-GENEROUS = 60.0  # seconds for anything before the first measurement
-HOST_SECONDS = 600.0  # inputs and expected results; no configuration is to blame for them
-LEAST_BUILD, BUILD_FACTOR = 10.0, 10.0  # seconds, and of the usual time
+GENEROUS_SECONDS = 60.0  # timeout of a phase before there are times to compare with
+HOST_SECONDS = 600.0  # timeout for inputs and expected results, which depend on no configuration
+LEAST_BUILD_SECONDS, BUILD_FACTOR = 10.0, 10.0  # timeout of a build; multiple of the median time
 ROOM = 512 << 20
-"""Bytes that a builder may take, of the host's memory and of a device's own."""
+"""Bytes of host and device memory reserved for a builder."""
 SHARE = 0.25
-"""Of either memory, for all builders."""
-NICENESS = 5  # the measuring process goes first
+"""Largest share of either memory for all builders."""
+NICENESS = 5  # so that the measuring worker has priority
 LEAST_BATCH = 4
 FEW = 5
-"""Configurations that show whether what was built ahead need not be built again,"""
+"""Number of builds after which building ahead is given up if the driver does not reuse them."""
 SAVED = 0.6
-"""which then takes at most this share of the time,"""
+"""A reused build takes at most this share of the time of the build ahead."""
 SLOW_MS = 150.0
-"""and which took at least so long ahead: the driver knows what takes less from another size."""
-Wanted: TypeAlias = tuple[Config, bool]
-"""A configuration, and whether for all check cases, as the best need it."""
+"""Only builds that took so long count: faster ones were cached from another size."""
+Build: TypeAlias = tuple[Config, bool]
+"""A configuration, and whether to build it for all check cases, which the best ones need."""
 CRASHED = Built(0.0, reason="the builder died")
-"""Whoever measures finds out whether that was the configuration's fault."""
+"""The measuring worker finds out whether the configuration caused that."""
 
 
 def builders_for(device: Device) -> int:
-    """Return how many processes shall build for a device: one a core, but for who measures."""
+    """Return the number of builders for a device: one per core, without the measuring worker's."""
     cores, memory = default_threads(), host_memory()
     if device.kind != "cpu":
         cores, memory = cores - 1, min(memory, device.global_memory or math.inf)
     elif cores == 1:
-        return 0  # it would take turns with itself
+        return 0  # a builder would only alternate with the measuring worker
     return int(min(cores, memory * SHARE // ROOM))
 
 
 class Ahead:
-    """Builds configurations in processes of their own, one thread to speak with each.
+    """Builds configurations in builders, each with a thread that talks to it.
 
-    There are `count` at most. They start when the first configurations are named, and read
-    `opening` first. With `alternate` nothing is built while something is measured. A build may take
-    `timeout` seconds, by default ten times as long as usual, but never more than `longest`.
+    There are at most `count` builders. They start with the first request, and read `opening`
+    first. With `alternate` nothing is built during a measurement. A build may take `timeout`
+    seconds, by default ten times the median, and at most `longest`.
     """
 
     def __init__(
@@ -80,69 +80,69 @@ class Ahead:
     ):
         self._opening, self._count = opening, count
         self._alternate, self._timeout, self._longest = alternate, timeout, longest
-        # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
+        # `with` on a Condition runs Python code, where Ctrl-C would leave the lock taken forever.
         self._lock = threading.RLock()
         self._change = threading.Condition(self._lock)
         self._closed = False
         self._threads: list[threading.Thread] = []
-        self._working = 0  # threads whose process has started, or may
-        self._up = 0  # of these, whose process has started
-        self._wanted: list[Wanted] = []
-        self._best: list[Wanted] = []
-        self._building: set[Wanted] = set()
-        self._answers: dict[Wanted, Built] = {}
+        self._working = 0  # threads that have a builder or may still start one
+        self._up = 0  # threads whose builder has started
+        self._queued: list[Build] = []
+        self._best: list[Build] = []
+        self._building: set[Build] = set()
+        self._answers: dict[Build, Built] = {}
         self._ratios: list[float] = []
         self._processes: set[Worker] = set()
         self.trouble = ""
 
     @property
     def built(self) -> int:
-        """How many configurations were built ahead, or refused."""
+        """Number of configurations that were built ahead or failed to build."""
         return len({config for config, _ in list(self._answers)})
 
     def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
-        """Return which of these to measure now: the first that is built, when one is.
+        """Return which of these to measure now: the first one that is built, waiting if necessary.
 
-        The others are built meanwhile, in this order; what was named before is given up. With
-        `whole` they are built for all check cases.
+        The others are built meanwhile, in this order, instead of earlier requests. With `whole`
+        they are built for all check cases.
         """
         if len(configs) > 1:
             self._start()
-        wanted = [(config, whole) for config in configs]
+        builds = [(config, whole) for config in configs]
         deadline = time.monotonic() + min(seconds, HOST_SECONDS)
         with self._lock:
-            chosen = self._ready(wanted)
+            chosen = self._ready(builds)
             if chosen is None or not self._alternate:
                 batch = max(1 if whole else LEAST_BATCH, self._count)
-                self._wanted = wanted[:batch] if self._alternate else wanted
+                self._queued = builds[:batch] if self._alternate else builds
                 self._change.notify_all()
             while chosen is None:
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._working:
                     break
                 if not (self._alternate or self._building or self._up or whole):
-                    break  # none has started: whoever measures builds this one itself
+                    break  # no builder has started: the measuring worker builds this one
                 self._change.wait(left)
                 if not self._alternate or not (self._building or self._pending()):
-                    chosen = self._ready(wanted)
+                    chosen = self._ready(builds)
             if chosen is None:
                 chosen = configs[0]
-                self._wanted = [item for item in self._wanted if item[0] != chosen]
+                self._queued = [item for item in self._queued if item[0] != chosen]
             return chosen
 
     def want(self, configs: Sequence[Config]) -> None:
-        """Begin to build these, where that disturbs nothing, and nothing else."""
+        """Build these instead of earlier requests, unless building would disturb measurements."""
         if configs and not self._alternate:
             self._start()
         with self._lock:
             self._best = []
-            self._wanted = [] if self._alternate else [(config, False) for config in configs]
+            self._queued = [] if self._alternate else [(config, False) for config in configs]
             self._change.notify_all()
 
     def complete(self, config: Config) -> bool:
-        """Return whether there is nothing to wait for before all check cases are tried.
+        """Return whether `config` is built for all check cases, or will not be built ahead.
 
-        If there is, it is built before all others, on a CPU with the next batch.
+        If not, it is built before all others; on a CPU, with the next batch.
         """
         with self._lock:
             if (config, True) in self._answers or not self._working:
@@ -154,11 +154,11 @@ class Ahead:
             return False
 
     def verdict(self, config: Config) -> Evaluation | None:
-        """Return why a configuration cannot be built, if a builder has found that."""
+        """Return why a configuration cannot be built; None if no builder has failed on it."""
         return next((item for item in self.refused() if item.config == config), None)
 
     def refused(self) -> list[Evaluation]:
-        """Return what builders have found that cannot be built."""
+        """Return the configurations that builders failed to build."""
         return [
             Evaluation(config, answer.refusal, answer.reason, (), answer.build_ms, 0.0, timestamp())
             for (config, whole), answer in list(self._answers.items())
@@ -166,7 +166,7 @@ class Ahead:
         ]
 
     def learn(self, evaluation: Evaluation) -> None:
-        """Compare how long a build took where it was measured, and stop if nothing was saved."""
+        """Compare build times ahead and in the measuring worker; stop if nothing was saved."""
         ahead = self._answers.get((evaluation.config, False))
         if (
             self._closed
@@ -178,14 +178,14 @@ class Ahead:
             return
         self._ratios.append(evaluation.build_ms / ahead.build_ms)
         if len(self._ratios) >= FEW and median(self._ratios) > SAVED:
-            self.trouble = "programs are not built ahead: this driver builds them again"
+            self.trouble = "programs are not built ahead: this driver does not reuse builds"
             self.close()
 
     def close(self) -> None:
-        """End all processes, also in the middle of a build."""
+        """End all builders, even during a build."""
         with self._lock:
             self._closed = True
-            self._wanted = self._best = []
+            self._queued = self._best = []
             for process in self._processes:
                 process.stop()
             self._change.notify_all()
@@ -205,22 +205,22 @@ class Ahead:
         for thread in self._threads:
             thread.start()
 
-    def _ready(self, wanted: Sequence[Wanted]) -> Config | None:
-        return next((item[0] for item in wanted if item in self._answers), None)
+    def _ready(self, builds: Sequence[Build]) -> Config | None:
+        return next((item[0] for item in builds if item in self._answers), None)
 
-    def _pending(self) -> list[Wanted]:
-        # On a CPU the best is no reason to build anything: it goes with the next batch.
-        best = self._best if self._wanted or not self._alternate else []
+    def _pending(self) -> list[Build]:
+        # On a CPU the best one waits for the next batch.
+        best = self._best if self._queued or not self._alternate else []
         return [
             item
-            for item in (*best, *self._wanted)
+            for item in (*best, *self._queued)
             if item not in self._answers and item not in self._building
         ]
 
     # ------------------------------------------------------------ in each thread
 
     def _work(self) -> None:
-        """Keep one process busy, and replace it when it dies."""
+        """Keep one builder busy, and replace it when it dies."""
         process: Worker | None = None
         try:
             while True:
@@ -251,7 +251,7 @@ class Ahead:
         with self._lock:
             self._up += more
 
-    def _next(self) -> Wanted | None:
+    def _next(self) -> Build | None:
         """Wait for a configuration to build; None at the end."""
         with self._lock:
             while not self._closed:
@@ -263,14 +263,14 @@ class Ahead:
         return None
 
     def _new_process(self) -> Worker | None:
-        """Return a process that waits for requests; None if there is none to be had."""
+        """Return a builder that waits for requests; None if it cannot be started."""
         try:
             with self._lock:
                 if self._closed:
                     return None
                 process = Worker(self._opening, nice=NICENESS)
                 self._processes.add(process)
-        except LaunchError as error:  # there can be no more processes
+        except LaunchError as error:  # no more processes can be started
             self.trouble = str(error)
             return None
         try:
@@ -284,7 +284,7 @@ class Ahead:
             reason = str(death)
         self._end(process)
         if not self._closed:
-            self.trouble = f"a builder of programs could not start: {reason}"
+            self.trouble = f"a builder process could not start: {reason}"
         return None
 
     def _end(self, process: Worker) -> None:
@@ -293,7 +293,7 @@ class Ahead:
         process.kill()
 
     def _build(self, process: Worker, config: Config, whole: bool) -> Built:
-        """Return what a builder says, or that it died or takes too long."""
+        """Return the answer of a builder, or that it died or timed out."""
         limit = self._limit()
         process.send("build", config, whole)
         begin, phase = time.monotonic(), "starting"
@@ -306,7 +306,7 @@ class Ahead:
                 phase = value
         except TimeoutError:
             spent = (time.monotonic() - begin) * 1e3
-            return Built(spent, "timeout", f"no end within {limit:.3g} s, while {phase}")
+            return Built(spent, "timeout", f"timed out after {limit:.3g} s, while {phase}")
         except (Died, Failed):
             return CRASHED
 
@@ -314,5 +314,6 @@ class Ahead:
         if self._timeout is not None:
             return self._timeout
         times = [item.build_ms / 1e3 for item in list(self._answers.values()) if not item.reason]
-        usual = max(LEAST_BUILD, BUILD_FACTOR * median(times)) if times else GENEROUS
-        return min(usual, self._longest)
+        if not times:
+            return min(GENEROUS_SECONDS, self._longest)
+        return min(max(LEAST_BUILD_SECONDS, BUILD_FACTOR * median(times)), self._longest)

@@ -1,7 +1,7 @@
-"""Builds the programs of configurations before they are tried. Runs in processes of its own.
+"""Builds the programs of configurations before they are tried. Runs in builder processes.
 
-The driver keeps what it has built on disk, where the process that measures finds it. Nothing is
-timed or judged here, but what the compiler or a limit of the device refuses.
+The driver caches builds on disk, where the measuring worker finds them. Nothing is timed or
+checked here, except that the compiler or a limit of the device may refuse a configuration.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from opencl_lab.ops.solver import Problem
 from opencl_lab.runtime.session import session_of
 
 SMALL_GRID = 65_535
-"""Groups in a dimension below which PoCL compiles another version of a kernel."""
+"""Number of groups in a dimension up to which PoCL compiles another version of a kernel."""
 
 
 class Builder:
-    """Builds what a `Trial` will need, and says the name of each phase before it begins.
+    """Builds the programs that a `Trial` will need, and reports each phase before it begins.
 
-    On CPUs it launches too: there drivers compile a kernel when it is launched for the first time
-    by groups of its size. On other devices launches would disturb what is measured meanwhile.
+    On CPUs it also launches them, since drivers for CPUs compile a kernel at its first launch with
+    a group size. On other devices launches would disturb the measurements of the worker.
     """
 
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
@@ -37,7 +37,7 @@ class Builder:
         self._stages: dict[Problem, Stage] = {}
 
     def build(self, config: Config, whole: bool) -> Built:
-        """Build for the first check case, or for all if `whole`; return what was found."""
+        """Build for the first check case, or for all if `whole`."""
         begin = time.perf_counter()
         refusal: Status | None = None
         reason = ""
@@ -50,7 +50,7 @@ class Builder:
                 self._build(config, cases)
         except Exception as error:
             status, reason = verdict(error)
-            if status != "runtime":  # whoever measures will see whether that comes again
+            if status != "runtime":  # the measuring worker sees whether that happens again
                 refusal = status
         return Built((time.perf_counter() - begin) * 1e3, refusal, reason)
 
@@ -63,7 +63,7 @@ class Builder:
 
     def _launch(self, config: Config, cases: Sequence[Problem]) -> None:
         known: list[tuple[object, ...]] = []
-        for problem in (*cases, self._task.problem):  # the largest last: it is seldom needed
+        for problem in (*cases, self._task.problem):  # the largest last, as it is rarely needed
             launches = self._task.plan(config, problem).launches
             if all(_compiled(launch) in known for launch in launches):
                 continue
@@ -81,7 +81,7 @@ class Builder:
 
 
 def _compiled(launch: Launch) -> tuple[object, ...]:
-    """Return what a kernel that is compiled at its launch depends on."""
+    """Return what the compilation of a kernel at its launch depends on."""
     groups = zip(launch.global_size, launch.local_size, strict=True)
     small = all(items // local < SMALL_GRID for items, local in groups)
     return (

@@ -1,7 +1,7 @@
 """CLBlast's tuning results for GEMM as configurations of the algorithm `blocked`.
 
-CLBlast is column-major: along its M lie the elements side by side, as along our
-columns. Its M is therefore our N, its A our B, and the other way round.
+CLBlast is column-major, so elements along its M are adjacent, as along our N. Its M is our N,
+its A our B, and vice versa.
 
     CLBlast xgemm      xgemm_direct    blocked
     MDIMC              MDIMCD          WG_N
@@ -16,8 +16,8 @@ Left out: whether and in which vectors matrices go through local memory (SA, SB,
 VWND), which follows from the matrices here; how items share the loads (MDIMA, NDIMB, MDIMAD,
 NDIMBD) and which of an item's elements lie apart (STRM, STRN); how far loops are unrolled (KWI,
 KWID); and the second kernel of xgemm (GEMMK 1, KREG), which has no local tiles. CLBlast tunes xgemm
-on matrices that were packed beforehand, in times that do not count this: they tell the order in
-which configurations deserve a try, not how fast they are here.
+on matrices that were packed beforehand, and does not time the packing. So its times only tell in
+which order to try configurations.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class _Results(Struct):
 def from_clblast(text: str) -> Recording:
     """Return the run in the JSON that CLBlast's tuner of a GEMM kernel writes.
 
-    Of configurations that differ only in what is left out, the fastest stays.
+    Of configurations that differ only in what is left out, the fastest is kept.
     """
     content = typed(_Results, parsed(text), strict=False)  # most numbers are texts there
     family, precision = content.kernel_family, content.precision
     if not family.startswith("xgemm"):
-        raise ValueError(f"kernel {family!r} corresponds to nothing here, only xgemm's do")
+        raise ValueError(f"kernel {family!r} has no counterpart here; only those of xgemm have one")
     if precision not in DTYPES:
         raise ValueError(f"precision {precision}; gemm has {' and '.join(map(str, DTYPES))} bits")
     best: dict[Config, Evaluation] = {}
@@ -80,7 +80,7 @@ def from_clblast(text: str) -> Recording:
             best[config] = Evaluation(config, "correct", times_ms=(time_ms,))
     notes = []
     if unused:
-        notes.append(f"{', '.join(sorted(unused))} correspond to nothing here and are left out")
+        notes.append(f"{', '.join(sorted(unused))} have no counterpart here and are left out")
     if without:
         notes.append(
             f"left out: {counted(without, 'result')} without local tiles or without a time"
@@ -104,7 +104,7 @@ def from_clblast(text: str) -> Recording:
 
 
 def _config(given: Mapping[str, int]) -> Config | None:
-    """Return the configuration that corresponds, None if none does."""
+    """Return the corresponding configuration; None if there is none."""
     if "WGD" in given:
         columns = rows = depth = given["WGD"]
         items = given["MDIMCD"], given["NDIMCD"]

@@ -39,12 +39,12 @@ class _KernelAlgorithm(Algorithm[P]):
         templates: tuple[str, ...],
         work: Callable[[P], Work] | None,
     ):
-        # Class variables of the base: every operation of this kind has its own.
+        # The base has class variables; here each instance has its own.
         vars(self).update(name=name, space=space, templates=templates)
         self._default, self._plan, self._work = default, plan, work
 
     def work(self, problem: P) -> Work:
-        """Return the least that the kernel does, if the user gave it, else that of the problem."""
+        """Return the least work of the kernel, if the user gave it, else that of the problem."""
         return problem.work if self._work is None else self._work(problem)
 
     def default_config(self, problem: P, device: Device) -> Config:
@@ -59,7 +59,7 @@ class _KernelAlgorithm(Algorithm[P]):
 
 
 class _Single(Solver[P]):
-    """What solves a problem by the one algorithm that there is."""
+    """A solver with a single algorithm."""
 
     def __init__(self, name: str, algorithm: Algorithm[P]):
         super().__init__()
@@ -69,14 +69,14 @@ class _Single(Solver[P]):
 class KernelOperation(Operation[P], Generic[P]):
     """An operation made of a kernel of the user's own.
 
-    It is given to `opencl_lab.tune` instead of a name, and `run` applies it with
-    the configuration that was found. Bind it to a name at the top level of a module,
-    as the process that tries the configurations imports it from there.
+    Pass it to `opencl_lab.tune` instead of a name; `run` applies it with the configuration that
+    was found. Bind it to a name at the top level of a module, from where the worker that tries
+    configurations imports it.
 
     Parameters
     ----------
     name : str
-        What its entries in journal and database are called.
+        The name of its entries in journal and database.
     problem : type
         A frozen dataclass derived from `Problem` whose fields all have defaults.
     template : str
@@ -88,23 +88,24 @@ class KernelOperation(Operation[P], Generic[P]):
     plan : callable
         ``plan(problem, config, device)`` returns the `Plan`: buffers and launches.
     inputs : callable
-        ``inputs(problem, rng)`` returns random input arrays by the names of the plan. Under the
-        name of an output it is what this holds before each run, for a kernel that works in place.
+        ``inputs(problem, rng)`` returns random input arrays by their names in the plan. An array
+        under the name of an output is its content before each run, for a kernel that works in
+        place.
     reference : callable
-        ``reference(problem, inputs)`` returns the right outputs.
+        ``reference(problem, inputs)`` returns the expected outputs.
     check_cases : mapping or sequence of mappings
-        Fields of the problem to replace for checks: small sizes, above those of any tile
-        and no multiple of one; several, to check other options as well.
+        Fields of the problem to replace for checks: small sizes, larger than any tile and not a
+        multiple of one. Several mappings check other options, too.
     tolerance : float
-        How far a result may be from the right one, relative to the largest
-        magnitude in it; 0 demands equality, as integers always do.
+        Largest error relative to the largest magnitude in the expected result. 0 demands
+        equality, and integers must always be equal.
     summary : str
         One sentence.
     algorithm : str
-        What its one algorithm is called; by default as itself.
+        The name of its one algorithm; by default that of the operation.
     work : callable, optional
-        ``work(problem)`` returns the least that the kernel does, which the device's peaks
-        bound, where that is less than the work of the problem.
+        ``work(problem)`` returns the least work of the kernel, for the roofline, if that is less
+        than the work of the problem.
 
     Raises
     ------
@@ -140,7 +141,7 @@ class KernelOperation(Operation[P], Generic[P]):
             for item in fields(problem)
         )
         only = _KernelAlgorithm(algorithm or name, space, default, plan, (template,), work)
-        # Class variables of the base: every operation of this kind has its own.
+        # The base has class variables; here each instance has its own.
         vars(self).update(
             solver=_Single(name, only),
             summary=summary,
@@ -153,7 +154,7 @@ class KernelOperation(Operation[P], Generic[P]):
         self.__module__ = sys._getframe(1).f_globals["__name__"]
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickle by the name under which its module holds it: a space has lambdas."""
+        """Pickle by its name in its module, since the lambdas of a space cannot be pickled."""
         module = sys.modules.get(self.__module__)
         for name, value in vars(module).items() if module is not None else ():
             if value is self:
@@ -168,7 +169,7 @@ class KernelOperation(Operation[P], Generic[P]):
         return self._problem(**self.with_defaults(options))
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[P, Arrays]:
-        """Not offered: what arrays mean is known to the user's own functions alone."""
+        """Raise InvalidProblem: only the user's functions know what arrays mean."""
         raise InvalidProblem(f"{self.name} takes a problem and its inputs; use `run`")
 
     def generate(self, problem: P, seed: int, **options: Any) -> Arrays:

@@ -1,4 +1,4 @@
-"""What became of one configuration: the record that tuner, journal and interchange share."""
+"""The result of trying one configuration, as tuner, journal and interchange share it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opencl_lab.lab.engine.row import Status
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One configuration, tried."""
+    """The result of trying one configuration."""
 
     config: Config
     status: Status
@@ -24,9 +24,9 @@ class Evaluation:
     times_ms: tuple[Positive, ...] = ()
     """Kernel time of each timed run; empty unless correct."""
     build_ms: float = 0.0
-    """To render, build and launch first."""
+    """Time to render, build and launch for the first time."""
     check_ms: float = 0.0
-    """To check the results."""
+    """Time to check results."""
     timestamp: str = ""
     """When it ended, in ISO 8601 with a time zone."""
 
@@ -41,7 +41,7 @@ class Evaluation:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Evaluation:
-        """Return what `as_dict` described; ValueError if that is none."""
+        """Return the evaluation in a record of `as_dict`; ValueError if it is not one."""
         made = typed(cls, record)
         if (made.status == "correct") != bool(made.times_ms):
             raise ValueError("what is correct has times, and nothing else")
@@ -50,14 +50,14 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Built:
-    """What a builder found about one configuration."""
+    """The result of building one configuration ahead."""
 
     build_ms: float
-    """To render and build, and on CPUs to launch first."""
+    """Time to render and build, and on CPUs to launch for the first time."""
     refusal: Status | None = None
-    """The status of a configuration that cannot be built.
+    """The status, if the configuration cannot be built.
 
-    What else went wrong shows again where it is measured.
+    Other failures are left to the measuring worker.
     """
     reason: str = ""
-    """Why it did not end well."""
+    """Why it failed."""

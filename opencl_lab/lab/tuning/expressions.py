@@ -36,10 +36,10 @@ GRAMMAR = (
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    """Return the value of an expression; several with commas between them are a tuple.
+    """Return the value of an expression; several, separated by commas, are a tuple.
 
-    It may have what `GRAMMAR` lists. With anything else in it, or where it cannot be computed, it
-    is an InvalidConfig.
+    It may contain what `GRAMMAR` lists. InvalidConfig is raised for anything else, and for values
+    that cannot be computed.
     """
     try:
         return _value(ast.parse(text.strip(), mode="eval").body, names)
@@ -55,11 +55,11 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
 
 
 def whole_numbers_of(text: str, names: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the whole numbers that an expression gives, such as the sizes of a launch."""
+    """Return the value of an expression as whole numbers, such as the sizes of a launch."""
     value = evaluate(text, names)
     values = value if isinstance(value, tuple) else (value,)
     whole = (isinstance(v, int) or (isinstance(v, float) and v.is_integer()) for v in values)
-    if not all(whole):  # 1e6 is a whole number too
+    if not all(whole):  # 1e6 is a whole number, too
         raise InvalidConfig(f"{text!r} gives {value!r}, which is no whole number")
     return tuple(int(item) for item in values)
 

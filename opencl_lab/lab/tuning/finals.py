@@ -1,4 +1,4 @@
-"""The finals of a run of the tuner: the best few, timed again in turns, and what wins."""
+"""The finals of a run of the tuner: the best few are timed again in turns to find the winner."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ FINALISTS = 5
 STABLE_ROUNDS, MOST_ROUNDS = 4, 20
 
 LEAST_PAIRS, DOUBT = 8, 0.01
-"""Rounds that show whether one is faster than another, and how unsure that may be."""
+"""Rounds of a paired comparison of two configurations, and its level of significance."""
 
 
 class Finals:
-    """The best few of a search, measured again until the same one has won several rounds.
+    """The best few of a search, timed in rounds until the result is stable.
 
-    And until these show whether it is faster than the built-in configuration.
+    It is stable when the same one has won several rounds, and when these show whether it is
+    faster than the built-in configuration.
     """
 
     def __init__(self, search: Search):
         self._search = search
         self.ranking: list[Evaluation] = []
-        """The finalists with all times of the rounds so far, the fastest first."""
+        """The finalists with the times of all rounds, the fastest first."""
         self.stable = False
-        """Whether the same one has won the last rounds."""
+        """Whether the same one has won the latest rounds."""
         self._rounds: dict[Config, list[float]] = {}
 
     def hold(self) -> None:
-        """Check the best few in all cases, then let them take turns, while there is time."""
+        """Check the best few in all check cases, then time them in rounds, while there is time."""
         search, configs = self._search, self._qualified()
         times: dict[Config, list[float]] = {config: [] for config in configs}
         self._rounds = {config: [] for config in configs}
@@ -71,10 +72,10 @@ class Finals:
         return self.ranking[0].config
 
     def _qualified(self) -> list[Config]:
-        """Return the best few, each checked with all check cases; the next best for one that fails.
+        """Return the best few that pass all check cases.
 
-        Half of the time that is left goes into this, where any was checked by then. The built-in
-        configuration takes part in any case, to be compared with.
+        Once one has passed, this ends after half of the remaining time. The built-in configuration
+        is always included, for comparison.
         """
         search, sandbox = self._search, self._search.sandbox
         left = search.limits.left
@@ -100,12 +101,12 @@ class Finals:
         return best if rival is None or rival.config in best else [*best, rival.config]
 
     def default(self) -> Evaluation | None:
-        """Return what became of the built-in configuration, with its latest times."""
+        """Return the evaluation of the built-in configuration, with its latest times."""
         latest = {**self._search.evaluations(), **{item.config: item for item in self.ranking}}
         return latest.get(self._search.built_in)
 
     def _rival(self) -> Evaluation | None:
-        """Return the built-in configuration, to be compared with; None if it is not correct."""
+        """Return the evaluation of the built-in configuration; None if it is not correct."""
         default = self.default()
         return default if default is not None and default.status == "correct" else None
 
@@ -115,9 +116,10 @@ class Finals:
         return rival is None or leader.config == rival.config or self._beats(leader, rival)
 
     def _beats(self, one: Evaluation, other: Evaluation) -> bool:
-        """Return whether one is faster than the other beyond the noise.
+        """Return whether one is faster than the other beyond noise.
 
-        All its times are less, or its time over the other's, round by round, is below 1 for sure.
+        Either all its times are shorter, or the ratio of the times in each round is significantly
+        below 1.
         """
         if max(one.times_ms) < min(other.times_ms):
             return True
@@ -126,9 +128,9 @@ class Finals:
         return len(ratios) >= LEAST_PAIRS and interval_of_median(ratios, DOUBT)[1] < 1
 
     def winner(self) -> Evaluation | None:
-        """Return the best, or the built-in configuration where that is as fast within noise.
+        """Return the best, or the built-in configuration if that is as fast within noise.
 
-        The best is one that was checked with all check cases.
+        Only configurations that passed all check cases can win.
         """
         search, rival = self._search, self._rival()
         proved = [item for item in search.correct() if item.config in search.proved]
@@ -138,7 +140,7 @@ class Finals:
         return rival
 
     def untested(self) -> str:
-        """Say which configuration looked faster than the built-in, but was not compared with it."""
+        """Return a note about a configuration that seemed faster but was not in the finals."""
         search = self._search
         best, built_in = search.best(), search.evaluations().get(search.built_in)
         if best is None or built_in is None or not best.time_ms < built_in.time_ms < math.inf:

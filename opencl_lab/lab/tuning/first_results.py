@@ -1,4 +1,4 @@
-"""What the first configuration of a kernel in a file gives, where nobody says what is right."""
+"""Results of the first configuration of a kernel in a file, as reference where none is given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opencl_lab.lab.tuning.kernel_arguments import BoundArguments
 from opencl_lab.lab.tuning.stage import Stage, Wrong
 from opencl_lab.lab.tuning.task import TuningTask
 
-OTHER_POISON = 0x3C  # positive and no NaN for any type, so that what is added to it shows
+OTHER_POISON = 0x3C  # positive and not NaN in any type, so that additions to it show
 
 
 def first_results(
@@ -26,10 +26,10 @@ def first_results(
     device: Device,
     say: Callable[[str], None],
 ) -> Arrays:
-    """Run the first configuration twice on other contents of its outputs, and return its results.
+    """Run the first configuration twice, on different contents of its outputs; return its results.
 
-    BuildError or LaunchError if it does not run, writes elsewhere or not everywhere, or gives
-    another result each time. It says the name of each phase before it begins.
+    BuildError or LaunchError is raised if it does not run, writes out of bounds, leaves elements
+    unwritten, or gives different results. Each phase is reported before it begins.
     """
     task = TuningTask(operation, operation.algorithms[0].name, operation.problem(), device)
     config = task.built_in
@@ -53,8 +53,8 @@ def first_results(
             raise LaunchError(f"{what} {str(error).removeprefix('it ')}") from error
         return stage.results()
 
-    # An element that keeps both patterns is not written; one that merely differs depends
-    # on what was there.
+    # An element that keeps both patterns was not written; one that differs depends on what was
+    # there before.
     first, second = results(POISON), results(OTHER_POISON)
     for name in first:
         if name in bound.inout:
@@ -72,12 +72,12 @@ def first_results(
     if not difference.ok:
         unknown = [name for name in first if name not in bound.inout]
         advice = _in_place(*unknown) if unknown else "a larger tolerance may allow that"
-        raise LaunchError(f"{what} gives another result each time ({difference}); {advice}")
+        raise LaunchError(f"{what} gives different results each time ({difference}); {advice}")
     return first
 
 
 def _in_place(*names: str) -> str:
-    """Say what to do if a kernel reads arrays that it writes."""
+    """Return advice for a kernel that reads arrays that it writes."""
     options = " ".join(f"--arg {name}=inout:..." for name in names)
     return (
         f"if the kernel adds to what is there, pass inout={list(names)}, or {options}: "
@@ -86,6 +86,6 @@ def _in_place(*names: str) -> str:
 
 
 def _holds(result: np.ndarray[Any, Any], pattern: int) -> np.ndarray[Any, Any]:
-    """Return which elements still are the poison that was there before the run."""
+    """Return which elements still hold the poison."""
     values = np.ascontiguousarray(result).reshape(-1).view(np.uint8)
     return np.asarray(np.all(values.reshape(-1, result.dtype.itemsize) == pattern, axis=1))

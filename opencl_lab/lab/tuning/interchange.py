@@ -1,8 +1,8 @@
-"""Runs of tuning in the formats of other tuners: Kernel Tuner's cache files and T4 results 1.0.0.
+"""Tuning runs in the formats of other tuners: Kernel Tuner's cache files and T4 results 1.0.0.
 
-Both are read as well as written. What they have no field for goes into fields
-of their own that other programs skip, so that a run of ours comes back whole.
-`opencl_lab.lab.tuning.adopt` tells formats apart.
+Both are read and written. Values that a format has no field for are written in additional fields,
+which other programs ignore, so that our runs can be read back completely.
+`opencl_lab.lab.tuning.adopt` detects the format.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ STATUS_OF_ERROR: dict[str, Status] = {
 
 @dataclass(frozen=True)
 class Recording:
-    """A run of tuning: what was tried, on what."""
+    """A tuning run: the configurations that were tried, on which problem and device."""
 
     device: str
     kernel: str
-    """Both are names for people."""
+    """Both are names for display."""
     problem_size: tuple[int, ...]
     parameters: Mapping[str, tuple[Value, ...]]
     """The values of each parameter, in order."""
     evaluations: list[Evaluation]
     about: Mapping[str, Any] = field(default_factory=dict)
-    """Operation, algorithm and problem as in `Problem.as_dict`, as far as they are known."""
+    """Operation, algorithm and problem as in `Problem.as_dict`, as far as known."""
     notes: tuple[str, ...] = ()
-    """What of a file could not be taken over."""
+    """What could not be read from a file."""
 
 
 def values_of(
     evaluations: list[Evaluation], listed: Mapping[str, Sequence[Value]] = MappingProxyType({})
 ) -> dict[str, tuple[Value, ...]]:
-    """Return the values of each parameter: those that are `listed`, then what else was tried."""
+    """Return the values of each parameter: the `listed` ones, then others that were tried."""
     found = {name: list(values) for name, values in listed.items()}
     for evaluation in evaluations:
         for name, value in evaluation.config.items():
@@ -72,7 +72,7 @@ def values_of(
 
 @contextmanager
 def reading(kind: str) -> Iterator[None]:
-    """Make an InvalidProblem of what fails while a file of some kind is read; also a decorator."""
+    """Convert errors from reading a file to InvalidProblem; a context manager and decorator."""
     try:
         yield
     except (ArithmeticError, LookupError, ValueError) as error:
@@ -84,10 +84,10 @@ def reading(kind: str) -> Iterator[None]:
 
 
 def to_kernel_tuner(recording: Recording) -> str:
-    """Return the cache file of Kernel Tuner that holds a run.
+    """Return a run as a cache file of Kernel Tuner.
 
-    Kernel Tuner looks at the last characters and puts more lines before them:
-    the layout of the lines is part of the format.
+    The layout of the lines is part of the format, since Kernel Tuner inserts more lines before the
+    last characters.
     """
     names = list(recording.parameters)
     header = {
@@ -125,7 +125,7 @@ def _kernel_tuner_entry(names: list[str], evaluation: Evaluation) -> dict[str, A
 
 
 class _Cache(Struct):
-    """A cache file of Kernel Tuner; an entry has parameters and times side by side."""
+    """A cache file of Kernel Tuner; an entry has parameters and times in one object."""
 
     device_name: str
     kernel_name: str
@@ -138,7 +138,7 @@ class _Cache(Struct):
 
 @reading("cache file of Kernel Tuner")
 def from_kernel_tuner(text: str) -> Recording:
-    """Return the run in a cache file of Kernel Tuner, also of one that was cut off."""
+    """Return the run in a cache file of Kernel Tuner, which may be truncated."""
     content = typed(_Cache, _closed(text))
     names, size = content.tune_params_keys, content.problem_size
     sizes = [] if isinstance(size, str) else size if isinstance(size, list) else [size]
@@ -167,9 +167,9 @@ def _kernel_tuner_evaluation(names: list[str], entry: dict[str, Any]) -> Evaluat
 
 
 def _closed(text: str) -> Any:
-    """Parse JSON that may end too early: Kernel Tuner closes a file only when it is read."""
+    """Parse JSON that may be truncated: Kernel Tuner completes a file only when it reads it."""
     body = text.rstrip()
-    whole_lines = body[: body.rfind("\n")].rstrip()  # the last one may have been cut
+    whole_lines = body[: body.rfind("\n")].rstrip()  # the last one may be truncated
     endings = (body, body.rstrip(",") + "}\n}", whole_lines.rstrip(",") + "}\n}")
     for ending in endings[:-1]:
         try:
@@ -255,7 +255,7 @@ class _T4(Struct):
 
 
 class _Ours(Struct):
-    """What T4 has no field for, beside what a run is about."""
+    """Values that T4 has no field for."""
 
     device_name: str = ""
     kernel_name: str = ""
@@ -265,7 +265,7 @@ class _Ours(Struct):
 
 @reading("file of T4 results")
 def from_t4(text: str) -> Recording:
-    """Return the run in T4 results; both spellings of the time of compilation are read."""
+    """Return the run in T4 results, with either spelling of the compilation time."""
     content = typed(_T4, parsed(text))
     if str(content.schema_version).split(".")[0] != T4_VERSION.split(".")[0]:
         raise ValueError(f"version {content.schema_version}, not {T4_VERSION}")
@@ -336,7 +336,7 @@ def _evaluation(
     check: Any,
     timestamp: str,
 ) -> Evaluation:
-    """Return an evaluation; a success without a time is a failure."""
+    """Return an evaluation; a success without a time counts as a failure."""
     usable = tuple(time for time in map(_number, times) if time > 0)
     if status == "correct" and not usable:
         status, reason = "runtime", "the file has no time for it"

@@ -1,6 +1,6 @@
 """The journals of the tuner: one file for each task, which several tuners can share.
 
-What they hold is a run of tuning, for export and for lists.
+A journal holds a tuning run, which can be exported and listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ VERSION = 3
 
 
 def journal_of(task: TuningTask, fresh: bool = False) -> Journal:
-    """Return the journal of a task, which forgets what is there if it is to be `fresh`."""
+    """Return the journal of a task; if `fresh`, its records are dropped."""
     identity = _identity(task)
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{task.operation.name}-{task.algorithm_name}")
     path = data_dir("journals", f"{name}-{digest_of(identity)}.jsonl")
@@ -35,9 +35,9 @@ def journal_of(task: TuningTask, fresh: bool = False) -> Journal:
 
 
 def evaluations_of(records: Iterable[Mapping[str, Any]]) -> dict[Config, Evaluation]:
-    """Return the evaluations in the records of a journal, where later ones replace earlier ones.
+    """Return the evaluations in the records of a journal; later ones replace earlier ones.
 
-    Damaged ones are left out.
+    Damaged records are left out.
     """
     known = {}
     for record in records:
@@ -50,7 +50,7 @@ def evaluations_of(records: Iterable[Mapping[str, Any]]) -> dict[Config, Evaluat
 
 
 def _identity(task: TuningTask) -> dict[str, Any]:
-    """Return all that an evaluation depends on; a change of any of it begins a new journal."""
+    """Return all that an evaluation depends on; if any of it changes, a new journal begins."""
     space = task.algorithm.space
     return {
         "journal": VERSION,
@@ -68,7 +68,7 @@ def _identity(task: TuningTask) -> dict[str, Any]:
 
 
 def _plan_digest(task: TuningTask) -> str:
-    """Return a digest of what is launched without tuning; constants count by their shapes."""
+    """Return a digest of the built-in plan, with shapes of constants instead of their values."""
     plan = task.algorithm.plan(task.problem, task.built_in, task.device)
     buffers = [(item.name, item.role, item.shape, item.dtype.str) for item in plan.buffers]
     return hashlib.sha256(f"{buffers} {plan.launches}".encode()).hexdigest()[:16]
@@ -76,7 +76,7 @@ def _plan_digest(task: TuningTask) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One journal: what was tuned, and what became of each configuration."""
+    """The content of one journal: the task, and all evaluations."""
 
     path: Path
     operation: str
@@ -84,7 +84,7 @@ class Run:
     problem: Mapping[str, Any]
     device: str
     parameters: Mapping[str, tuple[Any, ...]]
-    """Their values: those of the space, and others that were tried."""
+    """The values of each parameter: those of the space, and others that were tried."""
     evaluations: list[Evaluation]
 
     @property
@@ -94,7 +94,7 @@ class Run:
         return min(correct, key=lambda item: item.time_ms, default=None)
 
     def recording(self) -> Recording:
-        """Return the run in the form that other formats are made from."""
+        """Return the run as a `Recording`, from which other formats are written."""
         names = {device.key: device.name for device in devices()}
         operation = operations().get(self.operation)
         sizes = operation.problem().sizes if operation else ()
@@ -114,7 +114,7 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """Return the run in a journal; InvalidProblem if the file is none."""
+    """Return the run in a journal; InvalidProblem if the file is not a journal."""
     head, records = read_journal(path)
     try:
         head["journal"]
@@ -122,7 +122,7 @@ def read_run(path: Path) -> Run:
         about = (head["operation"], head["algorithm"], head["problem"], head["device"])
     except (KeyError, TypeError, AttributeError) as error:
         why = repr(error) if path.exists() else "there is no such file"
-        raise InvalidProblem(f"{path} is no journal of the tuner: {why}") from error
+        raise InvalidProblem(f"{path} is not a journal of the tuner: {why}") from error
     evaluations = list(evaluations_of(records).values())
     return Run(path, *about, values_of(evaluations, space), evaluations)
 

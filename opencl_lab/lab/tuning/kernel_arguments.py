@@ -16,18 +16,18 @@ from opencl_lab.lab.tuning.signature import Argument, Signature
 
 @dataclass(frozen=True, eq=False)
 class BoundArguments:
-    """What is given for the arguments of a kernel, by name."""
+    """The values of the arguments of a kernel, by name."""
 
     buffers: tuple[Buffer, ...]
     """Arrays in global memory."""
     data: Arrays
-    """The contents of those that are read."""
+    """The contents of the arrays that are read."""
     values: Mapping[str, Any]
-    """Scalars of NumPy."""
+    """NumPy scalars."""
     local: Mapping[str, tuple[str, int]]
-    """How many elements each ``__local`` pointer has, an expression, and the bytes of one."""
+    """For each ``__local`` pointer: the number of elements, an expression, and the element size."""
     threes: tuple[str, ...]
-    """The arguments whose elements are vectors of three numbers."""
+    """The arguments whose elements are vectors of length 3."""
     inout: tuple[str, ...]
     """The arrays that are both read and written."""
 
@@ -37,7 +37,7 @@ class BoundArguments:
         return {buffer.name: buffer for buffer in self.buffers if buffer.role == "out"}
 
     def counted(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the part of an array that a result is made of."""
+        """Return an array without the padding of vectors of length 3."""
         return array[..., :3] if name in self.threes else array
 
 
@@ -47,10 +47,10 @@ def bind_arguments(
     outputs: Sequence[str] | None,
     inout: Sequence[str] = (),
 ) -> BoundArguments:
-    """Return what is given for the arguments of a kernel, checked against its signature.
+    """Return the values for the arguments of a kernel, checked against its signature.
 
-    `outputs` names the arrays that are written, by default those that are not const; `inout` those
-    that are read as well.
+    `outputs` names the arrays that are written, by default all that are not const; `inout` names
+    those that are both read and written.
     """
     by_name = {argument.name: argument for argument in signature.arguments}
     unknown = ", ".join(sorted({*given, *(outputs or ()), *inout} - set(by_name)))
@@ -92,7 +92,7 @@ def bind_arguments(
 
 def _itemsize(argument: Argument) -> int:
     if argument.dtype is None:
-        raise InvalidProblem(f"the type of {argument.text!r} is none of OpenCL's own")
+        raise InvalidProblem(f"the type of {argument.text!r} is not a built-in type of OpenCL")
     return argument.dtype.itemsize * argument.stored
 
 
@@ -110,7 +110,7 @@ def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
 
 
 def _padded(array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
-    """Return vectors of three numbers as OpenCL stores them, with a fourth one."""
+    """Return vectors of length 3 as OpenCL stores them, with a fourth element."""
     if array.ndim < 2 or array.shape[-1] not in (3, 4):
         raise InvalidProblem(
             f"{what!r} needs an array of shape (..., 3), or (..., 4) as OpenCL stores vectors of "
@@ -123,8 +123,8 @@ def _padded(array: np.ndarray[Any, Any], what: str) -> np.ndarray[Any, Any]:
 def _number(argument: Argument, given: Any) -> Any:
     if argument.width > 1 or (argument.dtype is None and not isinstance(given, np.generic)):
         raise InvalidProblem(
-            f"{argument.text!r} is no number of a type of OpenCL's own; pass vectors by a "
-            "pointer, and numbers of other types as a scalar of NumPy"
+            f"{argument.text!r} is not a number of a built-in type of OpenCL; pass vectors by a "
+            "pointer, and numbers of other types as a NumPy scalar"
         )
     if argument.dtype is None:
         return given
@@ -139,7 +139,7 @@ def _number(argument: Argument, given: Any) -> Any:
 
 
 def expected_for(given: Any, written: Mapping[str, Buffer], threes: Sequence[str]) -> Arrays:
-    """Return the right outputs by name, in the types and shapes of the arrays that are written."""
+    """Return the expected outputs by name, in the types and shapes of the written arrays."""
     if not isinstance(given, Mapping):
         if len(written) > 1:
             names = ", ".join(written)

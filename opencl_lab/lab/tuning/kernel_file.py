@@ -1,7 +1,7 @@
-"""Tuning a kernel in a file, described by plain data: parameters, arguments, sizes of the launch.
+"""Tuning a kernel in a file, described by plain data: parameters, arguments, launch sizes.
 
-The kernel itself says what its arguments are (`opencl_lab.lab.tuning.signature`). What this cannot
-describe, such as several launches, is a `KernelOperation`.
+The arguments are read from the kernel's source (`opencl_lab.lab.tuning.signature`). For several
+launches, or anything else that this cannot describe, make a `KernelOperation`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_ITEMS = 1 << 62  # in a dimension; rounded up it must still be a number of 
 
 @dataclass(frozen=True)
 class KernelProblem(Problem):
-    """What a kernel is tuned for: the sizes of its arrays, its other arguments, its launch."""
+    """The problem of a kernel in a file: sizes of arrays, other arguments, and the launch."""
 
     sizes = ("elements",)
     layout = ("arguments", "launch")
@@ -50,7 +50,7 @@ class KernelProblem(Problem):
 
     @property
     def work(self) -> Work:
-        """Each array once; nobody has said how much arithmetic there is."""
+        """The traffic of each array once; the arithmetic is unknown."""
         return Work(flops=0.0, bytes=float(self.nbytes))
 
     @property
@@ -65,7 +65,7 @@ class KernelProblem(Problem):
 
 @dataclass(frozen=True, eq=False)
 class _Description:
-    """All that makes a `KernelFile`, as plain data that goes to the worker."""
+    """The description of a `KernelFile`, as plain data that is sent to the worker."""
 
     text: KernelText
     kernel: str
@@ -79,7 +79,7 @@ class _Description:
 
 
 class KernelFile(KernelOperation[KernelProblem]):
-    """The operation that `kernel_file` makes; it goes to the worker as its description."""
+    """The operation that `kernel_file` makes; it is pickled as its description."""
 
     default_name = "first"
 
@@ -106,7 +106,7 @@ class KernelFile(KernelOperation[KernelProblem]):
             check_cases={},
             tolerance=description.tolerance,
             summary=f"The kernel {description.kernel} in {text.path}.",
-            work=lambda problem: Work(0.0, 0.0),  # it may need a part of its arrays only
+            work=lambda problem: Work(0.0, 0.0),  # it may use only some of its arrays' elements
         )
         contents = Option("contents", str, self._contents, "digest of the data", about_data=True)
         vars(self)["options"] = (contents,)
@@ -114,11 +114,11 @@ class KernelFile(KernelOperation[KernelProblem]):
         only["templates"] = (*only["templates"], *text.included())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it is made of."""
+        """Pickle the description."""
         return KernelFile, (self._description,)
 
     def problem(self, **options: Any) -> KernelProblem:
-        """Return the one problem that there is."""
+        """Return the only problem."""
         about = self._description
         parts = [f"{b.name} {b.dtype}{list(b.shape)}" for b in about.bound.buffers]
         parts += [
@@ -135,12 +135,12 @@ class KernelFile(KernelOperation[KernelProblem]):
 
     @property
     def reference_is_first(self) -> bool:
-        """Whether results are compared with that of the first configuration, and nothing else."""
+        """Whether results are compared with those of the first configuration."""
         return self._description.expected is None
 
     @cached_property
     def _contents(self) -> str:
-        """Digest of what results depend on beside the kernel and its sizes."""
+        """Return a digest of the data that results depend on."""
         about = self._description
         parts = about.tolerance, about.expected is None, about.bound.inout
         digest = hashlib.sha256(repr(parts).encode())
@@ -149,7 +149,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         return digest.hexdigest()[:16]
 
     def names(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what expressions may name: parameters, and arguments that are numbers."""
+        """Return the names for expressions: parameters, and arguments that are numbers."""
         values = {name: value.item() for name, value in self._description.bound.values.items()}
         return {**values, **self._description.text.fixed, **config}
 
@@ -212,7 +212,7 @@ class KernelFile(KernelOperation[KernelProblem]):
                 "size must be given"
             )
         local_size = whole_numbers_of(written, names)
-        if not about.local_size:  # the kernel's own has three dimensions in any case
+        if not about.local_size:  # reqd_work_group_size always has three dimensions
             local_size = local_size[: len(global_size)]
         if len(local_size) != len(global_size) or len(local_size) > 3 or min(local_size) < 1:
             raise InvalidConfig(
@@ -221,7 +221,7 @@ class KernelFile(KernelOperation[KernelProblem]):
             )
         if max(global_size) > MOST_ITEMS:
             raise InvalidConfig(
-                f"the global size {about.global_size} is more than OpenCL can count"
+                f"the global size {about.global_size} exceeds what OpenCL can count"
             )
         return tuple(map(round_up, global_size, local_size)), local_size
 
@@ -232,7 +232,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         return self._results
 
     def make_reference(self, say: Callable[[str], None]) -> None:
-        """Run the first configuration, where no right result is given."""
+        """Run the first configuration, if no expected result is given."""
         if self._results is None:
             device = select_device(self._description.device)
             self._results = first_results(self, self._description.bound, device, say)
@@ -240,7 +240,7 @@ class KernelFile(KernelOperation[KernelProblem]):
     def compare(
         self, problem: KernelProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare every output; what lies between vectors of three numbers does not count."""
+        """Compare every output, without the padding of vectors of length 3."""
         bound = self._description.bound
         right = {name: bound.counted(name, array) for name, array in expected.items()}
         given = {name: bound.counted(name, array) for name, array in actual.items()}
@@ -280,6 +280,6 @@ def kernel_file(
         select_device(device).spec,
     )
     operation = KernelFile(description)
-    for restriction in restrictions:  # an error in one is reported now, and not as an empty space
+    for restriction in restrictions:  # report an error now, instead of an empty space later
         evaluate(restriction, operation.names(text.first))
     return operation

@@ -1,4 +1,4 @@
-"""A kernel in a file as text: what it renders to, includes and takes."""
+"""The text of a kernel in a file: how it is rendered, what it includes, and its signature."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ FOLDER = re.compile(r"(?:^|\s)-I\s*(\"[^\"]*\"|\S+)")
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel in a file: a Mako template, or plain OpenCL C that gets its parameters by ``-D``."""
+    """A kernel in a file: a Mako template, or OpenCL C with its parameters as macros."""
 
     path: Path
-    """A name that ends in ``.mako`` is a template."""
+    """A template, if the name ends in ``.mako``."""
     kernel: str | None
-    """Name of the kernel; None if the file has one only."""
+    """Name of the kernel; None if the file has only one."""
     params: Mapping[str, tuple[Value, ...]]
     """Values of each parameter."""
     fixed: Mapping[str, Any]
-    """Parameters that do not vary."""
+    """Parameters with a fixed value."""
     options: tuple[str, ...] = ()
-    """Of the build."""
+    """Build options."""
 
     def __post_init__(self) -> None:
         for name, choices in self.params.items():
@@ -39,10 +39,10 @@ class KernelText:
         for name in (*self.params, *self.fixed):
             if not (name.isascii() and name.isidentifier()):
                 raise InvalidProblem(
-                    f"{name!r} is no name of a parameter: take letters, digits and _"
+                    f"{name!r} is not a name of a parameter: use letters, digits and _"
                 )
             if name in self.params and name in self.fixed:
-                raise InvalidProblem(f"the parameter {name} is fixed, and has values to try too")
+                raise InvalidProblem(f"the parameter {name} has a fixed value and values to try")
 
     @property
     def first(self) -> dict[str, Value]:
@@ -68,9 +68,9 @@ class KernelText:
         return told, {}, (*options, *(f"-D{name}={value}" for name, value in macros.items()))
 
     def included(self, text: str | None = None) -> tuple[str, ...]:
-        """Return the paths of all files that ``#include`` brings in, as far as they are found.
+        """Return the paths of all included files that are found.
 
-        `text` is what is rendered, by default of the first configuration.
+        `text` is the rendered source, by default that of the first configuration.
         """
         given = [Path(path.strip('"')) for path in FOLDER.findall(" ".join(self.options))]
         folders = [*given, self.path.parent]
@@ -87,10 +87,10 @@ class KernelText:
         return tuple(map(str, found))
 
     def _include_options(self, text: str) -> tuple[str, ...]:
-        """Return options that say where included files are, and what is in them.
+        """Return build options with the folders of included files and a digest of their contents.
 
-        Neither a session nor the cache of a driver looks into them: a macro that nobody
-        uses makes a program with other contents another program.
+        Caches of sessions and drivers do not look into included files, so an unused macro with
+        the digest makes sure that a program is built again if they change.
         """
         if not INCLUDE.search(text):
             return ()
@@ -127,7 +127,7 @@ class KernelText:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file; InvalidProblem says why it cannot be read."""
+    """Return the text of a file; InvalidProblem if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

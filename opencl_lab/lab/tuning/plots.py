@@ -1,4 +1,4 @@
-"""Pictures of a search: how it converged, and what each parameter does. Written to a file."""
+"""Plots of a search: its convergence, and the effect of each parameter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JITTER, STEP = 0.28, 0.06
 
 
 def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
-    """Draw the convergence, and below it the time by value for each parameter."""
+    """Draw the convergence, and below it the times by value for each parameter."""
     check_plot(path)
     names = [name for name in result.task.algorithm.space.names if _values(result, name)[1:]]
     rows = math.ceil(len(names) / COLUMNS)
@@ -55,8 +55,8 @@ def plot_tuning(path: Path, result: TuneResult, title: str) -> None:
 def _draw_convergence(axes: Axes, result: TuneResult) -> None:
     """Draw each evaluation as a point and the best so far as a step line, failures at the top.
 
-    Lines are times of the search. The finals, whose times the verdict is made of, follow on the
-    right: the machine may be faster or slower by then.
+    Lines show times of the search. The finals, which decide, follow on the right, since the
+    machine may be faster or slower by then.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -96,7 +96,7 @@ def _draw_convergence(axes: Axes, result: TuneResult) -> None:
 
 
 def _draw_finals(axes: Axes, result: TuneResult, default_name: str) -> float:
-    """Draw medians and spread of the finals, the fastest first, and return where they end."""
+    """Draw medians and ranges of the finals, the fastest first, and return where they end."""
     end = float(len(result.evaluations))
     if not result.finalists:
         return end
@@ -111,31 +111,32 @@ def _draw_finals(axes: Axes, result: TuneResult, default_name: str) -> float:
         if result.best is not None and item.config == result.best.config:
             color, label = OPENCL, "winner in the finals"
         axes.vlines(end, min(item.times_ms), max(item.times_ms), color=color, linewidth=0.8)
-        shown = f"_{label}" if label in named else label  # matplotlib leaves out what begins with _
+        # Legends of matplotlib leave out labels that begin with _.
+        shown = f"_{label}" if label in named else label
         axes.plot([end], [item.time_ms], "D", color=color, markersize=4, label=shown)
         named.add(label)
     return end
 
 
 def _values(result: TuneResult, name: str) -> list[Value]:
-    """Return the values of a parameter that gave a time, in their order."""
+    """Return the values of a parameter with a correct evaluation, in order."""
     found = {item.config[name] for item in result.evaluations if item.times_ms}
     return sorted(found, key=lambda value: (isinstance(value, str), value))
 
 
 def _draw_parameter(axes: Axes, result: TuneResult, name: str) -> None:
-    """Draw the times by value of one parameter: all of them, and the best of each value."""
+    """Draw all times by value of one parameter, and the best of each value."""
     values = _values(result, name)
     best = []
     for place, value in enumerate(values):
         with_value = (item for item in result.evaluations if item.config[name] == value)
         times = [item.time_ms for item in with_value if item.times_ms]
-        # Spread side by side in the order of the search, so that points do not hide each other.
+        # Spread sideways in the order of the search, so that points do not hide each other.
         step = min(STEP, 2 * JITTER / len(times))
         places = [place + step * (index - (len(times) - 1) / 2) for index in range(len(times))]
         axes.plot(places, times, ".", color=PALE, markersize=4)
         best.append(min(times))
-    # No line joins them: many values have no order.
+    # Not joined by a line, since many values have no order.
     axes.plot(range(len(values)), best, "_", color=OPENCL, markersize=20, markeredgewidth=2)
     axes.set_xticks(range(len(values)), [str(value) for value in values])
     axes.tick_params(labelsize=7)

@@ -20,17 +20,17 @@ from opencl_lab.core.space import Config, Constraint, SearchSpace, Value
 from opencl_lab.ops.solver import Algorithm, Problem
 
 EXACT = 100_000
-"""Spaces of more combinations are not walked to the end just to be counted."""
+"""Spaces with more combinations are not enumerated just to count them."""
 SAMPLE = 4_000
 REPEATS = 1_000
-"""A random walk that met nothing new for so long has probably seen everything."""
+"""After so many draws without a new configuration, a random walk has probably seen all."""
 
 Refusal = Callable[[Config], "str | None"]
-"""Why a configuration that breaks no constraint cannot run all the same, or None."""
+"""Returns why a configuration that breaks no constraint cannot run anyway, or None."""
 Effect = Callable[[Config], Hashable]
-"""What a configuration does: those of equal effect are one."""
+"""Returns what a configuration does: those of equal effect count as one."""
 Traits = Callable[[Config], tuple[float, ...]]
-"""Numbers that tell more of a configuration than its values, as many for each."""
+"""Returns numbers that describe a configuration beyond its values, the same count for each."""
 SAME = "does the same as another configuration"
 
 
@@ -41,13 +41,13 @@ class Pruning:
     total: int
     """Combinations of values."""
     removed: Mapping[str, int]
-    """How many of them each reason removes; one counts for the first reason that is found."""
+    """How many combinations each reason removes; each counts for the first reason found."""
     exact: bool
     """False where the counts are estimated from a random sample."""
 
     @property
     def left(self) -> int:
-        """Configurations that can be tried."""
+        """Number of configurations that can be tried."""
         return self.total - sum(self.removed.values())
 
     def as_dict(self) -> dict[str, Any]:
@@ -61,15 +61,15 @@ class Pruning:
 
 
 class Points:
-    """The configurations of a space that can be tried: all of them, at random, or nearby.
+    """The configurations of a space that can be tried: all of them, at random, or neighbours.
 
-    Spaces of millions of combinations are never listed. They are walked one parameter at a time,
-    and a constraint is asked as soon as the values that it reads are chosen, so that whole branches
-    are left out at once.
+    Spaces of millions of combinations are never listed. They are searched depth first, one
+    parameter at a time, and a constraint is checked as soon as the values that it reads are chosen,
+    so that whole branches are pruned.
 
-    `starts` are the built-in configuration and those that earlier runs found good, whose values
-    need not be among those of the space. By default nothing else is refused, all configurations
-    differ in effect, and there are no traits.
+    `starts` are the built-in configuration and good ones of earlier runs, whose values need not be
+    in the space. By default nothing is refused, all configurations differ in effect, and there are
+    no traits.
     """
 
     def __init__(
@@ -94,11 +94,10 @@ class Points:
         return (config for config in self._walk() if self._reason(config, seen) is None)
 
     def shuffled(self, rng: random.Random) -> Iterator[Config]:
-        """Yield configurations in random order, none of them twice.
+        """Yield configurations in random order, without repetition.
 
-        Small spaces give all of theirs. In large ones each value of the first
-        parameter is equally likely, then each of the second that still leads
-        anywhere, and so on.
+        Small spaces yield all. In large ones each value of the first parameter is equally likely,
+        then each value of the second that is still allowed, and so on.
         """
         if self.pruning.exact:
             everything = list(self)
@@ -134,7 +133,7 @@ class Points:
         ]
 
     def _reason(self, config: Config, seen: set[Hashable]) -> str | None:
-        """Return why a configuration of the space is left out, and remember what it does if not."""
+        """Return why a configuration is left out; if it is not, add its effect to `seen`."""
         reason = self.refusal(config)
         if reason is None:
             effect = self.effect(config)
@@ -144,7 +143,7 @@ class Points:
         return reason
 
     def _walk(self, rng: random.Random | None = None) -> Iterator[Config]:
-        """Yield what breaks no constraint, depth first; in random order if `rng` is given."""
+        """Yield allowed configurations, depth first; in random order if `rng` is given."""
         parameters = self.space.parameters
 
         def descend(chosen: dict[str, Value], pending: Sequence[Constraint]) -> Iterator[Config]:
@@ -171,7 +170,7 @@ class Points:
 
     @cached_property
     def pruning(self) -> Pruning:
-        """How many combinations there are, and what removes how many of them."""
+        """The number of combinations, and how many of them each reason removes."""
         total = self._total
         if total <= EXACT:
             return Pruning(total, dict(self._listed[1].most_common()), exact=True)
@@ -179,7 +178,7 @@ class Points:
         rng = random.Random(0)
         for _ in range(SAMPLE):
             drawn = {item.name: rng.choice(item.values) for item in self.space.parameters}
-            self._count(Config(drawn), removed, set())  # far too many to know which are alike
+            self._count(Config(drawn), removed, set())  # too many to find those of equal effect
         scaled = {
             reason: round(number * total / SAMPLE) for reason, number in removed.most_common()
         }
@@ -191,7 +190,7 @@ class Points:
 
     @cached_property
     def _listed(self) -> tuple[list[Config], Counter[str]]:
-        """What is left of a small space, and what removes the rest: each needs its plan."""
+        """The configurations that are left of a small space, and why others are removed."""
         left: list[Config] = []
         removed: Counter[str] = Counter()
         seen: set[Hashable] = set()
@@ -212,11 +211,11 @@ class Points:
 
 
 class _NotChosen(Exception):
-    """A constraint asked for a value that is not chosen yet."""
+    """A constraint reads a value that is not chosen yet."""
 
 
 class _Partial(Config):
-    """The values chosen so far; what needs the rest raises `_NotChosen`."""
+    """The values chosen so far; reading others raises `_NotChosen`."""
 
     __slots__ = ()
 
@@ -238,7 +237,7 @@ class _Partial(Config):
 
 
 def _holds(constraint: Constraint, config: Config) -> bool | None:
-    """Return whether a constraint holds, None while it reads a value not yet chosen."""
+    """Return whether a constraint holds; None if it reads a value that is not chosen yet."""
     try:
         return bool(constraint.holds(config))
     except _NotChosen:
@@ -246,7 +245,7 @@ def _holds(constraint: Constraint, config: Config) -> bool | None:
 
 
 def _kind(reason: str) -> str:
-    """Return a reason without the numbers of one configuration, which come before its comma."""
+    """Return a reason without the numbers of one configuration, which precede the comma."""
     head, comma, limit = reason.partition(", ")
     return re.sub(r"\b\d[\d.]*( bytes| KiB| MiB| GiB)?", "…", head) + comma + limit
 
@@ -256,7 +255,7 @@ def points_of(
 ) -> Points:
     """Return the configurations of an algorithm whose plans a device can run."""
 
-    @lru_cache(maxsize=1)  # both below ask for the same one
+    @lru_cache(maxsize=1)  # shared by the functions below
     def plan(config: Config) -> Plan:
         return algorithm.plan(problem, config, device)
 
@@ -278,11 +277,11 @@ def points_of(
 
 
 def traits_of(plan: Plan) -> tuple[float, ...]:
-    """Return what a plan looks like from outside, as numbers that tell configurations apart.
+    """Return numbers that describe a plan, to tell configurations apart.
 
-    Two parameters often matter by their product. Of the largest launch these are the binary
-    logarithms of items of a group, items of the launch and bytes of local memory; then how many
-    launches there are, and the logarithm of bytes of scratch memory.
+    Parameters often matter by their product. The numbers are binary logarithms of the work-group
+    size, the global size and the bytes of local memory of the largest launch, the number of
+    launches, and the binary logarithm of the bytes of scratch memory.
     """
     if not plan.launches:
         return (0.0,) * 5

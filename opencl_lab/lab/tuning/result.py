@@ -1,4 +1,4 @@
-"""What tuning found, how far it has come, and where its time went."""
+"""The result of tuning, its progress, and its timeline."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
 
 SLICES = 10
-"""Of a run's timeline."""
+"""Number of slices in a timeline."""
 
 
 def failures(evaluations: Iterable[Evaluation]) -> dict[str, int]:
-    """Return how many evaluations failed, by their status."""
+    """Return the number of failed evaluations, by status."""
     return dict(Counter(item.status for item in evaluations if item.status != "correct"))
 
 
 def share_of_peak(task: TuningTask, milliseconds: float) -> tuple[float | None, str]:
-    """Return a time's share of the device's roofline, and why it is above 1 if it is.
+    """Return a time as a fraction of the device's roofline, and why it is above 1 if it is.
 
-    None if `oclab doctor` has not run.
+    The fraction is None if `oclab doctor` has not run.
     """
     dtype = getattr(task.problem, "dtype", None)
     doing = task.algorithm.work(task.problem), dtype, milliseconds, stored_peaks(task.device)
@@ -37,52 +37,52 @@ def share_of_peak(task: TuningTask, milliseconds: float) -> tuple[float | None, 
 
 
 def share_of_space(evaluated: int, pruning: Pruning) -> float | None:
-    """Return how much of a space was evaluated; None where the estimate of its size is nothing."""
+    """Return the fraction of a space that was evaluated; None if its size is estimated as 0."""
     return min(1.0, evaluated / pruning.left) if pruning.left else None
 
 
 @dataclass(frozen=True)
 class TuningProgress:
-    """How far tuning has come."""
+    """The progress of tuning."""
 
     phase: Literal["search", "finals"]
     evaluated: int
-    """Configurations evaluated, those of earlier runs included."""
+    """Number of evaluated configurations, including those of earlier runs."""
     total: int | None
-    """How many there will be; None if only time decides."""
+    """Their number at the end; None if only time limits it."""
     best: Evaluation | None
     latest: Evaluation | None
     failures: Mapping[str, int]
-    """How many failed, by status."""
+    """Number of failures, by status."""
     seconds_left: float | None
     """None without a time limit."""
     time_limit: float | None = None
     notes: tuple[str, ...] = ()
-    """What went wrong beside the configurations."""
+    """Problems other than failures of configurations."""
     per_minute: float = 0.0
-    """Configurations that this run has evaluated, for each minute of its search."""
+    """Configurations evaluated per minute of this run's search."""
     built_ahead: int = 0
-    """How many of them other processes have compiled so far, or refused."""
+    """Number of configurations that builders have built, or failed to build."""
     share: float | None = None
-    """How much of the space was evaluated, from 0 to 1; None if nobody knows.
+    """The fraction of the space that was evaluated, from 0 to 1; None if unknown.
 
-    It is estimated where the space is too large to be counted.
+    It is an estimate if the space is too large to be counted.
     """
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A part of a run."""
+    """A time slice of a run."""
 
     begin: float
     end: float
-    """Both in seconds since the run began."""
+    """Both in seconds since the start of the run."""
     evaluated: int
-    """Configurations that were evaluated meanwhile."""
+    """Number of configurations evaluated in this slice."""
     built_ahead: int
-    """Those that other processes have built meanwhile, or refused."""
+    """Number of configurations that builders have built or failed to build in it."""
     phases: Mapping[str, float]
-    """Seconds of each phase, without those of less than a hundredth of the slice."""
+    """Seconds of each phase, without phases below a hundredth of the slice."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON-able values."""
@@ -96,7 +96,7 @@ class Slice:
 
 
 class Timeline:
-    """Counters at moments of a run; each moment is a tuple of time, counts and phases."""
+    """Counters at points in time of a run: tuples of time, counts and phases."""
 
     def __init__(self) -> None:
         self._moments: list[tuple[float, int, int, dict[str, float]]] = [(0.0, 0, 0, {})]
@@ -104,11 +104,11 @@ class Timeline:
     def mark(
         self, seconds: float, evaluated: int, built_ahead: int, phases: Mapping[str, float]
     ) -> None:
-        """Remember what the counters say so many seconds after the beginning."""
+        """Record the counters at a number of seconds after the start."""
         self._moments.append((seconds, evaluated, built_ahead, dict(phases)))
 
     def slices(self, most: int = SLICES) -> tuple[Slice, ...]:
-        """Return the run in slices of about the same length, which begin and end at moments."""
+        """Return the run in slices of about the same length."""
         length = self._moments[-1][0] / most
         made, last = [], self._moments[0]
         for moment in self._moments[1:]:
@@ -124,47 +124,47 @@ class Timeline:
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What tuning found.
+    """The result of tuning.
 
     Parameters
     ----------
     task : TuningTask
         Operation, algorithm, problem and device.
     best : Evaluation or None
-        The winner with the times of the finals: the fastest, or the built-in configuration where
-        none is faster beyond the noise. None if nothing was correct.
+        The winner with the times of the finals: the fastest, or the built-in configuration if none
+        is faster beyond noise. None if none was correct.
     default : Evaluation or None
-        The built-in configuration; with the times of the finals if it got there.
+        The built-in configuration; with the times of the finals if it took part in them.
     finalists : tuple of Evaluation
-        Those that were measured again, taking turns; the fastest first.
+        Those that were timed again in turns, the fastest first.
     stable : bool
         Whether the same one won several rounds of the finals in a row.
     evaluations : tuple of Evaluation
-        All of this run and of earlier ones, in the order in which they were made.
+        All of this run and of earlier ones, in the order in which they were evaluated.
     pruning : Pruning
-        The size of the space, and what was removed before compiling.
+        The size of the space, and how much was removed before compiling.
     stopped : str
         ``complete``, or what ended the search: ``budget``, ``time``, ``interrupted``.
     seconds : float
-        How long it took.
+        Duration in seconds.
     resumed : int
-        How many of the evaluations were in the journal.
+        Number of evaluations that came from the journal.
     restarts : int
-        Workers lost to crashes and time limits.
+        Number of workers lost to crashes and timeouts.
     journal : Path or None
         None if it could not be written.
     stored : bool
         Whether the winner is in the tuning database.
     notes : tuple of str
-        What went wrong beside the configurations.
+        Problems other than failures of configurations.
     built_ahead : int
-        Configurations that other processes have compiled, or refused.
+        Number of configurations that builders have built, or failed to build.
     phases : mapping
-        Seconds that each phase has taken, all configurations together: where the time went.
+        Seconds of each phase, over all configurations.
     per_minute : float
-        Configurations that this run has evaluated, for each minute of its search.
+        Configurations evaluated per minute of this run's search.
     timeline : tuple of Slice
-        The phases again, from the beginning of the run to its end.
+        The phases in time slices, from start to end of the run.
     """
 
     task: TuningTask
@@ -203,36 +203,36 @@ class TuneResult:
 
     @property
     def share(self) -> float | None:
-        """How much of the space was evaluated, from 0 to 1; None if nobody knows."""
+        """The fraction of the space that was evaluated, from 0 to 1; None if unknown."""
         return share_of_space(len(self.evaluations), self.pruning)
 
     @property
     def removed(self) -> Mapping[str, int]:
-        """How many combinations each reason removed before compiling."""
+        """Number of combinations that each reason removed before compiling."""
         return self.pruning.removed
 
     @property
     def failures(self) -> dict[str, int]:
-        """How many evaluations failed, by status."""
+        """Number of failed evaluations, by status."""
         return failures(self.evaluations)
 
     @property
     def speedup(self) -> float | None:
-        """Time of the built-in configuration over that of the winner."""
+        """The time of the built-in configuration divided by that of the winner."""
         if self.best is None or self.default is None or self.default.status != "correct":
             return None
         return self.default.time_ms / self.best.time_ms
 
     @property
     def gained(self) -> bool:
-        """Whether the winner is another than the built-in configuration, and so faster."""
+        """Whether the winner differs from the built-in configuration, and so is faster."""
         return self.best is not None and (
             self.default is None or self.best.config != self.default.config
         )
 
     @property
     def share_of_peak(self) -> float | None:
-        """The winner's share of the device's roofline."""
+        """The winner as a fraction of the device's roofline."""
         if self.best is None:
             return None
         return share_of_peak(self.task, self.best.time_ms)[0]

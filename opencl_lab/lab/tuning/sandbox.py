@@ -17,35 +17,35 @@ from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
 from opencl_lab.lab.tuning.ahead import (
     BUILD_FACTOR,
-    GENEROUS,
+    GENEROUS_SECONDS,
     HOST_SECONDS,
-    LEAST_BUILD,
+    LEAST_BUILD_SECONDS,
     Ahead,
     builders_for,
 )
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Frames
+from opencl_lab.lab.workers.serving import Failed
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
-LEAST_RUN, RUN_FACTOR = 2.0, 10.0
-GRACE = 5.0
+LEAST_RUN_SECONDS, RUN_FACTOR = 2.0, 10.0
+GRACE_SECONDS = 5.0
 PHASE_SHARE = 1 / 3
-"""Of the time limit, for one phase of a configuration: what needs more cannot be tried in time."""
+"""Largest share of the time limit for one phase of a configuration."""
 
 
 def longest_phase(timeout: float | None, time_limit: float | None) -> float:
-    """Return the seconds that no phase of a configuration may exceed on the device.
+    """Return the timeout in seconds of any phase of a configuration on the device.
 
-    Both limits are as `opencl_lab.tune` takes them.
+    Both arguments are those of `opencl_lab.tune`.
     """
-    share = math.inf if time_limit is None else max(GRACE, PHASE_SHARE * time_limit)
+    share = math.inf if time_limit is None else max(GRACE_SECONDS, PHASE_SHARE * time_limit)
     return share if timeout is None else min(share, timeout)
 
 
 def no_reference(first: Config, reason: str) -> LaunchError:
-    """Return the error that nothing can be compared, as the first configuration does not run."""
+    """Return the error for a first configuration that does not run, but is the reference."""
     return LaunchError(
         f"the first configuration {first}, with which all others are compared, does not run: "
         f"{reason}; put one first that runs, or give its expected result (--check FILE), or more "
@@ -54,7 +54,7 @@ def no_reference(first: Config, reason: str) -> LaunchError:
 
 
 class _Lost(Exception):
-    """The worker ended, or takes too long."""
+    """The worker died or timed out."""
 
     def __init__(self, status: Status, reason: str):
         super().__init__(reason)
@@ -62,7 +62,7 @@ class _Lost(Exception):
 
 
 def _opening(role: str, task: TuningTask) -> Frames:
-    """Return what a worker of some role reads first."""
+    """Return the first message to a worker of a role."""
     try:
         return opening(role, task)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -73,15 +73,15 @@ def _opening(role: str, task: TuningTask) -> Frames:
 
 
 class Sandbox:
-    """Evaluates configurations of a task in a process that may die of them.
+    """Evaluates configurations of a task in a worker, which they may crash.
 
-    A crash, a hang, an abort or the end of memory costs that one configuration: the worker is
-    killed with all it has started, and the next one takes over.
+    A crash, a hang, an abort or exhausted memory costs that one configuration: the worker is
+    killed with all processes that it has started, and a new one takes over.
 
-    `timeout` is in seconds for each phase of a configuration. Without it the limits are generous at
-    first; then a build may take ten times as long as usual, and runs ten times as long as those of
-    the best so far. No phase may take more than a third of `time_limit`, the seconds of the whole
-    search. By default there are as many `builders` as cores for them.
+    `timeout` is in seconds for each phase of a configuration. Without it timeouts are generous at
+    first; later a build may take ten times the median, and runs ten times the best time so far. No
+    phase may take more than a third of `time_limit`, the seconds of the whole search. By default
+    `builders_for` decides the number of `builders`.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Sandbox:
         self._builds: list[float] = []
         self.restarts = 0
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        """How long each phase has taken, all configurations together."""
+        """Seconds of each phase, over all configurations."""
         self.ahead = Ahead(
             _opening("opencl_lab.lab.tuning.builder:Builder", task),
             builders_for(task.device) if builders is None else builders,
@@ -111,19 +111,19 @@ class Sandbox:
         )
 
     def choose(self, configs: Sequence[Config], seconds: float, whole: bool = False) -> Config:
-        """Return which of these to evaluate now: one that is built, while others are built."""
+        """Return which of these to evaluate now: one that is built; others are built meanwhile."""
         with self._counted("waiting for programs"):
             return self.ahead.choose(configs, seconds, whole)
 
     @property
     def built_ahead(self) -> int:
-        """How many configurations were built before they were asked for."""
+        """Number of configurations that builders have built, or failed to build."""
         return self.ahead.built
 
     def evaluate(self, config: Config, best_ms: float, seconds: float) -> Evaluation | None:
-        """Check and time a configuration; None if the tuner's own time ran out meanwhile.
+        """Check and time a configuration; None if the time limit of the search ran out.
 
-        If the first one gives the reference and hangs, it is that one which is returned.
+        If the first configuration is the reference and hangs, its evaluation is returned.
         """
         refused = self.ahead.verdict(config)
         if refused is not None:
@@ -138,11 +138,11 @@ class Sandbox:
         return self._ask("prove", config, seconds)
 
     def again(self, config: Config, seconds: float) -> Evaluation | None:
-        """Time a configuration a few times more, and check it if this worker has not yet."""
+        """Time a configuration again, and check it if this worker has not done so yet."""
         return self._ask("again", config, seconds)
 
     def close(self) -> None:
-        """End all processes, also in the middle of a run; they have nothing to save."""
+        """End all processes, even during a run."""
         self._end_worker()
         self.ahead.close()
 
@@ -153,7 +153,7 @@ class Sandbox:
 
     @contextmanager
     def _counted(self, what: str) -> Iterator[None]:
-        """Count the seconds that something takes."""
+        """Add the duration of the context to the phase `what`."""
         begin = time.monotonic()
         try:
             yield
@@ -181,7 +181,7 @@ class Sandbox:
         except Failed as error:
             return self._failed(config, _Lost("runtime", str(error)), begin)
         except BaseException:
-            self._end_worker()  # an answer is under way that nobody will wait for
+            self._end_worker()  # its answer will not be read
             raise
         if evaluation is None:
             self._end_worker()
@@ -189,11 +189,11 @@ class Sandbox:
         if evaluation.status == "correct" and evaluation.build_ms:
             self._builds.append(evaluation.build_ms / 1e3)
         elif evaluation.status == "correctness" and "outside" in evaluation.reason:
-            self._end_worker()  # nobody knows what else it has overwritten
+            self._end_worker()  # it may have overwritten other memory
         return evaluation
 
     def _failed(self, config: Config, loss: _Lost, begin: float) -> Evaluation:
-        """End the worker, and return what became of the configuration that it died of."""
+        """End the worker, and return the evaluation of the configuration that broke it."""
         self._end_worker()
         spent = (time.monotonic() - begin) * 1e3
         return Evaluation(config, loss.status, str(loss), build_ms=spent, timestamp=timestamp())
@@ -201,20 +201,20 @@ class Sandbox:
     def _follow(
         self, worker: Worker, phase: str, best_ms: float = math.inf, end: float = math.inf
     ) -> Any:
-        """Follow a worker through its phases, each with its time limit; return what it answers.
+        """Wait for a worker's answer, with a timeout for each of its phases.
 
-        None where the tuner's own time ends first.
+        Return None if the time limit of the search ends first.
         """
         while True:
             limit = self._limit(phase, best_ms)
             deadline = time.monotonic() + limit
             try:
                 with self._counted(phase):
-                    kind, value = worker.receive(min(deadline, end + GRACE))
+                    kind, value = worker.receive(min(deadline, end + GRACE_SECONDS))
             except TimeoutError:
                 if time.monotonic() < deadline:
                     return None
-                raise _Lost("timeout", f"no end within {limit:.3g} s, while {phase}") from None
+                raise _Lost("timeout", f"timed out after {limit:.3g} s, while {phase}") from None
             except Died as death:
                 raise _Lost("runtime", f"the process died: {death}, while {phase}") from None
             if kind == "done":
@@ -222,36 +222,36 @@ class Sandbox:
             phase = value
 
     def _limit(self, phase: str, best_ms: float) -> float:
-        """Return how many seconds a phase may take."""
+        """Return the timeout of a phase in seconds."""
         if phase in ("preparing", "checking"):
             return HOST_SECONDS
         if phase == "starting":
-            return GENEROUS
+            return GENEROUS_SECONDS
         if self._timeout is not None:
             return self._timeout
-        usual, run = GENEROUS, RUN_FACTOR * best_ms / 1e3
+        usual, run = GENEROUS_SECONDS, RUN_FACTOR * best_ms / 1e3
         if math.isfinite(run):
-            if phase == "timing":  # of short runs many go into one, of long ones each is one
-                usual = max(LEAST_RUN, run)
+            if phase == "timing":  # this phase has many short runs, or one long one
+                usual = max(LEAST_RUN_SECONDS, run)
             elif self._builds:
-                usual = run + max(LEAST_BUILD, BUILD_FACTOR * median(self._builds))
+                usual = run + max(LEAST_BUILD_SECONDS, BUILD_FACTOR * median(self._builds))
         return min(usual, self._longest)
 
     def _ready(self) -> Worker:
         """Return a worker that waits for requests.
 
-        `_Lost` if it ends or hangs before it does; an error that it has reported is raised.
+        `_Lost` is raised if it ends or hangs before; an error that it has reported is raised, too.
         """
         if self._worker is not None and self._worker.process.poll() is None:
             return self._worker
-        self._end_worker()  # if it has died since its last answer, no configuration is to blame
+        self._end_worker()  # if it died after its last answer, no configuration caused that
         self._worker = worker = Worker(self._opening)
         self.restarts += 1
         try:
             self._follow(worker, "preparing")
         except BaseException as error:
             self._end_worker()
-            if isinstance(error, Failed):  # what is wrong with the task, not with the worker
+            if isinstance(error, Failed):  # an error of the task, not of the worker
                 ours = LaunchError(f"the tuner's worker could not start: {error}")
                 raise error.error or ours from None
             raise

@@ -1,8 +1,8 @@
-"""What a kernel says of itself: its arguments and its work-group, read from OpenCL C.
+"""The signature of a kernel: its arguments and required work-group, parsed from OpenCL C.
 
-The driver tells both too, of what it has built. But a search plans thousands of configurations
-before it builds one, in a process that never does, and each may have other arguments and another
-group. When a kernel is made, `opencl_lab.runtime.programs` compares them with what the driver says.
+The driver reports both, but only of built programs. A search plans thousands of configurations
+before it builds one, in a process that never builds, and each may have other arguments and
+another work-group. `opencl_lab.runtime.programs` compares built kernels with the driver's report.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import C_TYPES
 
-DEPTH = 6  # of parentheses in parentheses
+DEPTH = 6  # of nested parentheses
 INSIDE = reduce(lambda inner, _: rf"(?:[^()]|\({inner}\))*", range(DEPTH), "[^()]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
@@ -40,17 +40,17 @@ class Argument:
     space: str
     """``global``, ``constant`` or ``local`` for a pointer; empty for a value."""
     const: bool
-    """Whether the kernel may not write to what it points to."""
+    """Whether it is a pointer to const."""
     dtype: np.dtype[Any] | None
-    """Of one number; None for a type of the kernel's own."""
+    """The type of one number; None for a type that the kernel defines."""
     width: int
-    """Numbers in a vector; 1 if it is none."""
+    """Length of a vector; 1 for a number."""
     text: str
-    """As it is written in the kernel."""
+    """The declaration in the kernel."""
 
     @property
     def stored(self) -> int:
-        """Numbers that a vector takes the room of: OpenCL stores those of three as four."""
+        """Length of a vector in memory: OpenCL stores vectors of length 3 as 4 numbers."""
         return 4 if self.width == 3 else self.width
 
 
@@ -71,9 +71,9 @@ def signature(
 ) -> Signature:
     """Return the signature of a kernel in OpenCL C before the preprocessor.
 
-    Of several versions of a kernel the first counts. The name of the `kernel` is needed where there
-    are several. Messages call the source `where`. `macros` are what types may be called as well,
-    such as ``{"T": "float"}``.
+    Of several definitions of a kernel the first counts. `kernel` is needed if there are several
+    kernels. `where` names the source in messages. `macros` are other names of types, such as
+    ``{"T": "float"}``.
     """
     text = DIRECTIVE.sub("", COMMENT.sub(" ", source))
     found: dict[str, re.Match[str]] = {}
@@ -94,7 +94,7 @@ def signature(
 def _argument(text: str, macros: Mapping[str, Any]) -> Argument:
     pointed, star, _ = text.partition("*")
     words = re.findall(r"\w+", pointed if star else text.rpartition(" ")[0])
-    # What is no macro may be a keyword with underscores before it, such as __global.
+    # Words that are not macros may be keywords after underscores, such as __global.
     plain = [str(macros.get(word, word.removeprefix("__"))) for word in words]
     plain = " ".join(plain).split()
     space = next((word for word in plain if word in SPACES), "private") if star else ""

@@ -1,4 +1,4 @@
-"""One problem with its data on the device, on which configurations are built, run and checked."""
+"""A problem with its data on the device, on which configurations are built, run and checked."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from opencl_lab.runtime.session import session_of
 
 
 class Wrong(Exception):
-    """A result that is not right."""
+    """A wrong result."""
 
 
 def verdict(error: Exception) -> tuple[Status, str]:
-    """Return what an error makes of a configuration, and why."""
+    """Return the status of a configuration that raised an error, and the reason."""
     if isinstance(error, BuildError):
         return "compile", f"{error.sentence}{error.first_error}"
     if isinstance(error, InvalidConfig):
@@ -37,9 +37,9 @@ def verdict(error: Exception) -> tuple[Status, str]:
 
 
 class Stage:
-    """One problem with its data on the device and the right results.
+    """A problem with its data on the device and the expected results.
 
-    Any configuration will do: the arrays that go in and out are the same for all.
+    `config` may be any configuration, as the arrays are the same for all.
     """
 
     def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
@@ -58,7 +58,7 @@ class Stage:
 
     @cached_property
     def expected(self) -> Arrays:
-        """The right results, computed once."""
+        """The expected results, computed once."""
         return self.task.operation.expected(self.problem, self.inputs)
 
     def load(self) -> None:
@@ -69,7 +69,7 @@ class Stage:
             guarded.set(self.inputs[name])
 
     def build(self, config: Config) -> Executable:
-        """Plan, check the limits and build, or return what was built before."""
+        """Plan, check the limits and build; executables are cached."""
         task = self.task
         key = ("tuning", task.algorithm_name, self.problem, config)
         return session_of(self.queue).executable(key, lambda: task.plan(config, self.problem))
@@ -83,7 +83,7 @@ class Stage:
         return execution
 
     def poison(self, pattern: int = POISON) -> None:
-        """Overwrite the outputs, so that results of an earlier run cannot pass; restore others."""
+        """Overwrite outputs, so that earlier results cannot pass; restore in-out arrays."""
         self._loaded = self._loaded or self._prints(self._in)
         for guarded in self._out.values():
             guarded.poison(pattern)
@@ -91,7 +91,7 @@ class Stage:
         self.queue.finish()
 
     def restore(self) -> None:
-        """Put back what those outputs held that a run reads as well."""
+        """Restore the contents of in-out arrays."""
         for name, array in self._held.items():
             self._out[name].set(array)
 
@@ -102,9 +102,10 @@ class Stage:
     def check(self, compared: bool = True) -> None:
         """Raise `Wrong` if the last run changed inputs, wrote outside its arrays, or is wrong.
 
-        Results are looked at only if they are to be `compared`. Those that are the same, bit by
-        bit, as some that were right are right: most configurations form their sums in one of a few
-        orders. Fingerprints show this, and that inputs are as they were, without fetching anything.
+        Results are only compared if `compared` is set. Results equal, bit by bit, to correct ones
+        are accepted by their fingerprints, without copying them to the host, since most
+        configurations form their sums in one of a few orders. Fingerprints also show that inputs
+        are unchanged.
         """
         where = f"on {_sizes(self.problem)}"
         kept = self._prints(self._in) == self._loaded
@@ -130,7 +131,7 @@ class Stage:
         return Fingerprints(self.queue)
 
     def _look_for_damage(self, where: str) -> None:
-        """Say which input was written to; inputs that were loaded anew have no fingerprints yet."""
+        """Raise `Wrong` for an input that was written to, and load the inputs again."""
         for name, guarded in self._in.items():
             if guarded.damage() is not None or not _same_bits(guarded.get(), self.inputs[name]):
                 raise Wrong(f"it writes to its input {name!r} {where}")

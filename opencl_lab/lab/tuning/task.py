@@ -1,4 +1,4 @@
-"""What is tuned: plain data that tuner and worker share."""
+"""The task of a tuning run: plain data that tuner and worker share."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class TuningTask:
     problem: Problem
     device: Device
     seed: int = 0
-    """Of the data."""
+    """Seed of the data."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the operation about the data."""
+    """Options of the operation that describe the data."""
 
     @cached_property
     def algorithm(self) -> Algorithm[Any]:
@@ -36,20 +36,20 @@ class TuningTask:
 
     @cached_property
     def built_in(self) -> Config:
-        """The configuration without tuning, which is measured first."""
+        """The built-in configuration, which is measured first."""
         return self.algorithm.default_config(self.problem, self.device)
 
     def plan(self, config: Config, problem: Problem | None = None) -> Plan:
-        """Return what a configuration launches for the timed problem, or for another one.
+        """Return the plan of a configuration for the timed problem, or for another one.
 
-        InvalidConfig or InvalidProblem if the device cannot run it.
+        InvalidConfig or InvalidProblem is raised if the device cannot run it.
         """
         plan = self.algorithm.plan(problem or self.problem, config, self.device)
         check_plan(plan, self.device)
         return plan
 
     def allowed(self, values: Mapping[str, Any]) -> Config | None:
-        """Return the built-in configuration with these values, None where something forbids it."""
+        """Return the built-in configuration with these values; None if it is not allowed."""
         try:
             config = self.algorithm.space.check(values, self.built_in)
             self.plan(config)
@@ -59,19 +59,19 @@ class TuningTask:
 
     @cached_property
     def check_problems(self) -> tuple[Problem, ...]:
-        """The same problem with small sizes that no tile divides, and other options."""
+        """Variants of the problem with small sizes that no tile divides, and other options."""
         changes = self.operation.check_changes(self.problem)
         changed = (replace(self.problem, **change) for change in changes)
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
 
     def here(self) -> TuningTask:
-        """Return the task with the device as this process sees it; LaunchError if it is another."""
+        """Return the task with this process's device; LaunchError if it is a different one."""
         device = select_device(self.device.spec)
         if device.key != self.device.key:
             raise LaunchError(f"device {self.device.spec} is {device.key} here")
         return replace(self, device=device)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A handle of OpenCL means nothing to another process.
+        # An OpenCL handle is of no use in another process.
         state = {name: vars(self)[name] for name in self.__dataclass_fields__}
         return {**state, "device": replace(self.device, handle=None), "data": dict(self.data)}

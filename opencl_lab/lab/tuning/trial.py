@@ -1,4 +1,4 @@
-"""One configuration after the other on the device: built, checked, timed. Runs in the worker."""
+"""Evaluation of configurations on the device: build, check, time. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.lab.engine.row import Status
-from opencl_lab.lab.measuring.doubt import doubt, unseen
+from opencl_lab.lab.measuring.timing_sanity import implausible, unaccounted
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.stage import Stage, verdict
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.runtime.executable import Executable
 
-HOPELESS = 3.0  # a first run so much slower than the best needs no second one
+HOPELESS = 3.0  # ratio to the best time from which one run is enough
 NEAR = 1.3
-"""What took so many times as long as the best cannot win any more."""
+"""Ratio to the best time above which a configuration cannot win."""
 LEAST_RUNS, MOST_RUNS = 3, 25
 LONG_MS = 1000.0
 ENOUGH_MS = 100.0
@@ -29,7 +29,7 @@ FINAL_RUNS, FINAL_MS = 10, 50.0
 class Trial:
     """Evaluates configurations of one task.
 
-    It says the name of each phase before it begins; how long that may take, the listener decides.
+    It reports each phase before it begins, so that the tuner can apply a timeout.
     """
 
     def __init__(self, task: TuningTask, say: Callable[[str], None]):
@@ -45,9 +45,9 @@ class Trial:
         )
         self._timed = Stage(task, task.problem, config, queue)
         for stage in (self._check_case, *self._others, self._timed):
-            stage.expected  # noqa: B018  (before anything is timed, and by no limit of time)
-            stage.poison()  # what it is checked with is built here
-        self._passed = {config}  # the built-in one is what all are compared with, right or not
+            stage.expected  # noqa: B018  (computed before anything is timed, without a timeout)
+            stage.poison()  # builds the fingerprint kernel
+        self._passed = {config}  # the built-in one takes part in the finals in any case
 
     def prove(self, config: Config) -> Evaluation:
         """Evaluate a configuration with all check cases."""
@@ -56,9 +56,9 @@ class Trial:
     def evaluate(self, config: Config, best_ms: float, whole: bool = False) -> Evaluation:
         """Build, check and time a configuration.
 
-        The first run that counts is enough for a configuration that takes more
-        than three times as long as the best so far; one that may still win is
-        checked again after it was timed; and with `whole` with the other check cases, too.
+        A configuration that takes more than `HOPELESS` times the best time so far is timed once.
+        One that may still win is checked again after timing; with `whole` it is checked with the
+        other check cases, too.
         """
         begin = time.perf_counter()
         spent = {"build_ms": 0.0, "check_ms": 0.0}
@@ -66,7 +66,7 @@ class Trial:
         def times() -> tuple[float, ...]:
             self._say("building")
             small, large = self._check_case.build(config), self._timed.build(config)
-            # Drivers such as PoCL compile when a kernel is launched for the first time.
+            # Drivers such as PoCL compile a kernel at its first launch.
             self._say("launching")
             self._check_case.poison()
             self._check_case.run(small)
@@ -84,7 +84,7 @@ class Trial:
         return self._judged(config, times, spent)
 
     def again(self, config: Config) -> Evaluation:
-        """Time a few runs more; what this process has not checked yet is checked first."""
+        """Time a few more runs; all check cases come first, unless this process has done them."""
         if config not in self._passed:
             return self.prove(config)
 
@@ -101,7 +101,7 @@ class Trial:
     def _judged(
         self, config: Config, times: Callable[[], tuple[float, ...]], spent: Mapping[str, float]
     ) -> Evaluation:
-        """Return the times of a configuration, or what its error means."""
+        """Return an evaluation with the times, or with the status of an error."""
         status: Status = "correct"
         found: tuple[float, ...] = ()
         reason = ""
@@ -115,9 +115,9 @@ class Trial:
         return Evaluation(config, status, reason, found, **spent, timestamp=timestamp())
 
     def _gate(self, large: Executable, best_ms: float) -> bool:
-        """Check the check case, which has run, then the timed one; this warms it up too.
+        """Check the check case, which has run, then the timed problem, which warms up, too.
 
-        Return whether it is so slow that its results on the timed problem were not looked at.
+        Return whether it is so slow that its results on the timed problem were not compared.
         """
         self._say("checking")
         self._check_case.check()
@@ -129,7 +129,7 @@ class Trial:
         return hopeless
 
     def _check_others(self, config: Config) -> None:
-        """Check what the gate left out: the other check cases."""
+        """Check the check cases that `_gate` leaves out."""
         for stage in self._others:
             self._say("building")
             executable = stage.build(config)
@@ -141,7 +141,7 @@ class Trial:
         self._passed.add(config)
 
     def _time(self, executable: Executable, best_ms: float, hopeless: bool) -> tuple[float, ...]:
-        """Time as often as it may be worth: what is hopeless once, what is slow a few times."""
+        """Time a configuration: once if it is hopeless, a few times if it is slow, else often."""
         self._say("timing")
         first = self._once(executable)
         if first[0] > HOPELESS * best_ms:
@@ -160,16 +160,16 @@ class Trial:
         enough_ms: float,
         slow_ms: float = math.inf,
     ) -> tuple[float, ...]:
-        """Run until there is enough to take the median of; what is slow every time needs less."""
+        """Run until there are enough times for a median; a slow configuration needs fewer."""
         while len(runs) < LEAST_RUNS or (
             sum(run[0] for run in runs) < enough_ms
             and len(runs) < most
             and min(run[0] for run in runs) <= slow_ms
         ):
             runs.append(self._once(executable))
-        # A single run may have waited for the host; all of them did not.
+        # A single run may have waited for the host, but not all of them.
         kernel, host = min(run[0] for run in runs), min(run[1] for run in runs)
-        _refuse(unseen(kernel, host, len(executable.plan.launches)))
+        _refuse(unaccounted(kernel, host, len(executable.plan.launches)))
         return tuple(run[0] for run in runs)
 
     def _once(self, executable: Executable) -> tuple[float, float]:
@@ -178,18 +178,18 @@ class Trial:
         begin = time.perf_counter()
         execution = self._timed.run(executable)
         host = _since(begin)
-        if host > LONG_MS:  # the next one gets a time limit of its own
+        if host > LONG_MS:  # the next run gets a timeout of its own
             self._say("timing")
         if not self._task.device.capabilities.event_timing:
             return host, host
         kernel = execution.kernel_ms
-        _refuse(doubt(kernel, host_ms=host))
+        _refuse(implausible(kernel, host_ms=host))
         return kernel, host
 
 
-def _refuse(doubted: str | None) -> None:
-    if doubted is not None:
-        raise LaunchError(doubted)
+def _refuse(reason: str | None) -> None:
+    if reason is not None:
+        raise LaunchError(reason)
 
 
 def _since(begin: float) -> float:

@@ -1,4 +1,4 @@
-"""Tune a kernel of the user's own, in a file."""
+"""Tuning of a user's kernel in a file."""
 
 from __future__ import annotations
 
@@ -44,44 +44,43 @@ def tune_kernel(
 ) -> TuneResult:
     """Find the fastest parameters of a kernel of your own, in a file.
 
-    Each configuration is built, checked and timed in a process of its own, as `tune` does it
-    for the operations of the package. Sizes of the launch are expressions of parameters and of
-    arguments that are numbers, with ``+ - * // %``, `min`, `max`, ``ceil_div(a, b)`` and
-    ``round_up(a, multiple)``. Results are checked at the sizes that are timed: take sizes that no
-    tile divides, or a missing check of bounds stays unseen.
+    Configurations are built, checked and timed in a worker process, as by `tune`. Launch sizes are
+    expressions of parameters and numeric arguments, with ``+ - * // %``, `min`, `max`,
+    ``ceil_div(a, b)`` and ``round_up(a, multiple)``. Results are checked at the sizes that are
+    timed: choose sizes that no tile divides, or a missing bounds check goes unnoticed.
 
     Parameters
     ----------
     file : str or Path
-        A Mako template, ``*.mako``; else OpenCL C that gets its parameters as macros.
+        A Mako template, ``*.mako``, or OpenCL C, which gets its parameters as macros.
     params : mapping
-        The values to try for each parameter. The first ones make the configuration that
-        the gain is measured against.
+        The values to try for each parameter. The first values are the baseline.
     arguments : mapping
-        A value for each argument of the kernel by its name there: arrays of any shape, of outputs
-        only shape and type count; numbers; for ``__local`` pointers how many elements, which
-        may be an expression. Vectors of three numbers are arrays of shape ``(..., 3)``.
+        A value for each argument of the kernel, by name: arrays of any shape, of which only shape
+        and type matter for outputs; numbers; for ``__local`` pointers the number of elements, which
+        may be an expression. Vectors of length 3 are arrays of shape ``(..., 3)``.
     global_size, local_size : str, int or sequence of these
-        Work-items in all and per group, for one to three dimensions. The global size is rounded
-        up to a multiple of the local one. The local one defaults to ``reqd_work_group_size``.
+        Number of work-items, in all and per work-group, in one to three dimensions. The global
+        size is rounded up to a multiple of the local one, whose default is
+        ``reqd_work_group_size``.
     kernel : str, optional
-        Name of the kernel; needed where the file has several.
+        Name of the kernel; needed if the file has several.
     fixed : mapping, optional
-        Parameters that do not vary.
+        Parameters with a fixed value.
     restrictions : sequence of str
         Conditions on parameters, such as ``"WG_SIZE * WORK <= 4096"``.
     outputs : sequence of str, optional
-        The arrays that the kernel writes, every element of them, and does not read; by default
-        those whose pointer is not ``const``.
+        The arrays of which the kernel writes every element, without reading any; by default those
+        whose pointer is not ``const``.
     inout : sequence of str
-        The arrays that the kernel both reads and writes, such as counts that it adds to. Before
-        each run they hold again what `arguments` gives; this is not timed.
+        The arrays that the kernel both reads and writes, such as counts that it adds to. They are
+        restored to the contents in `arguments` before each run, outside the timing.
     expected : array or mapping of arrays, optional
-        The right output, or outputs by name. Without it every configuration is compared with
-        the result of the first one, which must run.
+        The expected output, or outputs by name. Without it, all configurations are compared with
+        the first one, which must run.
     tolerance : float, optional
-        How far a result may be from the right one, relative to the largest magnitude in it; by
-        default the square root of the type's precision. Integers must be equal.
+        Largest error, relative to the largest magnitude in the expected result; by default the
+        square root of the type's machine epsilon. Integers must be equal.
     options : sequence of str
         Build options.
     device, strategy, budget, time_limit, timeout, builders, seed, fresh, progress
@@ -96,9 +95,9 @@ def tune_kernel(
     InvalidProblem
         If the arguments are not those of the kernel.
     OclabError
-        Of the kind that says what is wrong.
+        Of the class for the failure.
     KeyboardInterrupt
-        After what was found so far has been stored.
+        After the results so far were stored.
 
     Examples
     --------
@@ -144,7 +143,7 @@ def tune_kernel(
 
 
 def _expression(name: str, sizes: str | int | Sequence[str | int]) -> str:
-    """Return sizes as one expression; InvalidProblem if they are none, such as a function."""
+    """Return sizes as one expression; InvalidProblem for other types, such as a function."""
     several = sizes if isinstance(sizes, Sequence) and not isinstance(sizes, str) else (sizes,)
     for size in several:
         if not isinstance(size, (str, Integral)):

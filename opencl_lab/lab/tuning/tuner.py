@@ -1,4 +1,4 @@
-"""The tuner: the search goes on from its journal, the finals decide, the winner is stored."""
+"""The tuner: the search resumes from its journal, the finals decide, the winner is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
-from opencl_lab.lab.tuning.ahead import LEAST_BUILD
+from opencl_lab.lab.tuning.ahead import LEAST_BUILD_SECONDS
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.finals import Finals
 from opencl_lab.lab.tuning.journal import evaluations_of, journal_of
@@ -34,7 +34,7 @@ from opencl_lab.tuned import database
 DEFAULT_TIME_LIMIT = 90.0
 
 RELATIVES = 4
-"""Configurations of like problems and devices that are tried first, at most."""
+"""Largest number of configurations of similar problems and devices that are tried first."""
 
 
 def make_task(
@@ -45,7 +45,7 @@ def make_task(
     seed: int = 0,
     **problem: Any,
 ) -> TuningTask:
-    """Return what is to be tuned, checked: there must be parameters, and something to time."""
+    """Return a checked task: there must be parameters to tune, and something to time."""
     if seed < 0:
         raise InvalidProblem(f"seed must not be negative: {seed}")
     chosen = get_operation(operation) if isinstance(operation, str) else operation
@@ -66,7 +66,7 @@ def make_task(
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How to search and what that may take, as `tune` has it; the strategy may be one's own."""
+    """Options of a search, as in `tune`; the strategy may also be a function."""
 
     strategy: str | Strategy = DEFAULT_STRATEGY
     budget: int | None = None
@@ -86,9 +86,9 @@ class SearchOptions:
             object.__setattr__(self, "time_limit", DEFAULT_TIME_LIMIT)
 
     @property
-    def patience_ms(self) -> float:
-        """The least milliseconds that a build has: what hung for less is tried again."""
-        least = LEAST_BUILD if self.timeout is None else self.timeout
+    def least_timeout_ms(self) -> float:
+        """The shortest timeout of a build in ms: builds that timed out earlier are tried again."""
+        least = LEAST_BUILD_SECONDS if self.timeout is None else self.timeout
         return min(least, longest_phase(self.timeout, self.time_limit)) * 1e3
 
 
@@ -98,9 +98,9 @@ def run_tuning(
     progress: Callable[[TuningProgress], None] | None = None,
     sandbox: Sandbox | None = None,
 ) -> TuneResult:
-    """Tune; Ctrl-C ends the search, and the result says so.
+    """Tune; Ctrl-C ends the search, as `TuneResult.stopped` tells.
 
-    With a `sandbox` given, which answers instead of the task's own, nothing is stored.
+    `sandbox` replaces the one of the task; nothing is stored then.
     """
     strategy = options.strategy
     if isinstance(strategy, str):
@@ -111,15 +111,15 @@ def run_tuning(
         config: item
         for config, item in evaluations_of(journal.records).items()
         if config.keys() == task.built_in.keys()
-        and (item.status != "timeout" or item.build_ms >= options.patience_ms)
+        and (item.status != "timeout" or item.build_ms >= options.least_timeout_ms)
     }
     answers = sandbox or Sandbox(task, options.timeout, options.builders, options.time_limit)
     limits = Limits(options.budget, options.time_limit)
     search = Search(task, points, answers, journal, known, limits, progress)
     finals = Finals(search)
     try:
-        # A strategy's matrices are small, and the other cores compile: threads of BLAS would
-        # wait for each other many times longer than they compute.
+        # A strategy's matrices are small, and other cores compile: several BLAS threads would
+        # wait for each other much longer than they compute.
         with ExitStack() as held:
             with suppress(ReferenceUnavailable):
                 held.enter_context(blas_threads(1))
@@ -162,7 +162,7 @@ def run_tuning(
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Keep Ctrl-C and SIGTERM from what must not be left half done; threads never get them."""
+    """Block Ctrl-C and SIGTERM during work that must be completed; threads never get them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -176,9 +176,9 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _starts(task: TuningTask) -> list[Config]:
-    """Return where to begin: the built-in configuration, that in use, those of like problems.
+    """Return the starting configurations: built in, in use, and of similar problems.
 
-    With that in use among them, tuning cannot end with a worse one.
+    Since they include the one in use, tuning cannot end with a worse one.
     """
     algorithm, problem, device = task.algorithm, task.problem, task.device
     found = algorithm.tuned(problem, device)
@@ -194,9 +194,9 @@ def _starts(task: TuningTask) -> list[Config]:
 
 
 def _store(search: Search, best: Evaluation | None) -> bool:
-    """Put a winner that was checked in all cases into the database; say so if that fails.
+    """Store a winner that passed all check cases in the database; add a note if that fails.
 
-    What was compared with nothing is no winner, and what is stored already may be faster.
+    A configuration that was not compared with another is not stored: the stored one may be faster.
     """
     if best is None or best.config not in search.proved or len(search.evaluations()) < 2:
         return False
@@ -231,35 +231,34 @@ def tune(
     progress: Callable[[TuningProgress], None] | None = None,
     **problem: Any,
 ) -> TuneResult:
-    """Find the fastest configuration of an algorithm for a problem on a device, and keep it.
+    """Find the fastest configuration of an algorithm for a problem on a device, and store it.
 
-    Each configuration is built, checked and timed in a process of its own, which
-    a crash or a hang costs no more than that configuration. The winner is used
-    by the public functions from the next call on. What was evaluated is kept in
-    a journal: the same call goes on where an earlier one stopped.
+    Configurations are built, checked and timed in a worker process, so that a crash or a hang
+    costs only that configuration. The public functions use the winner from the next call on.
+    Evaluations are written to a journal: the same call resumes where an earlier one stopped.
 
     Parameters
     ----------
     operation : str or Operation
-        Name of an operation, or one of your own (`opencl_lab.lab.tuning.custom`).
+        Name of an operation, or an operation of your own (`opencl_lab.lab.tuning.custom`).
     algorithm : str
-        Its algorithm; ``auto`` takes the one that the public functions take.
+        Its algorithm; ``auto`` is the one that the public functions take.
     strategy : str
         ``exhaustive``, ``random``, ``local-search`` or ``model``.
     budget : int, optional
-        Evaluations at most, those in the journal included.
+        Largest number of evaluations, including those in the journal.
     time_limit : float, optional
-        Seconds at most; 90 if neither this nor a budget is given.
+        Time limit in seconds; 90 if neither this nor a budget is given.
     timeout : float, optional
-        Seconds that a configuration may take to build, and to run; the default
-        follows from the best so far. A third of the time limit at most.
+        Timeout in seconds for the build and for the runs of a configuration. The default depends
+        on the best so far, and is at most a third of the time limit.
     builders : int, optional
-        Processes that compile ahead; by default one for each core, but for the one that measures.
-        0: the process that measures compiles.
+        Number of processes that compile ahead; by default one for each core but that of the
+        measuring worker. 0: the measuring worker compiles.
     seed : int
         Seed of data and strategy.
     fresh : bool
-        Forget the journal.
+        Start a new journal.
     device : str, int or Device, optional
         As `select_device` takes it.
     progress : callable, optional
@@ -274,9 +273,9 @@ def tune(
     Raises
     ------
     OclabError
-        Of the kind that says what is wrong.
+        Of the class for the failure.
     KeyboardInterrupt
-        After what was found so far has been stored.
+        After the results so far were stored.
     """
     task = make_task(operation, algorithm=algorithm, device=device, seed=seed, **problem)
     options = SearchOptions(strategy, budget, time_limit, timeout, builders, fresh)

@@ -1,21 +1,21 @@
-"""Processes of ours that answer requests, so that whatever they do harms nobody else.
+"""Worker processes that answer requests, so that crashes and hangs stay in them.
 
-All have one protocol. `link` carries messages over a socket; `worker` is the side that starts a
-process, asks it, waits no longer than to a deadline, ends it, and says how it ended; `child` is the
-process itself.
+All use one protocol. `link` carries messages over a socket. `worker` is the parent's side: it
+starts a worker, sends requests, waits until a deadline, kills it, and reports how it ended.
+`serving` is the worker's side.
 
 ```text
- Worker                                             child
-   | START, a socket ------------------------------> isolates itself
-   | (.., "module:target", arguments) -------------> target(*arguments, say): the servant
+ parent: Worker                                     worker: serving.main
+   | START, a socket ------------------------------> ignores signals, limits itself
+   | (.., "module:target", arguments) -------------> servant = target(*arguments, say)
    | <---------------- ("said", word), ..., ("done", None)
    | (method, arguments) --------------------------> servant.method(*arguments)
    | <---------------- ("said", word), ..., ("done", value) or ("failed", Failed)
    | ...
-   | None, or the end of the socket ---------------> ends, the latter at once, whatever it does
+   | None ------------------------------------------> ends after this request
+   | the socket is closed --------------------------> ends at once, even during a request
 ```
 
-`Worker.stop` kills a process and leaves the rest to whoever waits for it. `Worker.kill` also waits
-for its end and closes what it had. Only the ranks of MPI are told by None to end, so that MPI ends
-in order.
+`Worker.stop` kills a worker; a thread that waits for its answer gets `Died`. `Worker.kill` also
+waits for its end and closes its files. Only MPI ranks are sent None, so that MPI is finalized.
 """

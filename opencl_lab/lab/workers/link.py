@@ -1,7 +1,7 @@
-"""Messages between two processes of ours: Python objects over a socket.
+"""Messages between a parent and a worker: Python objects over a socket.
 
-A message is the number of its frames, the length of each, and the frames: the pickle, then the
-memory of its arrays, so that large ones are not copied.
+A message consists of the number of its frames, the length of each, and the frames: the pickle,
+then the buffers of its arrays, which are not copied.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any, TypeAlias
 
 Frame: TypeAlias = bytes | memoryview
 Frames: TypeAlias = Sequence[Frame]
-"""A message that is pickled already."""
+"""A pickled message."""
 
 NUMBER = struct.Struct("<Q")
 HANGUP = getattr(select, "POLLRDHUP", select.POLLHUP)
-LEAST_WAIT, LONGEST_WAIT = 1e-3, 1e6  # seconds that a socket takes for a limit
+LEAST_SECONDS, LONGEST_SECONDS = 1e-3, 1e6  # bounds of a socket's timeout
 
 
 class Ended(Exception):
-    """The other end of a link is gone, or its process."""
+    """The other end of a link was closed, or its process has ended."""
 
 
 def pack(message: Any) -> Frames:
@@ -39,15 +39,15 @@ def pack(message: Any) -> Frames:
 class Link:
     """One end of a socket between two processes.
 
-    Deadlines are those of `time.monotonic`. After a `TimeoutError` the link is of no use, as half
-    a message may have gone through it.
+    Deadlines are times of `time.monotonic`. After a `TimeoutError` the link cannot be used, as half
+    a message may have been transferred.
     """
 
     def __init__(self, connection: socket.socket):
         self.connection = connection
 
     def write(self, frames: Frames, deadline: float = math.inf) -> None:
-        """Send a message; raise `Ended` if nobody reads it, or TimeoutError."""
+        """Send a message; raise `Ended` if the other end is closed, or TimeoutError."""
         lengths = [memoryview(frame).nbytes for frame in frames]
         header = struct.pack(f"<{1 + len(lengths)}Q", len(lengths), *lengths)
         with self._ending():
@@ -62,7 +62,7 @@ class Link:
     def get(self, deadline: float = math.inf) -> Any:
         """Return the next message, in writable memory.
 
-        Besides `Ended` and TimeoutError it raises whatever a message does that cannot be unpickled.
+        It raises `Ended`, TimeoutError, or the error of a message that cannot be unpickled.
         """
         with self._ending():
             (count,) = NUMBER.unpack(self._read(NUMBER.size, deadline))
@@ -71,15 +71,15 @@ class Link:
         return pickle.loads(head, buffers=buffers)
 
     def ended(self, seconds: float = 0.0) -> bool:
-        """Return whether the other end is gone, or goes within some seconds."""
-        if self.connection.fileno() < 0:  # ours is
+        """Return whether the other end is closed, or closes within `seconds`."""
+        if self.connection.fileno() < 0:  # this end is closed
             return True
         poll = select.poll()
         poll.register(self.connection, HANGUP)
         return bool(poll.poll(seconds * 1e3))
 
     def close(self) -> None:
-        """Close it; the other end hears of it."""
+        """Close this end; the other end gets `Ended`."""
         self.connection.close()
 
     def _read(self, length: int, deadline: float) -> bytearray:
@@ -94,9 +94,9 @@ class Link:
         return data
 
     def _wait(self, deadline: float) -> None:
-        """Let the next step end at a deadline."""
-        left = max(LEAST_WAIT, deadline - time.monotonic())
-        self.connection.settimeout(left if left < LONGEST_WAIT else None)
+        """Set the timeout of the next socket operation."""
+        left = max(LEAST_SECONDS, deadline - time.monotonic())
+        self.connection.settimeout(left if left < LONGEST_SECONDS else None)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

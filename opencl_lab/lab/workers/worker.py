@@ -1,4 +1,4 @@
-"""The side that has workers: how one is started, asked, ended, and what its end means."""
+"""The parent's side of workers: starting one, sending requests, killing it, how it ended."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from typing import Any
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.drivers.processes import on_all_processors
-from opencl_lab.lab.workers.child import Failed
 from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
+from opencl_lab.lab.workers.serving import Failed
 
 # The path comes first: with "-m", modules in the current folder would hide those of the library.
 START = """
 import sys
 sys.path[:] = sys.argv[2:]
-from opencl_lab.lab.workers.child import main
+from opencl_lab.lab.workers.serving import main
 main(sys.argv[1])
 """
-GRACE = 5.0  # seconds between the end of a link and that of its process
+GRACE_SECONDS = 5.0  # for a process to end after its link has
 LEAST_PRIORITY = 19
 
 
 class Died(Exception):
-    """A worker ended.
+    """A worker has ended.
 
-    The `code` is that of `subprocess.Popen.returncode`, None if it only closed its link, and `said`
-    the last line that it printed.
+    `code` is `subprocess.Popen.returncode`, None if it only closed its link, and `said` is the
+    last line that it printed.
     """
 
     def __init__(self, code: int | None, said: str):
@@ -44,7 +44,7 @@ class Died(Exception):
 
     @property
     def signal_name(self) -> str:
-        """The name of the signal that ended it, such as SIGSEGV, or nothing."""
+        """The name of the signal that ended it, such as SIGSEGV; empty without one."""
         if self.code is None or self.code >= 0:
             return ""
         try:
@@ -63,41 +63,41 @@ class Died(Exception):
 
 
 def opening(target: str, *arguments: Any) -> Frames:
-    """Return what a worker reads first: what to call, as ``module:name``, and with what.
+    """Return the first message to a worker: a ``module:name`` to call, and its arguments.
 
-    What `pickle` says of arguments that cannot be sent is raised here.
+    Errors of pickling the arguments are raised here.
     """
     head, *buffers = pack(arguments)
     preparation = None
     if b"__main__" in bytes(head):
         preparation = spawn.get_preparation_data("worker")
-        preparation.pop("authkey", None)  # a secret of multiprocessing, of no use there
+        preparation.pop("authkey", None)  # a secret of multiprocessing, which is not needed
     return pack((preparation, target, head, [pickle.PickleBuffer(item) for item in buffers]))
 
 
 def command(address: str) -> list[str]:
-    """Return the command of a process that serves at a socket; see `child.main`."""
-    search = map(os.path.abspath, sys.path)  # what imports here must import there
+    """Return the command of a process that serves at a socket; see `serving.main`."""
+    search = map(os.path.abspath, sys.path)  # so that the same modules can be imported there
     return [sys.executable, "-c", START, address, *search]
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the leader of a process group and all that it has started; wait until it has ended.
+    """Kill the leader of a process group and all processes of the group; wait for its end.
 
-    Not by `Popen.wait`, which would wait for ever: Ctrl-C in the middle of `Popen.poll` may leave
-    its lock taken.
+    `Popen.wait` is not used: Ctrl-C during `Popen.poll` may leave its lock taken, and it would wait
+    forever.
     """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     if process.returncode is None:
         status = int(signal.SIGKILL)
-        with suppress(ChildProcessError):  # that poll() has reaped it already
+        with suppress(ChildProcessError):  # poll() may have reaped it already
             _, status = os.waitpid(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
 
 
 def last_line(printed: Any, *words: str) -> str:
-    """Return the last line of a file that has one of these words, or else the last of all."""
+    """Return the last line of a file that contains one of `words`, or else the last line."""
     printed.seek(0)
     lines = [line.strip() for line in printed.read().decode(errors="replace").split("\n")]
     lines = [line for line in lines if line]
@@ -106,12 +106,13 @@ def last_line(printed: Any, *words: str) -> str:
 
 
 class Worker(Link):
-    """A process in a session of its own; `kill` it.
+    """A process in its own session; `kill` it at the end.
 
-    It inherits no stream: what it prints is kept for its last words, and it reads nothing. What
-    `opening` returned is answered like a request. The process has the variables of `environment` in
-    addition to ours; `nice` says how much others go first. `LaunchError` is raised if it cannot be
-    started; what fails in it is raised by what waits for an answer.
+    It inherits no stream: its output goes to a file, whose last line is reported if it dies, and
+    its input is empty. The message from `opening` is answered like a request. The process has the
+    variables of `environment` in addition to ours, and `nice` is added to its niceness.
+    `LaunchError` is raised if it cannot be started; its later failures are raised where an answer
+    is received.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Worker(Link):
                     )
             except OSError as error:
                 raise LaunchError(f"cannot start {sys.executable or 'Python'}: {error}") from error
-            failing.pop_all()  # `kill` closes them
+            failing.pop_all()  # closed by `kill`
         if nice:
             priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, LEAST_PRIORITY)
             os.setpriority(os.PRIO_PROCESS, self.process.pid, priority)
@@ -142,16 +143,16 @@ class Worker(Link):
             self.write(opening)
 
     def send(self, method: str, *arguments: Any) -> None:
-        """Make a request; whether it is still read shows when the answer is waited for."""
+        """Send a request; if the worker has died, `receive` raises that."""
         frames = pack((method, arguments))
         with suppress(Ended):
             self.write(frames)
 
     def receive(self, deadline: float = math.inf) -> tuple[str, Any]:
-        """Return what comes next: ``said`` and a word, or ``done`` and the value of a request.
+        """Return the next message: ``said`` and a progress report, or ``done`` and a result.
 
-        `Failed` says that the request raised an error, `Died` that the worker ended, TimeoutError
-        that the deadline is over.
+        Raises `Failed` if the request raised an error, `Died` if the worker has ended, and
+        TimeoutError at the deadline.
         """
         try:
             kind, value = self.get(deadline)
@@ -159,8 +160,8 @@ class Worker(Link):
             raise
         except Ended:
             raise self._death() from None
-        except Exception as error:  # of a process whose memory is no longer what it was
-            self.close()  # the next answer could not be told from the rest of this one
+        except Exception as error:  # a process with corrupted memory may send anything
+            self.close()  # the next answer would begin within this one
             reason = f"its answer cannot be read: {type(error).__name__}: {error}"
             raise Failed(reason) from error
         if kind == "failed":
@@ -168,20 +169,20 @@ class Worker(Link):
         return kind, value
 
     def answer(self, deadline: float = math.inf) -> Any:
-        """Return the value of the request under way, whatever is said meanwhile."""
+        """Return the result of the current request, ignoring progress reports."""
         while True:
             kind, value = self.receive(deadline)
             if kind == "done":
                 return value
 
     def stop(self) -> None:
-        """Kill it and whatever it has started; whoever waits for it hears that it has ended."""
+        """Kill it and all processes that it has started; `receive` raises `Died` then."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """End it and whatever it has started; it has nothing to save."""
-        if self._printed.closed:  # it was ended before, and its number may be another's now
+        """Kill it and all processes that it has started, and wait for its end."""
+        if self._printed.closed:  # it was killed before, and its process id may be reused
             return
         end(self.process)
         self._printed.close()
@@ -191,8 +192,8 @@ class Worker(Link):
         if self._printed.closed:
             return Died(self.process.returncode, "")
         with suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=GRACE)
+            self.process.wait(timeout=GRACE_SECONDS)
         said = ""
-        with suppress(ValueError):  # another thread has just closed the file
+        with suppress(ValueError):  # another thread may have closed the file
             said = last_line(self._printed)
         return Died(self.process.returncode, said)

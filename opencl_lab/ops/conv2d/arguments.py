@@ -22,7 +22,7 @@ from opencl_lab.runtime.arrays import (
 
 WIDE = np.dtype(np.int64)
 COLOURS = (3, 4)
-"""How many channels the pixels of a colour have."""
+"""Numbers of channels that look like the pixels of a colour image."""
 
 
 def weight_inputs(
@@ -85,7 +85,7 @@ def _check_numbers(weights: np.ndarray[Any, Any]) -> None:
 def _device_weights(
     weights: AnyArray, dtype: np.dtype[Any], saturate: bool, queue: Any
 ) -> tuple[dict[str, AnyArray], np.dtype[Any]]:
-    """Return the inputs of a filter on the device, whose values nobody looks at."""
+    """Return the inputs of a filter on the device, whose values are not read by the host."""
     if weights.ndim != 2:
         raise InvalidProblem(f"weights on the device must have two dimensions, not {weights.ndim}")
     allowed = [accumulator_for(dtype)]
@@ -116,7 +116,7 @@ def bind(
 ) -> tuple[Conv2dProblem, dict[str, AnyArray]]:
     """Return the problem of a user's image and filter, and its inputs.
 
-    Weights may be on the host with an image on the device; they are not copied there yet.
+    Host weights for an image on the device are allowed; they are not copied here.
     """
     cval = real_number(cval, "cval")
     least = 3 if channels_last else 2

@@ -1,4 +1,4 @@
-"""The overlapping blocks that a convolution by Fourier transforms cuts its results into."""
+"""The overlapping blocks of a convolution by Fourier transforms."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.fft.passes.factors import next_smooth
 
 MULTIPLE = 16
-"""Sides of blocks are multiples, whose transforms have whole vectors and few radices."""
+"""Sides of blocks are multiples of it, so that transforms have whole vectors and few radices."""
 
 
 @dataclass(frozen=True)
 class Blocks:
     """How the results are cut into blocks along both axes."""
 
-    # Along y and x: blocks, results of a block, and its values with the overlap.
+    # Along y and x: number of blocks, results of a block, and its length with the overlap.
     count: tuple[int, int]
     step: tuple[int, int]
     length: tuple[int, int]
@@ -26,7 +26,7 @@ class Blocks:
     def of(cls, problem: Conv2dProblem, block: int) -> Blocks:
         """Return blocks of about `block` values along each axis, all of the same size.
 
-        They are longer where the filter is, and shorter where the image ends before.
+        They are longer where the filter is long, and shorter where the image is small.
         """
         axes = []
         for out, taps in zip(problem.result_shape[1:3], problem.filter_shape, strict=True):
@@ -47,10 +47,10 @@ class Blocks:
 
     @property
     def points(self) -> int:
-        """Complex numbers of a pair."""
+        """Complex numbers of a pair of blocks."""
         return math.prod(self.length)
 
     def flops(self, problem: Conv2dProblem) -> float:
-        """Return the arithmetic of all pairs: forth and back, and a product between."""
+        """Return the arithmetic of all pairs: forward, product, and inverse."""
         each = self.points * (2 * 5 * math.log2(self.points) + 6)
         return each * (self.pairs(problem) + 0.5)  # the filter is transformed once

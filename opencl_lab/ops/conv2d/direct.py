@@ -1,4 +1,4 @@
-"""The algorithms of a convolution that work on plain and on tiled memory: naive, tiled."""
+"""The direct algorithms of a convolution in global and in local memory: naive, tiled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from opencl_lab.ops.conv2d.pixels import Pass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 CONSTANT_WEIGHTS = Parameter(
-    "CONSTANT_WEIGHTS", (False, True), "the filter lies in constant memory where it fits there"
+    "CONSTANT_WEIGHTS", (False, True), "the filter lies in constant memory if it fits"
 )
 
 
 def _group(columns: int, rows: int, device: Device) -> Config:
-    """Return a work-group of at most so many items that the device takes."""
+    """Return a work-group of at most `columns` x `rows` items that the device allows."""
     limit = device.capabilities.max_work_group
     columns = largest_power(columns, limit, device.max_work_items[0])
     rows = largest_power(rows, limit // columns, device.max_work_items[1])
@@ -104,9 +104,9 @@ class Tiled(Convolution):
     def _parts(
         problem: Conv2dProblem, config: Config, work: int, device: Device
     ) -> tuple[int, int] | None:
-        """Return rows and columns of the largest part of the filter whose tile fits, if any does.
+        """Return rows and columns of the largest piece of the filter whose tile fits, if any does.
 
-        As a halo is cheap along a row, rows of the filter are given up first.
+        As a halo is cheap along a row, the piece loses rows of the filter first.
         """
         room = device.capabilities.local_memory // problem.sum_type.itemsize
         group = config.integer("WG_X") * config.integer("WG_Y")
@@ -124,13 +124,13 @@ class Tiled(Convolution):
                 columns = math.ceil(columns / 2)
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, a group a tile of the result."""
+        """Plan one launch, with a work-group per tile of the result."""
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
         work = config.integer("WORK_PER_ITEM")
         group = config.integer("WG_Y"), config.integer("WG_X")
-        # A tile that does not fit at all is planned nevertheless: the check of plans says why.
+        # A tile that does not fit is planned all the same: the check of plans reports it.
         rows, columns = self._parts(problem, config, work, device) or (1, 1)
         line = group[1] + (columns - 1) * problem.channels
         trips = round_up(line * (group[0] * work + rows - 1), math.prod(group)) // math.prod(group)

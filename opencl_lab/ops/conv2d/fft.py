@@ -27,42 +27,42 @@ COMPLEX: dict[str, np.dtype[Any]] = {
 }
 ALL_SIDES = (64, 96, 128, 192, 256, 384, 512, 1024)
 SIDES = (128, 256, 512)
-"""Of blocks whose transforms fit a cache and hardly overlap for common filters."""
+"""Sides of blocks whose transforms fit a cache, and which overlap little for common filters."""
 MOST_ROUNDS = 1024
-"""Launches over some pairs after the other; each takes time to prepare at the first call."""
+"""Most rounds of launches, one for some pairs each; preparing a launch takes time at first."""
 
 AROUND = 24.0
-"""Operations on a point that take as long as moving it from and to the images."""
+"""Time to copy a point from and to the images, in operations of a transform."""
 
 
 @dataclass(frozen=True)
 class _Cost:
-    """What a kind of device takes, in operations of a direct convolution of the same duration."""
+    """Costs on a kind of device, in operations of a direct convolution that take as long."""
 
-    # For an operation of a transform, which waits for memory more than it computes.
+    # Of an operation of a transform, which is bound by memory.
     operation: float
-    launch: float  # for a launch
-    # Bytes of the blocks that should be on the way at a time: for CPUs, what a cache holds.
+    launch: float  # of a launch
+    # Bytes of the blocks to transform at a time: for CPUs, what a cache holds.
     memory: int
 
 
 CPU = _Cost(4.5, 5e6, 4 << 20)
 """Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us per launch. Half
-as much again, for looking at results, and as some may have to be summed anew."""
+as much is added for checking results, some of which may have to be summed directly."""
 GPU = _Cost(5.0, 2e8, 256 << 20)
-"""Estimated for an H200: 37 TFLOP/s against what a dozen passes over memory take."""
+"""Estimated for an H200: 37 TFLOP/s against a dozen passes over memory."""
 
 
 def _cost_of(device: Device) -> _Cost:
-    """Return what a device takes."""
+    """Return the costs on a device."""
     if device.kind != "cpu":
         return GPU
-    # Wider vectors make direct sums as much faster, and hardly the transforms.
+    # Wider vectors speed up direct sums in proportion, and transforms hardly at all.
     return replace(CPU, operation=CPU.operation * max(32, device.native_vector_bytes) / 32)
 
 
 class FftConvolution(Convolution):
-    """Overlapping blocks, two in one complex transform, times the transform of the filter."""
+    """Transforms of overlapping blocks, two per complex transform, times that of the filter."""
 
     name = "fft"
     templates: ClassVar[tuple[str, ...]] = (TEMPLATE, *TEMPLATES)
@@ -87,7 +87,7 @@ class FftConvolution(Convolution):
         return super().supports(problem, device)
 
     def too_slow(self, problem: Conv2dProblem) -> str | None:
-        """Return None: it does not form the products one by one."""
+        """Return None: its work hardly grows with the filter."""
         return None
 
     def work(self, problem: Conv2dProblem) -> Work:
@@ -103,7 +103,7 @@ class FftConvolution(Convolution):
         configs = []
         for side in SIDES:
             blocks = Blocks.of(problem, side)
-            each = 4 * blocks.points * problem.sum_type.itemsize  # in two copies
+            each = 4 * blocks.points * problem.sum_type.itemsize  # two arrays
             at_once = max(1, memory // each, ceil_divide(blocks.pairs(problem), MOST_ROUNDS))
             group = 1 if device.kind == "cpu" else largest_power(64, group_limit(device))
             configs.append(Config(BLOCK=side, PAIRS=at_once, WG_SIZE=group))
@@ -111,7 +111,7 @@ class FftConvolution(Convolution):
 
     @staticmethod
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
-        """Return how many operations of a direct convolution take as long, about."""
+        """Return the estimated time, in operations of a direct convolution."""
         blocks, cost = Blocks.of(problem, config.integer("BLOCK")), _cost_of(device)
         pairs = blocks.pairs(problem)
         launches = 5 + 7 * ceil_divide(pairs, config.integer("PAIRS"))
@@ -119,7 +119,7 @@ class FftConvolution(Convolution):
         return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan the transform of the filter, then that of some pairs of blocks after the other."""
+        """Plan the transform of the filter, then those of the blocks, some pairs at a time."""
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
@@ -142,17 +142,17 @@ class _Filtering:
     builder: PlanBuilder
     kernels: BlockKernels
     at_once: int  # pairs of blocks that are transformed together
-    # Memory of blocks and of the filter, and as much again for transforms on their way.
+    # Buffers of blocks and of the filter, each with a second one for its transforms.
     pairs: tuple[str, str]
     spectrum: tuple[str, str]
-    # What the recheck of doubtful pixels needs.
+    # Buffers for the recheck of doubtful pixels.
     marks: str
     pixel_peak: str
     spectrum_peak: str
 
     @classmethod
     def of(cls, builder: PlanBuilder, kernels: BlockKernels, at_once: int) -> _Filtering:
-        """Return one with memory for so many pairs of blocks at a time."""
+        """Return one with buffers for `at_once` pairs of blocks."""
         blocks, scratch = kernels.blocks, builder.scratch
         bits = np.dtype(f"u{kernels.problem.sum_type.itemsize}")
         size = at_once * blocks.points
@@ -168,7 +168,7 @@ class _Filtering:
         )
 
     def add(self) -> None:
-        """Add all launches: the filter, some pairs of blocks after the other, the recheck."""
+        """Add all launches: the filter, the blocks some pairs at a time, the recheck."""
         self._add_filter()
         pairs = self.kernels.blocks.pairs(self.kernels.problem)
         known: dict[int, list[Launch]] = {}
@@ -187,7 +187,7 @@ class _Filtering:
         self._launch("find_peaks", rows, spectrum=spectrum, spectrum_peak=peaks)
 
     def _add_pairs(self, first: int, count: int, known: dict[int, list[Launch]]) -> None:
-        """Add the filtering of `count` pairs; what `known` has of so many differs in nothing."""
+        """Add the filtering of `count` pairs; `known` caches launches that all rounds share."""
         blocks, launches = self.kernels.blocks, self.builder.launches
         pairs: dict[str, str | int] = {
             "pairs": self.pairs[0],
@@ -205,7 +205,7 @@ class _Filtering:
         self._launch("store_blocks", count * blocks.step[0], **pairs, **recheck)
 
     def _multiply(self, count: int) -> None:
-        """Add transforms forth, products with the spectrum of the filter, and transforms back."""
+        """Add forward transforms, products with the filter's spectrum, and inverse transforms."""
         near, far = self.pairs
         groups = count * self.kernels.blocks.length[0]
         self._forward(count, near, far)
@@ -219,13 +219,16 @@ class _Filtering:
         self._transform(BatchedLayout.columns(rows, pairs, columns, far, near))
 
     def _backward(self, pairs: int, near: str, far: str) -> None:
-        """Add transforms along the columns and then the rows: back, as parts are exchanged."""
+        """Add transforms along the columns, then the rows.
+
+        They are inverse ones, as real and imaginary components are swapped before.
+        """
         rows, columns = self.kernels.blocks.length
         self._transform(BatchedLayout.columns(rows, pairs, columns, near, far))
         self._transform(BatchedLayout.rows(columns, pairs * rows, far, near))
 
     def _transform(self, layout: BatchedLayout) -> None:
-        """Add transforms as they are built in for this device, not as `dft` is tuned there."""
+        """Add transforms in the device's built-in configuration, whatever is tuned for `dft`."""
         device = self.kernels.device
         config = default_config(layout.n, self.builder.real, device)
         planner_of(config, device).transform(self.builder, layout)

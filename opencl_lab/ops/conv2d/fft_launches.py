@@ -34,9 +34,9 @@ ARGUMENTS = {
 }
 """The arguments of each kernel, in order."""
 USERS = ("image", "weights", "result")
-"""Buffers that are called as the arguments are."""
+"""Buffers that have the names of the arguments."""
 MAXIMA = {"load_blocks": 1, "find_peaks": 1, "store_blocks": 2}
-"""Numbers whose largest a work-group finds, in local memory."""
+"""How many maxima a work-group finds in local memory, by kernel."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class BlockKernels:
     def launch(self, kernel: str, groups: int, **own: str | int) -> Launch:
         """Return a launch of so many work-groups.
 
-        Of its `own` are the names of the buffers between launches, and ``first_pair``.
+        `own` holds arguments of this launch: names of scratch buffers, and ``first_pair``.
         """
         values = named(*USERS) | self.numbers
         for name, value in own.items():
@@ -81,7 +81,7 @@ class BlockKernels:
 
     @cached_property
     def numbers(self) -> dict[str, Argument]:
-        """All numbers that kernels take, by their names."""
+        """All numeric arguments of the kernels, by name."""
         problem, blocks, real = self.problem, self.blocks, self.problem.sum_type.type
         integers = {
             "height": problem.height,
@@ -109,5 +109,5 @@ class BlockKernels:
 
 
 def _along(name: str, values: tuple[int, int]) -> dict[str, int]:
-    """Return values along both axes by their names."""
+    """Return the values along both axes as arguments ``{name}_y`` and ``{name}_x``."""
     return {f"{name}_y": values[0], f"{name}_x": values[1]}

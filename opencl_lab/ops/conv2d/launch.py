@@ -15,9 +15,9 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import Algorithm
 
 MANY_PRODUCTS = 1 << 37
-"""Products one by one, above which a CPU takes from many seconds to minutes."""
+"""Products of a direct sum above which a CPU takes many seconds, or minutes."""
 GRID_LIMIT = 65_535
-"""Images in one launch: some GPUs count no more work-groups in the third dimension."""
+"""Most images in a launch: some GPUs allow no more work-groups in the third dimension."""
 
 
 class Convolution(Algorithm[Conv2dProblem]):
@@ -32,7 +32,7 @@ class Convolution(Algorithm[Conv2dProblem]):
         return reason or (lacks_barriers(device) if self.synchronises else None)
 
     def too_slow(self, problem: Conv2dProblem) -> str | None:
-        """Return why few would wait for it: the products of a large filter one by one."""
+        """Return why it is too slow: it forms every product of a large filter."""
         many = problem.products > MANY_PRODUCTS
         return f"its {problem.products:.1e} products take long" if many else None
 
@@ -59,9 +59,9 @@ class Convolution(Algorithm[Conv2dProblem]):
     ) -> list[Launch]:
         """Return the launches of one pass.
 
-        The `params` and `arguments` are those of the kernel alone, beside PIXELS and the arguments
-        that all have. A work-group computes a `tile` of rows and of values of a row; `group` are
-        its items, likewise.
+        `params` and `arguments` are those of this kernel alone: PIXELS and the arguments common to
+        all kernels are added. A work-group computes a `tile` (rows, values of a row); `group` are
+        its items, in the same order.
         """
         values = one.out_size[1] * problem.channels
         pixels = Pixels.of(problem, one, constant_weights, device)

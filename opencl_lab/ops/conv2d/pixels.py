@@ -1,4 +1,4 @@
-"""What kernels are told of images: their types and sizes, and how they go on beyond the edges."""
+"""What kernels need to know of images: types, sizes, and how they continue beyond the edges."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of a kernel over images: from which buffer to which, and its geometry."""
+    """One pass of a kernel over images: its buffers and its geometry."""
 
     # Names of buffers.
     source: str
@@ -22,7 +22,7 @@ class Pass:
     target: str
     source_type: np.dtype[Any]
     target_type: np.dtype[Any]
-    # Rows and columns of the images, of the results, of the first window, of the filter.
+    # (rows, columns) of the images, of the results, of the first window's offset, of the filter.
     size: tuple[int, int]
     out_size: tuple[int, int]
     offset: tuple[int, int]
@@ -30,7 +30,7 @@ class Pass:
 
     @classmethod
     def whole(cls, problem: Conv2dProblem) -> Pass:
-        """Return the pass that solves a problem at once."""
+        """Return the single pass that solves a problem."""
         return cls(
             "image",
             "weights",
@@ -44,7 +44,7 @@ class Pass:
         )
 
     def reaches_far(self, boundary: str) -> bool:
-        """Return whether windows reach farther beyond an edge than the image continues once."""
+        """Return whether windows reach so far beyond an edge that the image repeats twice."""
         for size, out, offset, taps in zip(
             self.size, self.out_size, self.offset, self.taps, strict=True
         ):
@@ -71,7 +71,7 @@ class Pixels:
     def of(
         cls, problem: Conv2dProblem, one: Pass, constant_weights: bool, device: Device
     ) -> Pixels:
-        """Return those of a pass; its weights lie in constant memory if asked for and they fit."""
+        """Return the pixels of a pass; weights lie in constant memory if wanted and if they fit."""
         sum_type = problem.sum_type
         weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
         wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may

@@ -19,13 +19,13 @@ MODES = get_args(Mode)
 BOUNDARIES = get_args(Boundary)
 FLOAT32 = np.dtype("float32")
 SIDE_LIMIT = 2**30
-"""Sides are shorter, so that coordinates of the extended image are 32-bit integers."""
+"""Sides must be shorter, so that coordinates of the extended image are 32-bit integers."""
 
 
 def accumulator_for(dtype: np.dtype[Any], exact: bool = False) -> np.dtype[Any]:
     """Return the type in which products of a pixel of `dtype` and a weight are summed.
 
-    It is `exact` if the weights are integers, so that integer images need no rounding.
+    `exact` says that the weights are integers, so that sums over integer images are exact.
     """
     if dtype == np.float64:
         return dtype
@@ -57,7 +57,7 @@ class Conv2dProblem(Problem):
     # Type of images and results: uint8, int16, uint16, float16, float32 or float64.
     dtype: np.dtype[Any] = FLOAT32
     batch: int = 1  # images, one after the other in memory
-    # Values of a pixel, which lie together in memory; each channel is filtered alone.
+    # Values of a pixel, contiguous in memory; each channel is filtered by itself.
     channels: int = 1
     # ``same``: as large as the image, as `scipy.ndimage.correlate` (with `flip`:
     # `scipy.ndimage.convolve`); ``valid`` and ``full``: as `scipy.signal.correlate2d`
@@ -71,7 +71,7 @@ class Conv2dProblem(Problem):
     saturate: bool = False
     # Type of weights and sums; default: `accumulator_for` the image.
     accumulator: np.dtype[Any] | None = None
-    # Whether the filter is the outer product of two vectors, which are inputs then.
+    # Whether the filter is the outer product of two vectors, which then are inputs, too.
     separable: bool = False
 
     def __post_init__(self) -> None:
@@ -87,18 +87,18 @@ class Conv2dProblem(Problem):
         self._check_sizes(*self.sizes, "channels")
         if min(self.filter_height, self.filter_width) < 1:
             raise InvalidProblem(
-                f"the filter needs weights, it is {self.filter_height} x {self.filter_width}"
+                f"the filter needs weights: it is {self.filter_height} x {self.filter_width}"
             )
         sides = (self.height, self.width * self.channels, self.filter_height, self.filter_width)
         if max(sides) >= SIDE_LIMIT:
-            raise InvalidProblem(f"a side of {max(sides)} elements is too long: 2^30 are too many")
+            raise InvalidProblem(f"a side of {max(sides)} elements is too long: not below 2^30")
         if self.filter_height * self.filter_width >= 2**31:
             raise InvalidProblem("a filter of 2^31 weights is too large")
         if self.accumulator is None:
             object.__setattr__(self, "accumulator", accumulator_for(self.dtype))
         if self.sum_type.kind == "i" and not _fits(self.cval, self.sum_type):
-            raise InvalidProblem(f"cval {self.cval} is no {self.sum_type}, in which sums are made")
-        if math.isnan(self.cval):  # one NaN for all, so that equal problems are equal
+            raise InvalidProblem(f"cval {self.cval} does not fit {self.sum_type}, the sums' type")
+        if math.isnan(self.cval):  # one NaN object for all, so that equal problems compare equal
             object.__setattr__(self, "cval", math.nan)
         self._check_mode()
 
@@ -125,7 +125,7 @@ class Conv2dProblem(Problem):
 
     @property
     def exchanged(self) -> bool:
-        """Whether the result is that of an image moved over a filter which is larger."""
+        """Whether image and filter change roles: ``valid``, and the filter is the larger."""
         larger = self.filter_height >= self.height and self.filter_width >= self.width
         return (
             self.mode == "valid"
@@ -181,7 +181,7 @@ class Conv2dProblem(Problem):
 
     @property
     def products(self) -> int:
-        """Products of a pixel and a weight in the sums as they are defined."""
+        """Products of a pixel and a weight in the direct sums."""
         return math.prod(self.result_shape) * self.filter_height * self.filter_width
 
     @property
@@ -200,7 +200,7 @@ class Conv2dProblem(Problem):
 
     @property
     def work(self) -> Work:
-        """A multiplication and an addition a weight; one read and one write of a pixel."""
+        """A multiplication and an addition per weight; one read and one write per pixel."""
         results = math.prod(self.result_shape)
         taps = self.filter_height * self.filter_width
         each = self.filter_height + self.filter_width if self.separable else taps

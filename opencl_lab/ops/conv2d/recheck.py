@@ -1,9 +1,9 @@
-"""The recheck of doubtful pixels: where a transform may be worse than a direct sum.
+"""The recheck of doubtful pixels: where a transform may be less accurate than a direct sum.
 
-Rounding of a transform is relative to the largest pixel of two blocks times the largest magnitude
-in the spectrum of the filter, that of a direct sum to the magnitudes of its own products. Results
-below the bound that follows are looked at again, and summed directly where that does not help; the
-header of ``fft.cl.mako`` draws it.
+The rounding error of a transform is relative to the largest pixel of two blocks times the largest
+magnitude in the filter's spectrum; that of a direct sum is relative to the magnitudes of its own
+products. Results below the bound that follows are checked again, and summed directly where that
+does not help; the header of ``fft.cl.mako`` draws it.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from opencl_lab.ops.conv2d.blocks import Blocks
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 ERROR = 16.0
-"""Roundings by which a result is off at most, of the largest pixel of its blocks times the largest
-magnitude in the spectrum of the filter. Noise of +-1 and a filter of one weight came to 12."""
+"""Largest error of a result, in roundings of the largest pixel of its blocks times the largest
+magnitude in the filter's spectrum. Noise of +-1 and a filter of one weight came to 12."""
 ROWS = 4
-"""Rows of results that an item sums anew together: their sums stay in registers."""
+"""Rows of results that an item sums directly at a time: their sums stay in registers."""
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """Which results are trusted, and how the others are marked and summed."""
+    """Which results are accurate enough, and how the others are marked and summed."""
 
-    lanes: int  # results beside each other that are judged together, and share a mark
-    rows: int  # rows of results that an item sums together
+    lanes: int  # neighbouring results that are checked together and share a mark
+    rows: int  # rows of results that an item sums at a time
     # Marks of all blocks; tiles of `rows` rows in all blocks.
     marks: int
     tiles: int
-    # The bound as a part of the largest pixel times the largest magnitude of the spectrum.
+    # The bound as a fraction of the largest pixel times the largest magnitude of the spectrum.
     share: float
-    hidden: float  # a bound up to which errors vanish in the last rounding
+    hidden: float  # a bound below which errors vanish in the last rounding
 
     @classmethod
     def of(cls, problem: Conv2dProblem, blocks: Blocks, wg_size: int) -> Recheck:
-        """Return that of a problem: single items judge vectors, items of a group single results."""
+        """Return the recheck: single items check vectors; items of groups, single results."""
         lanes = 1 if wg_size > 1 else 64 // problem.sum_type.itemsize
         total, (step_y, step_x) = blocks.total(problem), blocks.step
         taps = problem.filter_height * problem.filter_width
@@ -48,7 +48,7 @@ class Recheck:
             rows=ROWS,
             marks=total * step_y * ceil_divide(step_x, lanes),
             tiles=total * ceil_divide(step_y, ROWS),
-            share=2 * ERROR / taps,  # as a direct sum is off by taps * eps / 2 of its magnitudes
-            # A quarter more or less matters little to what becomes a whole number.
+            share=2 * ERROR / taps,  # a direct sum has an error of taps * eps / 2 of its magnitudes
+            # Integer results are rounded, so that an error of a quarter matters little.
             hidden=0.5 / (taps * eps) if problem.dtype.kind in "iu" else 0.0,
         )

@@ -23,16 +23,16 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.strip import Strip
 
 CPU_ROWS = 5
-CPU_STEP = 1024  # values along a row that one item of a CPU computes, one block after the other
+CPU_STEP = 1024  # values along a row that an item of a CPU computes, block by block
 
 UNROLL = (4, 8, 16, 32)
 
 FEW_ROWS = 9
-"""Of a filter; kernels for more rows become too long for the cache of instructions."""
+"""Rows of a filter: kernels for more do not fit the instruction cache."""
 
 
 def _widths(word: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return vectors of so many bytes in values of `word` bytes, as far as there are such."""
+    """Return the widths of vectors of `sizes` bytes, in values of `word` bytes."""
     return tuple(dict.fromkeys(n // word for n in sizes if n // word in VECTOR_WIDTHS))
 
 
@@ -53,11 +53,11 @@ class Register(Convolution):
             Parameter("WG_X", (1, 8, 16, 32, 64, 128, 256), "items of a work-group along a row"),
             Parameter("WG_Y", (1, 2, 4, 8, 16), "items of a work-group across rows"),
             Parameter("VECTOR_WIDTH", VECTOR_WIDTHS, "values of a row in a vector"),
-            Parameter("VECTORS", (1, 2, 3, 4), "vectors of an item beside each other"),
+            Parameter("VECTORS", (1, 2, 3, 4), "vectors of an item side by side"),
             Parameter("ROWS", (1, 2, 3, 4, 5, 6, 8, 12, 16), "rows that an item computes together"),
             Parameter("STEPS_X", (1, 4, 16, 64, 128), "blocks of an item along a row"),
             Parameter("STEPS_Y", (1, 2, 4, 8), "blocks of an item across rows"),
-            Parameter("UNROLL", UNROLL, "taps of a row that are written out"),
+            Parameter("UNROLL", UNROLL, "taps of a row that are unrolled"),
             Parameter("WINDOW", (False, True), "the values under a vector stay in registers"),
             Parameter(
                 "CONSTANT_WEIGHTS", (False, True), "the filter lies in constant memory if it fits"
@@ -71,7 +71,7 @@ class Register(Convolution):
             ),
             Constraint(
                 lambda c: _sums(c) * c.integer("ROWS") * c.integer("UNROLL") <= 8192,
-                "more than 8192 products written out take too long to compile",
+                "more than 8192 unrolled products take too long to compile",
             ),
         ),
     )
@@ -80,7 +80,7 @@ class Register(Convolution):
         """Return long rows per item on CPUs; elsewhere blocks side by side in wide groups."""
         word = problem.sum_type.itemsize
         if device.kind == "cpu":
-            # Ten sums, two vectors and a weight fill the registers of AVX2, with room to turn.
+            # Ten sums, two vectors and a weight nearly fill the registers of AVX2.
             vector = min(64, max(32, device.native_vector_bytes)) // word
             step = 2 * vector
             steps_x = min(CPU_STEP, round_up(problem.out_width * problem.channels, step)) // step
@@ -168,7 +168,7 @@ class Register(Convolution):
         )
 
     def _taps(self, one: Pass) -> dict[str, Argument]:
-        """Return nothing: the kernel is built for one size of the filter."""
+        """Return no arguments: the kernel is built for one size of the filter."""
         return {}
 
 
@@ -184,11 +184,11 @@ class Separable(Register):
         return super().supports(problem, device)
 
     def too_slow(self, problem: Conv2dProblem) -> str | None:
-        """Return None: it does not form the products one by one."""
+        """Return None: it forms few products."""
         return None
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch along the rows, which continues the image, and one along the columns."""
+        """Plan a launch along the rows, which extends the image, and one along the columns."""
         sums = problem.sum_type
         between = (problem.out_height + problem.filter_height - 1, problem.out_width)
         buffers: list[Buffer] = [

@@ -1,4 +1,4 @@
-"""How a filter is split into two vectors."""
+"""How a filter of rank 1 is split into two vectors."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 Weights: TypeAlias = np.ndarray[Any, Any]
 
 MOST_KEPT = 1 << 16
-"""Bytes of a filter whose column and row are remembered."""
-ROUNDINGS = 8  # by which a weight may miss the outer product of two vectors
+"""Largest filter, in bytes, whose column and row are cached."""
+ROUNDINGS = 8  # by which a weight may differ from the outer product of two vectors
 
 
 def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | None:
     """Return a column and a row whose outer product is `weights`, or None if there are none.
 
-    Each weight is compared for itself, so that a small one is not lost beside large ones, and the
-    sums with the column and the row keep the error bound of those with the weights. Sums are made
-    in `dtype`; a difference of a few of its roundings is none.
+    Each weight is compared by itself, so that small ones are not lost beside large ones, and sums
+    with the column and the row keep the error bound of sums with the weights. Differences of a few
+    roundings of `dtype`, the type of the sums, are allowed.
 
-    The row is that of the largest weight, and the column its column divided by it: sums along the
-    rows are those of a row of the filter itself, and overflow no sooner. If that weight is above 1,
-    about its square root moves from the row to the column, so that both stay in range.
+    The row is that of the largest weight; the column is the column of that weight divided by it.
+    So sums along the rows are those of a row of the filter, and overflow no sooner. If the weight
+    is above 1, about its square root moves from the row to the column, so that both stay in range.
     """
     whole = np.ascontiguousarray(weights, np.float64)
     split = _kept_split if whole.nbytes <= MOST_KEPT else _split

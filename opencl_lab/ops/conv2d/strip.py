@@ -20,16 +20,16 @@ class Strip:
     # Items of a work-group along a row and across rows.
     wg_x: int
     wg_y: int
-    # Values of a vector, vectors beside each other, and rows of results of an item.
+    # Values of a vector, vectors side by side, and rows of results, of an item.
     vector_width: int
     vectors: int
     rows: int
-    several: bool  # whether an item computes several blocks, one after the other
-    unroll: int  # taps of a row that are written out
+    several: bool  # whether an item computes several blocks in a loop
+    unroll: int  # taps of a row that are unrolled
     window: bool  # whether the values under a vector stay in registers for all taps
-    align: int  # values that are read and written at once in a window; 1 where rows are not aligned
-    shift: int  # where in a piece of `align` values the window of the first result begins
-    piece: int  # values that one call converts
+    align: int  # values that a window loads and stores at once; 1 where rows are not aligned
+    shift: int  # offset of the first result's window in a piece of `align` values
+    piece: int  # values that are converted at once
 
     @classmethod
     def of(cls, problem: Conv2dProblem, one: Pass, config: Config) -> Strip:
@@ -45,7 +45,7 @@ class Strip:
             vector_width=width,
             vectors=number("VECTORS"),
             rows=number("ROWS"),
-            # Of any number, so that images of all sizes share a program.
+            # Whatever their number, so that images of all sizes share a program.
             several=not config["WINDOW"] or steps != (1, 1),
             unroll=number("UNROLL"),
             window=bool(config["WINDOW"]),
@@ -62,47 +62,47 @@ class Strip:
 
     @property
     def width(self) -> int:
-        """Values of a row from the first to the last of an item."""
+        """Values of a row between the first and the last of an item, both included."""
         return (self.vectors - 1) * self.apart + self.vector_width
 
     @property
     def written_out(self) -> int:
-        """Taps of a row that are added before the next values are collected."""
+        """Taps of a row that are summed before the next values are loaded."""
         return min(self.taps[1], self.unroll)
 
     @property
     def strips(self) -> int:
-        """Parts of a row that an item collects at an edge; vectors beside each other share one."""
+        """Segments of a row that an item loads at an edge; adjacent vectors share one."""
         return 1 if self.wg_x == 1 else self.vectors
 
     @property
     def collected(self) -> int:
-        """Values of such a part."""
+        """Values of such a segment."""
         beside = self.vectors // self.strips
         return beside * self.vector_width + (self.written_out - 1) * self.channels
 
     def pairs(self, r: int) -> list[tuple[int, int]]:
-        """Return the rows of results that row `r` of the image belongs to, and of the filter."""
+        """Return the pairs (row of results, row of the filter) of row `r` of the image."""
         return [(o, r - o) for o in range(self.rows) if 0 <= r - o < self.taps[0]]
 
     @property
     def loops(self) -> bool:
-        """Whether rows of the image that belong to all rows of results go in a loop."""
+        """Whether a loop goes over the rows of the image that add to all rows of results."""
         return self.taps[0] >= self.rows and self.taps[0] > 3
 
     @property
     def first_rows(self) -> range:
-        """Rows of the image before these, or all, which are written out."""
+        """Rows of the image before that loop, or all rows if there is none; unrolled."""
         return range(self.rows - 1 if self.loops else self.taps[0] + self.rows - 1)
 
     @property
     def last_rows(self) -> range:
-        """Rows of the image after these."""
+        """Rows of the image after that loop."""
         return range(self.taps[0], self.taps[0] + self.rows - 1) if self.loops else range(0)
 
 
 def _aligned(problem: Conv2dProblem, one: Pass, config: Config) -> int:
-    """Return to how many elements rows can be aligned, if buffers are; 1: to none."""
+    """Return the alignment of rows in elements, given aligned buffers; 1: not aligned."""
     types = {one.source_type, one.target_type}
     if np.dtype(np.float16) in types:  # there are no vectors of half precision
         return 1

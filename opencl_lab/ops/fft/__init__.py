@@ -1,7 +1,7 @@
 """Fourier transforms, from the bottom up.
 
 ================================  ==================================================================
-`passes`                          Plans of launches, for any length and layout; `conv2d` has them,
+`passes`                          Plans of launches, for any length and layout; `conv2d` uses them,
                                   too.
 `problem`, `solver`               What is transformed, and by which algorithm.
 `fast`, `direct`, `direct_gemm`   The algorithms: by passes, by the definition, and by a product.

@@ -28,12 +28,12 @@ from opencl_lab.runtime.session import queue_or_default, session_of
 TEMPLATE = "dft/cosine.cl.mako"
 FFT = FftAlgorithm()
 INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
-"""Which type undoes which, but for a factor."""
+"""The type that inverts each type, up to a factor."""
 
 
 @dataclass(frozen=True)
 class CosineKind:
-    """Which cosine or sine transform it is, in the words of `scipy.fft`."""
+    """Which cosine or sine transform to do, with the parameters of `scipy.fft`."""
 
     type: int  # 1, 2, 3 or 4
     norm: str | None  # ``backward``, ``ortho`` or ``forward``
@@ -48,12 +48,15 @@ class CosineKind:
 
     @property
     def ortho(self) -> bool:
-        """Whether the matrix is made orthogonal but for a factor."""
+        """Whether the matrix is made orthogonal, up to a factor."""
         chosen = self.orthogonalize
         return self.norm == "ortho" if chosen is None else bool(chosen)
 
     def factor(self, n: int) -> float:
-        """Return the factor of transforms of `n` samples; refuse too few and an unknown norm."""
+        """Return the factor of transforms of `n` samples.
+
+        Raise `InvalidProblem` if there are too few samples or the norm is unknown.
+        """
         least = 2 if self.type == 1 and not self.sine else 1
         if n < least:
             raise InvalidProblem(
@@ -70,21 +73,21 @@ class _Cosine:
 
     type: int  # 1, 2, 3 or 4
     sine: bool
-    # Numbers of a row, and how many rows; not 0.
+    # Numbers of a row, and number of rows; not 0.
     n: int
     rows: int
-    dtype: np.dtype[Any]  # complex type whose parts have the type of the numbers
+    dtype: np.dtype[Any]  # complex type whose components have the type of the numbers
     factor: float  # of the results
-    ortho: bool  # whether the ends are weighed so that the matrix is orthogonal but for a factor
+    ortho: bool  # whether the ends are weighted so that the matrix is orthogonal up to a factor
 
     @property
     def padded(self) -> bool:
-        """Whether it is the odd frequencies of a row of twice the length."""
+        """Whether the transform is made of the odd frequencies of a row of twice the length."""
         return self.type == 4 and self.n % 2 == 1
 
     @property
     def fourier(self) -> DftProblem:
-        """The transforms that they go by."""
+        """The Fourier transforms to do."""
         n, dtype, rows, factor = self.n, self.dtype, self.rows, self.factor
         if self.type == 1:
             n = 2 * (n + 1 if self.sine else n - 1)
@@ -96,7 +99,7 @@ class _Cosine:
         return DftProblem(n, dtype, rows, scale=factor, kind=kind)
 
     def plan(self, config: Config, device: Device) -> Plan:
-        """Plan what is done before, the Fourier transforms, and what is done after."""
+        """Plan the pre-processing, the Fourier transforms, and the post-processing."""
         n, rows, fourier = self.n, self.rows, self.fourier
         real = fourier.real
         builder = PlanBuilder(self.dtype)
@@ -105,7 +108,7 @@ class _Cosine:
         sources, targets = (shape[1] for shape, _ in (fourier.signal, fourier.spectrum))
         numbers = builder.scratch("numbers", sources * rows, fourier.signal[1])
         spectrum = builder.scratch("numbers", targets * rows, fourier.spectrum[1])
-        # Results of type 1 are part of a spectrum, and those by odd frequencies are in pairs.
+        # Results of type 1 are a section of a spectrum; those by odd frequencies are in pairs.
         points = n if self.type == 1 else (n + 1) // 2 if self.padded else targets
         roots: Arguments = {}
         if self.type > 1:

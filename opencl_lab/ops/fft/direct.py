@@ -1,4 +1,4 @@
-"""The algorithms that follow the definition: direct-naive, direct-tiled."""
+"""The algorithms that sum by the definition: direct-naive, direct-tiled."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from opencl_lab.ops.fft.problem import DftProblem, builder_of, too_many_terms
 from opencl_lab.ops.solver import Algorithm
 
 BLOCK = 128
-"""Samples that `DirectNaive` sums before it compensates."""
+"""Samples that `DirectNaive` sums between compensations of rounding errors."""
 
 
 class _Direct(Algorithm[DftProblem]):
-    """What both share: one launch over the frequencies of all rows, widened first if half."""
+    """What both share: one launch over the frequencies of all rows, after half is widened."""
 
     kernel: ClassVar[str]
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need rows, and double precision for complex128."""
+        """Need contiguous rows, and double precision for complex128."""
         if problem.inner != 1:
             return "it transforms contiguous rows only"
         return lacks_type(device, problem.dtype)
 
     def too_slow(self, problem: DftProblem) -> str | None:
-        """Return why few would wait for it: the sums of long transforms."""
+        """Return why it is too slow: the direct sums of long transforms."""
         return too_many_terms(problem)
 
     def _plan(
@@ -51,7 +51,7 @@ class _Direct(Algorithm[DftProblem]):
         span: int,
         local_bytes: int = 0,
     ) -> Plan:
-        """Plan one launch; `span` is how many numbers of the result a work-group has."""
+        """Plan one launch; `span` is how many results a work-group computes."""
         builder = builder_of(problem)
         if problem.n * problem.batch == 0:
             return builder.finish()
@@ -70,7 +70,7 @@ class _Direct(Algorithm[DftProblem]):
                 "INDEX_T": c_type(index),
                 "KIND": problem.kind,
             },
-            # All in the first dimension: others are short on some devices.
+            # All in the first dimension: some devices limit the others to few groups.
             global_size=(ceil_divide(points, span) * wg_size * problem.batch,),
             local_size=(wg_size,),
             arguments={
@@ -87,7 +87,7 @@ class _Direct(Algorithm[DftProblem]):
 
 
 class DirectNaive(_Direct):
-    """The definition, one work-item a frequency; nothing is shared."""
+    """The definition, one work-item per frequency; nothing is shared."""
 
     name = "direct-naive"
     templates = ("dft/direct_naive.cl.mako", WIDEN)
@@ -98,7 +98,7 @@ class DirectNaive(_Direct):
     )
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
-        """Return groups of 64 items, or what the device takes."""
+        """Return groups of 64 items, or the largest that the device allows."""
         return Config(WG_SIZE=largest_power(64, group_limit(device)))
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
@@ -107,7 +107,7 @@ class DirectNaive(_Direct):
 
 
 class DirectTiled(_Direct):
-    """The definition as a product of matrices: roots shared by blocks of samples."""
+    """The definition as a matrix product: blocks of samples share the roots of unity."""
 
     name = "direct-tiled"
     templates = ("dft/direct_tiled.cl.mako", WIDEN)
@@ -119,7 +119,7 @@ class DirectTiled(_Direct):
             Parameter("VECTOR_WIDTH", (1, 2, 4, 8, 16), "frequencies in a vector"),
             Parameter("TILE", (16, 32, 64, 128), "samples of a block"),
             Parameter("BLOCKS", (1, 2, 3, 4, 6, 8, 16), "blocks that share the roots"),
-            Parameter("RESEED", (0, 4, 8, 16, 32), "steps between exact roots; 0: all kept"),
+            Parameter("RESEED", (0, 4, 8, 16, 32), "samples between exact roots; 0: all stored"),
         ),
         (
             *map(positive, ("WG_SIZE", "WORK_PER_ITEM", "TILE", "BLOCKS")),
@@ -162,7 +162,7 @@ class DirectTiled(_Direct):
     )
 
     def supports(self, problem: DftProblem, device: Device) -> str | None:
-        """Need local memory for the least tile of the built-in configurations."""
+        """Need local memory for the smallest tile of the built-in configurations."""
         reason = super().supports(problem, device)
         least = 64 * problem.dtype.itemsize  # a real sample takes less
         if reason is None and device.capabilities.local_memory < least:
@@ -195,7 +195,7 @@ class DirectTiled(_Direct):
         return config.integer("TILE") * config.integer("BLOCKS") * sample.itemsize
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, a group for as many frequencies as its items have."""
+        """Plan one launch, with a group for as many frequencies as its items have."""
         span = config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
         local = self._local_bytes(config, problem) if config.integer("WG_SIZE") > 1 else 0
         params = {**config, "REREAD": device.kind == "cpu"}

@@ -20,16 +20,16 @@ from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.solver import Algorithm
 
 LONGEST = 512
-"""Samples beyond which the rounding errors of a plain sum come near the tolerance."""
+"""Most samples: beyond, rounding errors of a plain sum come near the tolerance."""
 
 
 def product_table(n: int, inverse: bool, kind: str, real: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the matrix, row by row, that transforms rows of n numbers seen as real ones.
+    """Return the real matrix, row by row, that transforms rows of n numbers.
 
-    With ``(re, im)`` for a complex number, each root w stands there as the block
-    ``((re w, im w), (-im w, re w))``, 2n x 2n in all. Where one side is real, it has no
-    imaginary parts and the other one no frequencies above n / 2: on the way back these count
-    by their mirror images, twice but for 0 and n / 2, which are real and mirror themselves.
+    A complex number is a pair ``(re, im)``, and each root w the block
+    ``((re w, im w), (-im w, re w))``, so that the matrix is 2n x 2n. Where one side is real, it has
+    no imaginary components, and the other one no frequencies above n / 2. In a c2r these are
+    accounted for by their mirror images: all count twice but 0 and n / 2, which are real.
     """
     powers = np.arange(n, dtype=np.int64)
     bins = powers if kind == "c2c" else powers[: n // 2 + 1]
@@ -48,11 +48,11 @@ def product_table(n: int, inverse: bool, kind: str, real: np.dtype[Any]) -> np.n
 
 
 class DirectGemm(Algorithm[DftProblem]):
-    """A batch as a product by the matrix of roots, which the kernel of `gemm` multiplies.
+    """A batch times the matrix of roots, by the kernel of `gemm`.
 
-    A complex row in memory is a real one of twice the length, so nothing is rearranged;
-    half precision is widened first.
-    The configuration is that of the same product by `gemm`, tuned where that is.
+    A complex row is a real row of twice the length in memory, so nothing is rearranged. Half
+    precision is widened first. The configuration is that of the same product by `gemm`, tuned
+    or built in.
     """
 
     name = "direct-gemm"
@@ -68,15 +68,15 @@ class DirectGemm(Algorithm[DftProblem]):
         return _blocked().supports(_product(problem), device)
 
     def too_slow(self, problem: DftProblem) -> str | None:
-        """Return why few would wait for it: long sums, where it is not the best of the direct."""
+        """Return why it is too slow: long sums, where other direct algorithms are better."""
         return None if problem.many_short_rows else too_many_terms(problem)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
-        """Return what `gemm` takes for this product."""
+        """Return the configuration of `gemm` for this product."""
         return _blocked().configure(_product(problem), device)
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
-        """Plan the product, its second matrix a table."""
+        """Plan the product, with a table as the second matrix."""
         product = _product(problem)
         builder = builder_of(problem)
         signal = widened(builder, device, "signal")

@@ -25,7 +25,7 @@ from opencl_lab.ops.solver import Algorithm
 
 
 class FftAlgorithm(Algorithm[DftProblem]):
-    """Stockham passes of small radices; four steps for long and Bluestein for other lengths."""
+    """Stockham passes of small radices; four-step for long lengths, Bluestein for large primes."""
 
     name = "fft"
     templates = TEMPLATES
@@ -36,12 +36,12 @@ class FftAlgorithm(Algorithm[DftProblem]):
         return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: DftProblem, device: Device) -> Config:
-        """Return vectors for CPUs, groups with local memory for others."""
-        packed = problem.kind != "c2c" and problem.n % 2 == 0  # pairs are one complex number
+        """Return vectors for CPUs, groups with local memory for other devices."""
+        packed = problem.kind != "c2c" and problem.n % 2 == 0  # two reals are one complex number
         return default_config(problem.n // 2 if packed else problem.n, problem.real, device)
 
     def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
-        """Return the parameters of the form that suits the device, where they matter."""
+        """Return the parameters that matter, of the form for the kind of device."""
         default = self.default_config(problem, device)
         vector = default["FORM"] == "vector"
         idle = {"FORM", "LOCAL_LIMIT", *(LOCAL_MEMORY_PARAMETERS if vector else VECTOR_PARAMETERS)}
@@ -57,7 +57,7 @@ class FftAlgorithm(Algorithm[DftProblem]):
         return self.space.narrowed({name: default[name] for name in idle})
 
     def plan(self, problem: DftProblem, config: Config, device: Device) -> Plan:
-        """Plan the launches of a transform, and of what is made ready for it."""
+        """Plan the launches of a transform, and of the conversion before it."""
         builder = builder_of(problem)
         if problem.n * problem.count:
             self.add(builder, problem, "signal", "spectrum", config, device)
@@ -72,7 +72,7 @@ class FftAlgorithm(Algorithm[DftProblem]):
         config: Config,
         device: Device,
     ) -> None:
-        """Add the launches of a transform, which is not empty, from one buffer to another."""
+        """Add the launches of a transform that is not empty, from one buffer to another."""
         planner = planner_of(config, device)
         n, batch, inner = problem.n, problem.batch, problem.inner
         if problem.kind != "c2c":

@@ -22,22 +22,22 @@ SAMPLE_TYPES = {
     "float32": "complex64",
     "float64": "complex128",
 }
-"""Types of a signal's samples, and those of its spectrum."""
+"""Types of a signal's samples, and the types of their spectra."""
 NormName: TypeAlias = Literal["backward", "ortho", "forward"]
 Norm: TypeAlias = NormName | None
 NORMS = get_args(NormName)
 KINDS = ("c2c", "r2c", "c2r")
 MANY_ROWS, SHORT = 64, 256
-"""From so many rows on, of at most so many samples, a product is faster, as measured."""
+"""Least rows, and most samples of a row, with which a matrix product is faster, as measured."""
 MANY_TERMS = 1 << 32
-"""Terms of direct sums, above which one processor takes many seconds."""
+"""Terms of direct sums above which one processor takes many seconds."""
 
 
 def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the complex type that holds numbers of `dtype`, or refuse what is no number.
+    """Return the complex type that holds numbers of `dtype`.
 
     float32, float16 and complex64 become complex64; all others, integers among them, complex128, as
-    in SciPy.
+    in SciPy. Raise `InvalidProblem` if `dtype` is not numeric.
     """
     if dtype.kind not in "biufc" or dtype.itemsize > 16 or dtype.char == "g":
         raise InvalidProblem(f"cannot transform values of dtype {dtype}")
@@ -46,7 +46,7 @@ def complex_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def scale_of(n: int, norm: str | None, inverse: bool) -> float:
-    """Return the factor of a transform of length `n` under one of NumPy's norms, None included."""
+    """Return the factor of a transform of length `n` for one of NumPy's norms, or None."""
     norm = "backward" if norm is None else norm
     if norm not in NORMS:
         raise InvalidProblem(f"norm must be one of {', '.join(NORMS)}, not {norm!r}")
@@ -64,13 +64,13 @@ class DftProblem(Problem):
 
     n: int  # samples of a transform
     # complex64 or complex128, in the machine's byte order: the type of the spectrum. Real signals
-    # have its parts' type.
+    # have the type of its components.
     dtype: np.dtype[Any] = COMPLEX64
-    # How many transforms there are before and after the transformed axis.
+    # Sizes of the array before and after the transformed axis.
     batch: int = 1
     inner: int = 1
-    # The sign of the exponent is positive: always that of a ``c2r``, never of an ``r2c``, whatever
-    # is given.
+    # Whether the sign of the exponent is positive. Always true for ``c2r`` and false for ``r2c``,
+    # whatever is given.
     inverse: bool = False
     scale: float = 1.0  # factor of the result
     # ``c2c``; ``r2c``, real signal to the first n // 2 + 1 frequencies; or ``c2r``, these to a real
@@ -103,7 +103,8 @@ class DftProblem(Problem):
     ) -> DftProblem:
         """Return the problem of rows of `n` samples: of their type, and back to it if `inverse`.
 
-        It refuses types that are not in `SAMPLE_TYPES`, and to transform back to float16.
+        Raise `InvalidProblem` for types that are not in `SAMPLE_TYPES`, and for an inverse to
+        float16.
         """
         if samples.name not in SAMPLE_TYPES:
             raise InvalidProblem(
@@ -127,12 +128,12 @@ class DftProblem(Problem):
 
     @property
     def many_short_rows(self) -> bool:
-        """Whether one matrix product is the fastest way to sum them directly."""
+        """Whether one matrix product is the fastest direct algorithm."""
         return self.batch >= MANY_ROWS and self.n <= SHORT
 
     @property
     def largest_prime(self) -> int:
-        """Largest prime factor of `n`, 0 where one has no butterfly: it shapes the plan."""
+        """Largest prime factor of `n`, or 0 if one has no butterfly; the plan depends on it."""
         return largest_prime(self.n)
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,27 +142,27 @@ class DftProblem(Problem):
 
     @property
     def count(self) -> int:
-        """How many transforms there are."""
+        """Number of transforms."""
         return self.batch * self.inner
 
     @property
     def terms(self) -> int:
-        """Products of the direct sums."""
+        """Number of products in the direct sums."""
         return self.n * self.bins * self.count
 
     @property
     def bins(self) -> int:
-        """Frequencies that a transform has in memory."""
+        """Frequencies of a transform in memory."""
         return self.n if self.kind == "c2c" or not self.n else self.n // 2 + 1
 
     @property
     def real(self) -> np.dtype[Any]:
-        """Type of the real and the imaginary part."""
+        """Type of the real and imaginary components."""
         return real_dtype(self.dtype)
 
     @property
     def signal(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and type of what is transformed."""
+        """Shape and type of the input."""
         if self.kind == "c2r":
             return (self.batch, self.bins, self.inner), self.dtype
         real = np.dtype(np.float16) if self.half else self.real
@@ -176,7 +177,7 @@ class DftProblem(Problem):
 
     @property
     def title(self) -> str:
-        """How many samples of which type, of how many transforms."""
+        """Number and type of the samples, and number of transforms."""
         real = "float16" if self.half else self.real
         samples = f"{self.n:,} {self.dtype if self.kind == 'c2c' else real} samples"
         transforms = f"{self.count:,} transforms of {samples}" if self.count != 1 else samples
@@ -193,7 +194,7 @@ class DftProblem(Problem):
 
 
 def builder_of(problem: DftProblem) -> PlanBuilder:
-    """Return the start of a plan: the input and the output."""
+    """Return a plan builder with the input and the output of a problem."""
     builder = PlanBuilder(problem.dtype)
     builder.add("signal", "in", *problem.signal)
     builder.add("spectrum", "out", *problem.spectrum)
@@ -201,5 +202,5 @@ def builder_of(problem: DftProblem) -> PlanBuilder:
 
 
 def too_many_terms(problem: DftProblem) -> str | None:
-    """Return why few would wait for the direct sums, or None."""
+    """Return why direct sums are too slow, or None."""
     return f"its {problem.terms:.1e} terms take long" if problem.terms > MANY_TERMS else None

@@ -24,16 +24,16 @@ from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_
 
 
 def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[int, ...]:
-    """Return the shape of ``op(a) @ op(b)``, whose stacks broadcast as those of `numpy.matmul`.
+    """Return the shape of ``op(a) @ op(b)``, with stacks that broadcast as in `numpy.matmul`.
 
-    As there, the result lacks the dimension of rows where a is a vector, of columns where b is.
+    As there, the result has no row dimension if a is a vector, and no column dimension if b is.
     """
     *stack, m, n = _product_shape(a, b, trans_a, trans_b)
     return (*stack, *([m] if a.ndim > 1 else []), *([n] if b.ndim > 1 else []))
 
 
 def _matrix_shape(array: AnyArray, name: str, trans: Any) -> tuple[int, ...]:
-    """Return the shape of a factor as matrices: op of a vector is one row of a, one column of b."""
+    """Return the shape of op of a factor as matrices; a vector is a row of a or a column of b."""
     if array.ndim != 1:
         return tuple(array.shape)
     is_row = (name == "a") != is_transposed(trans, f"trans_{name}")
@@ -66,12 +66,12 @@ def _lengths(array: AnyArray) -> str:
 
 
 def shaped(array: AnyArray, shape: tuple[int, ...], queue: Any) -> AnyArray:
-    """Return a plain array in a shape of the same size: itself where it has that."""
+    """Return a plain array reshaped: the same object if it has that shape."""
     return array if tuple(array.shape) == shape else reshaped(array, shape, queue)
 
 
 def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
-    """Require factors of one dimension or more, and all arrays of one dtype on one side."""
+    """Require at least one dimension, one dtype, and all arrays on the same side."""
     for name in ("a", "b"):
         if not arrays[name].ndim:
             raise InvalidProblem(f"{name} is a single number; multiply by it, or pass it as alpha")
@@ -84,7 +84,7 @@ def _check_arrays(arrays: Mapping[str, AnyArray]) -> None:
 
 
 def refuse_types(arrays: Mapping[str, AnyArray], more: str = "") -> NoReturn:
-    """Raise `InvalidProblem` for the types of arrays; `more` types may be known to the caller."""
+    """Raise `InvalidProblem` for the dtypes of arrays; `more` names further allowed ones."""
     found = ", ".join(f"{name} is {array.dtype.name}" for name, array in arrays.items())
     raise InvalidProblem(
         f"the matrices must all be {' or all '.join(ELEMENT_TYPES)}{more}: {found}; convert with "
@@ -94,7 +94,7 @@ def refuse_types(arrays: Mapping[str, AnyArray], more: str = "") -> NoReturn:
 
 
 def _common_type(arrays: Mapping[str, AnyArray]) -> str:
-    """Return the name of a type that holds the numbers of all arrays."""
+    """Return the name of a dtype that holds the values of all arrays."""
     kinds = [array.dtype for array in arrays.values()]
     if not all(np.issubdtype(kind, np.number) for kind in kinds):
         return "float64"
@@ -106,7 +106,7 @@ def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
     """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
     if dtype.kind in "iu":
         with suppress(TypeError):
-            return operator.index(value)  # which may be more than a float tells apart
+            return operator.index(value)  # it may be too large to be exact as a float
     try:
         return complex(value) if np.iscomplexobj(value) else real_number(value, name)
     except (TypeError, ValueError, InvalidProblem) as error:
@@ -115,10 +115,10 @@ def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
 
 
 def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tuple[bool, ...]]:
-    """Return an array without the dimensions along which it stays the same, and the others.
+    """Return an array without the stack dimensions along which it repeats, and which ones remain.
 
-    Of a stack, these are the ones of length 1, those of a view that repeats one product, such as
-    `numpy.broadcast_to` makes it, and those that it lacks among so many `dimensions`.
+    It repeats along dimensions of length 1, along those with stride 0, as `numpy.broadcast_to`
+    makes them, and along those that it lacks among `dimensions`.
     """
     ahead = list(zip(array.shape[:-2], array.strides[:-2], strict=True))
     moves = tuple(length != 1 and bool(stride or not array.size) for length, stride in ahead)
@@ -132,9 +132,9 @@ def _moving(array: AnyArray, dimensions: int, queue: Any) -> tuple[AnyArray, tup
 
 
 def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
-    """Return a plain array, and whether its matrices are those of `array` transposed.
+    """Return a plain array, and whether its matrices are the transposes of those of `array`.
 
-    It is copied only if it must be.
+    It is copied only if needed.
     """
     if not is_plain(array):
         last = array.ndim - 1
@@ -147,7 +147,7 @@ def _stored(array: AnyArray, queue: Any) -> tuple[AnyArray, bool]:
 def _merged(
     lengths: Sequence[int], moves_a: Sequence[bool], moves_b: Sequence[bool]
 ) -> tuple[Stack, ...]:
-    """Return the fewest dimensions of a stack: none of length 1, and no two neighbours alike."""
+    """Return the fewest dimensions of a stack: length 1 dropped, similar neighbours merged."""
     found: list[Stack] = []
     for length, of_a, of_b in zip(lengths, moves_a, moves_b, strict=True):
         if length == 1:
@@ -160,10 +160,10 @@ def _merged(
 def _bias(
     bias: AnyArray, shape: tuple[int, ...], result: tuple[int, ...], queue: Any
 ) -> tuple[str, AnyArray]:
-    """Return which bias of a product an array is, as NumPy broadcasts it, and its numbers.
+    """Return which bias of a product an array is, as NumPy broadcasts it, and its elements.
 
-    The shape is that of the product as a matrix, the result is that of the user, where a vector's
-    dimension is missing.
+    The shape is that of the product as a matrix; the result's is the user's, without the dimension
+    of a vector.
     """
     m, n = shape[-2:]
     ahead, ends = bias.shape[:-2], tuple(bias.shape[-2:])
@@ -196,10 +196,10 @@ def bind(
     activation: str | None = None,
     queue: Any = None,
 ) -> tuple[GemmProblem, dict[str, AnyArray]]:
-    """Return the problem of a user's matrices, and these as its inputs.
+    """Return the problem of a user's matrices, and its inputs.
 
-    A stack gets the fewest dimensions that describe it. Where b is the same for all products of
-    the last of them, the matrices of a lie one above the other, and make one tall matrix.
+    A stack gets the fewest dimensions that describe it. Where all products along the last one
+    share b, the matrices of a are joined to one tall matrix.
     """
     arrays = {"a": a, "b": b, "c": c, "bias": bias}
     arrays = {name: array for name, array in arrays.items() if array is not None}

@@ -1,4 +1,4 @@
-"""The factors of a matrix product as arrays of any library see them."""
+"""The factors of a matrix product as arrays of NumPy, CuPy or torch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 
 
 def factors(problem: GemmProblem, arrays: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return op(a) and op(b), as views but for conjugates, whose stacks broadcast.
+    """Return op(a) and op(b), with stacks that broadcast; they are views unless conjugated.
 
-    The arrays, ``a`` and ``b`` among them, are of NumPy, CuPy or torch.
+    `arrays` holds ``a`` and ``b``, of NumPy, CuPy or torch.
     """
     found = []
     for moves, name in ((1, "a"), (2, "b")):

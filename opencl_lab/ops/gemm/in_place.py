@@ -1,4 +1,4 @@
-"""Whether matrix units can read matrices where they lie, so that nothing is packed."""
+"""Whether matrix units can read the user's matrices in place, without packing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def row_lengths(problem: GemmProblem) -> tuple[int, int]:
 
 
 def reads_in_place(problem: GemmProblem, device: Device) -> bool:
-    """Return whether warpgroups can read both matrices where they lie.
+    """Return whether warpgroups can read both matrices in place.
 
-    They read halves along and across their rows, 16 bytes at once.
+    They read half precision along or across rows, 16 bytes at a time.
     """
     return (
         problem.dtype.itemsize == 2

@@ -22,7 +22,7 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import Algorithm
 
 VECTOR_BYTES = 16
-"""Bytes that a lane of a GPU moves at once."""
+"""Bytes that a lane of a GPU loads or stores at once."""
 
 
 class Product(Algorithm[GemmProblem]):
@@ -33,7 +33,7 @@ class Product(Algorithm[GemmProblem]):
     takes_integers: ClassVar[bool] = False
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
-        """Need a type that both know, and barriers where items share tiles."""
+        """Need a type that algorithm and device support, and barriers where items share tiles."""
         reason = self.lacks_type(problem, device)
         return reason or (lacks_barriers(device) if self.synchronises else None)
 
@@ -67,14 +67,14 @@ def buffers(problem: GemmProblem) -> tuple[Buffer, ...]:
 def index_of(problem: GemmProblem) -> Any:
     """Return the NumPy type that indexes the largest of the arrays.
 
-    A packed matrix of complex numbers has four real ones for each.
+    A packed complex matrix has four real numbers per element.
     """
     largest = max(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape)))
     return index_type(largest * (4 if problem.is_complex else 1))
 
 
 def vector_width(problem: GemmProblem, device: Device) -> int:
-    """Return how many elements the device likes to have in a vector."""
+    """Return how many elements the device's preferred vectors have."""
     nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
     return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // problem.components))
 
@@ -145,7 +145,7 @@ def _scalar(problem: GemmProblem, value: complex) -> np.generic:
 
 
 def _steps(problem: GemmProblem, index: Any) -> dict[str, Argument]:
-    """Return, for each dimension of the stack, its length and how far a and b move along it."""
+    """Return, for each dimension of the stack, its length and the strides of a and b."""
     step_a, step_b = problem.m * problem.k, problem.k * problem.n
     found: list[tuple[int, int, int]] = []
     for count, moves_a, moves_b in reversed(problem.dimensions):

@@ -17,15 +17,15 @@ from opencl_lab.ops.solver import Problem
 
 ELEMENT_TYPES = ("float16", "float32", "float64", "complex64", "complex128")
 INTEGER_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-"""What `opencl_lab.gemm` also multiplies, exactly; it is not measured or tuned."""
+"""Integer types that `opencl_lab.gemm` multiplies, too, exactly; they are not measured or tuned."""
 WRAPPING: dict[int, np.dtype[Any]] = {
     1: np.dtype("u1"),
     2: np.dtype("i2"),
     4: np.dtype("u4"),
     8: np.dtype("u8"),
 }
-"""Types by size in which sums of integers wrap around: C knows that of unsigned ones only. It
-multiplies short ones as int, which the product of two of these, and a third one, does not leave."""
+"""Types by size in which integers are summed. Unsigned ones, as only these wrap around in C; but
+int16, which C multiplies as int: a product of two and one more number do not overflow it."""
 FLOAT32 = np.dtype("float32")
 Precision: TypeAlias = Literal["native", "3xtf32", "tf32"]
 Activation: TypeAlias = Literal["relu", "gelu"]
@@ -33,7 +33,7 @@ PRECISIONS = get_args(Precision)
 ACTIVATIONS = ("", *get_args(Activation))
 BIASES = ("", "row", "column")
 TRANSPOSED = {"N": False, "T": True, "C": True, 0: False, 1: True, 2: True}
-"""The words and numbers by which BLAS and its wrappers say it."""
+"""The words and numbers of BLAS and its wrappers for transposing."""
 CONJUGATED = ("C", 2)
 
 Stack: TypeAlias = tuple[int, bool, bool]
@@ -57,17 +57,17 @@ class GemmProblem(Problem):
     # One of `ELEMENT_TYPES` or `INTEGER_TYPES`, in the machine's byte order. Numbers of float16 are
     # added up in float32. Integers wrap around.
     dtype: np.dtype[Any] = FLOAT32
-    # With beta 0, c is not read; with alpha or k 0, a and b are not read. What `dtype` can hold as
-    # an infinity or zero only becomes that, as for BLAS, which gets it rounded.
+    # With beta 0, c is not read; with alpha or k 0, a and b are not read. A value that overflows or
+    # underflows in `dtype` becomes an infinity or zero, as in BLAS.
     alpha: complex = 1.0
     beta: complex = 0.0
     # Whether a is stored as k x m, and b as n x k. BLAS's words and numbers become a bool.
     trans_a: bool = False
     trans_b: bool = False
     # ``native``: arithmetic in `dtype`. ``3xtf32`` and ``tf32``: float32 by the matrix units of a
-    # device that has them, in three parts or in one; native elsewhere.
+    # device that has them, by three products for each, or by one; native elsewhere.
     precision: str = "native"
-    # Whether a and b count by their complex conjugates.
+    # Whether a and b are conjugated.
     conj_a: bool = False
     conj_b: bool = False
     batch: int = 1  # products in the stack
@@ -119,7 +119,7 @@ class GemmProblem(Problem):
             raise InvalidProblem(f"activation {self.activation!r} is for {kind} numbers only")
 
     def _held(self, value: complex, name: str) -> complex:
-        """Return a scalar as the kernels hold it, where that is an infinity or zero."""
+        """Return a scalar as kernels hold it, if that is an infinity or zero; else unchanged."""
         if isinstance(value, complex) and not self.is_complex:
             raise InvalidProblem(
                 f"{name} must be a real number for {self.dtype}, not {value!r}; complex ones are "
@@ -160,12 +160,12 @@ class GemmProblem(Problem):
 
     @property
     def real_type(self) -> np.dtype[Any]:
-        """Type of the real numbers that are added up: those of `sum_type`, or of its parts."""
+        """Type of the real numbers that are added up: `sum_type`, or its components."""
         return np.dtype(f"f{self.sum_type.itemsize // self.components}")
 
     @property
     def depth(self) -> int:
-        """Length of the sums that are really formed: 0 where alpha is 0."""
+        """Length of the sums that are formed: 0 where alpha is 0."""
         return 0 if self.alpha == 0 else self.k
 
     @property
@@ -195,7 +195,7 @@ class GemmProblem(Problem):
 
     @property
     def title(self) -> str:
-        """The shapes of the factors, their type, and what is not plain about the product."""
+        """The shapes of the factors, their type, and the options that differ from the defaults."""
         parts = [f"{self.m:,} x {self.k:,} by {self.k:,} x {self.n:,} matrices of {self.dtype}"]
         parts += [counted(self.batch, "product")] * (self.batch != 1)
         for name in ("a", "b"):
@@ -215,9 +215,9 @@ class GemmProblem(Problem):
 
     @property
     def work(self) -> Work:
-        """A multiplication and an addition a product, one read an input, one write a result.
+        """A multiplication and an addition per product; one read per input, one write per result.
 
-        Of complex numbers each is four of both.
+        A complex product counts as four real ones.
         """
         elements = math.prod(self.shape) * (2 if self.beta else 1)
         if self.m and self.n:
@@ -235,7 +235,7 @@ class GemmProblem(Problem):
 
 
 def is_transposed(value: Any, name: str) -> bool:
-    """Return whether to transpose, from a bool or from what BLAS takes instead of one."""
+    """Return whether to transpose, from a bool or from a value of BLAS's ``trans``."""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     try:
@@ -247,7 +247,7 @@ def is_transposed(value: Any, name: str) -> bool:
 
 
 def is_conjugated(value: Any) -> bool:
-    """Return whether what BLAS takes to say how a matrix is transposed asks for conjugates."""
+    """Return whether a value of BLAS's ``trans`` asks for the conjugate."""
     if isinstance(value, (bool, np.bool_)):
         return False
     return (value.upper() if isinstance(value, str) else value) in CONJUGATED

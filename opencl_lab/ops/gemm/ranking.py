@@ -1,10 +1,10 @@
 """Which algorithm of the matrix product is probably the fastest, by shape and kind of device.
 
-Rules and not a model of times: what decides is few. A product with few rows or columns is bound
-by memory, so one read of the matrix is best, until its sums no longer fit registers. Matrix units
-need whole tiles. Otherwise there is one best algorithm for each kind of device. All numbers were
-measured with ``oclab bench gemm --shapes standard --algorithm ...``, on an NVIDIA H200 and on Intel
-Xeons of 2 and of 16 cores.
+These are rules and not a model of times, as few things decide. A product with few rows or columns
+is bound by memory, so one read of the matrix is best, until its sums no longer fit registers.
+Matrix units need whole tiles. Otherwise there is one best algorithm for each kind of device. All
+numbers were measured with ``oclab bench gemm --shapes standard --algorithm ...``, on an NVIDIA H200
+and on Intel Xeons of 2 and of 16 cores.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ FEW = 8
 matrices."""
 FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 10, 5
 """The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
-so that numbers of the other factor are read from few banks of a cache; where they lie across k."""
+so that the other one is read from few banks of a cache; where lines of the matrix lie across k."""
 FEW_TURNED_LARGE, FEW_ACROSS_LARGE, FEW_ACROSS_TURNED_LARGE = 7, 4, 1
-"""The same for a matrix that no cache keeps; the last one where no lines lie along k."""
+"""The same for a matrix that no cache holds; the last one where no lines lie along k."""
 MEDIUM, FEW_ACROSS_MEDIUM = 1 << 22, 8
-"""Elements of a matrix that caches of a GPU keep well: the same, if the few lines lie along k."""
+"""Elements of a matrix that caches of a GPU hold well: the same, if the few lines lie along k."""
 SHORT = 1 << 20
-"""Elements of a matrix that one launch of a GPU reads at once, however few groups have a part."""
+"""Elements of a matrix that one launch of a GPU reads fast, however few groups share it."""
 CACHED, FEW_OF_CACHED = 1 << 19, 4
-"""Elements of a matrix that the caches of a CPU's cores keep: of fewer, packed panels are better
+"""Elements of a matrix that the caches of a CPU's cores hold: below that, packed panels are better
 from a few rows on."""
 LARGE, FEW_OF_LARGE = 1 << 23, 16
-"""Elements of a matrix that no cache keeps: where its lines lie across k, panels cost a CPU more
-than another read."""
+"""Elements of a matrix that no cache holds: where its lines lie across k, packing panels costs a
+CPU more than another read."""
 MATRIX = 1 << 12
-"""Elements of a matrix that make a group, or an item of a CPU, worth its start: of stacks."""
+"""Least elements of a matrix of a stack that are worth starting a group, or an item of a CPU."""
 TILE, HALF_TILE = 128, 64
-"""Rows and columns that fill tiles of the matrix units; the same for float16."""
+"""Rows and columns that fill tiles of the matrix units, and those for float16."""
 UNITS, UNITS_DOUBLE = 1 << 28, 200 << 20
-"""Multiplications from which matrix units are kept busy, as packing costs a launch; in float64."""
+"""Multiplications from which matrix units pay, as packing costs a launch, and those in float64."""
 FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
-"""Least rows and columns, of stacks too, least k, and multiplications, where nothing is packed."""
+"""Where nothing is packed: least rows and columns, those of stacks, least k, multiplications."""
 RESULTS_DOUBLE = 1 << 18
-"""Elements of all results whose tiles keep matrix units busy in float64, where k is not split."""
+"""Elements of all results that keep matrix units busy in float64 where k is not split."""
 SMALL = 1 << 24
-"""Multiplications up to which a textbook's algorithm may be the fastest."""
+"""Multiplications up to which a textbook algorithm may be the fastest."""
 
 
 def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
-    """Return names of algorithms, the fastest first; not all of them may exist or take it."""
+    """Return names of algorithms, the fastest first; some may not support the problem."""
     if problem.is_integer:
         few = min(problem.m, problem.n) <= FEW
         return ("naive", "tiled") if few else ("tiled", "naive")
@@ -61,9 +61,9 @@ def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
 
 
 def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
-    """Return the algorithms without those of textbooks, which are never the fastest by far.
+    """Return the algorithms without the textbook ones, which are far from the fastest.
 
-    Small products are different: all are about as fast.
+    For small products all are returned, as they are about equally fast.
     """
     names = ranked(problem, device)
     if problem.m * problem.n * problem.k * problem.batch <= SMALL:

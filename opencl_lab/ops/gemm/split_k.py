@@ -85,7 +85,7 @@ def by_last_group(
 
 
 def _width(problem: GemmProblem, device: Device) -> int:
-    """Return how many sums to add up at once: whole vectors of a product, of a row with a bias."""
+    """Return how many sums to add at once: they divide a product, or with a bias its rows."""
     if problem.is_complex:
         return 1
     length = problem.n if problem.bias else problem.m * problem.n

@@ -1,4 +1,4 @@
-"""The algorithms of textbooks: one element of the result for each work-item."""
+"""The textbook algorithms: one element of the result per work-item."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 
 
 class _Textbook(launches.Product):
-    """An item for every element of the result and of what fills the last groups.
+    """An item for every element of the result, and for the padding of the last groups.
 
-    That is one launch, unless there are more products or groups of rows than a grid may have.
+    There is one launch, unless there are more products or groups of rows than a grid may have.
     """
 
     modelled = False
@@ -58,7 +58,7 @@ class _Textbook(launches.Product):
 
 
 def _parts(count: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield where each part of `count` begins, and how long it is, `most` at most."""
+    """Yield the start and length of consecutive ranges of `count`, each at most `most` long."""
     for first in range(0, count, most):
         yield first, min(most, count - first)
 
@@ -93,7 +93,7 @@ class Naive(_Textbook):
 
 
 class Tiled(_Textbook):
-    """Square tiles of both matrices in local memory, one element of the result an item."""
+    """Square tiles of both matrices in local memory, one element of the result per item."""
 
     name = "tiled"
     templates = ("gemm/tiled.cl.mako",)
@@ -102,18 +102,18 @@ class Tiled(_Textbook):
         (
             Parameter("TILE", (8, 16, 32), "rows and columns of a tile and of the group"),
             Parameter("LOCAL_PAD", (0, 1), "elements between the rows of a tile"),
-            Parameter("UNROLL", (1, 2, 4, 8, 16, 32), "products a trip of the inner loop"),
+            Parameter("UNROLL", (1, 2, 4, 8, 16, 32), "products per iteration of the inner loop"),
         ),
         (
             positive("TILE"),
             positive("UNROLL"),
             not_negative("LOCAL_PAD"),
-            divides("UNROLL", "TILE", "the inner loop makes whole trips"),
+            divides("UNROLL", "TILE", "the inner loop makes whole iterations"),
         ),
     )
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
-        """Need a work-group and local memory for the least tile."""
+        """Need the work-group and local memory of the smallest tile."""
         reason = super().supports(problem, device)
         if reason is None and not self._fits(8, problem, device):
             return "the device has no room for work-groups of 8 x 8 items with their tiles"
@@ -136,7 +136,7 @@ class Tiled(_Textbook):
         )
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch, a group of TILE x TILE items a tile."""
+        """Plan one launch, with a group of TILE x TILE items per tile."""
         tile = config.integer("TILE")
         local = 2 * tile * (tile + config.integer("LOCAL_PAD"))
         return self._plan(problem, config, (tile, tile), local)

@@ -1,4 +1,4 @@
-"""Algorithms that are a sort, and what comes before or after it."""
+"""Algorithms that sort, with further launches before or after the sort."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def _followed(
     handed: Mapping[str, str],
     results: Mapping[str, tuple[str, np.dtype[Any]]],
 ) -> Plan:
-    """Return the launches of both, one after the other.
+    """Return one plan with the launches of `first`, then those of `second`.
 
-    The inputs of the first are those of the whole. `handed` says which buffer of the first an input
-    of the second is, and `results` the names and types that outputs of the second have in the
-    whole.
+    The inputs of `first` are those of the new plan. `handed` maps inputs of `second` to the buffers
+    of `first` that they are, and `results` maps outputs of `second` to their names and types in the
+    new plan.
     """
     inner = {b.name: b.name if b.role == "in" else f"first_{b.name}" for b in first.buffers}
     outer = {b.name: f"then_{b.name}" for b in second.buffers}
@@ -62,14 +62,14 @@ def _followed(
 
 
 class BySort(Algorithm[TopkProblem]):
-    """Sort places by their keys, and take the first."""
+    """Sort positions by their keys, and take the first `k`."""
 
     name = "sort"
     templates = (*SORT_TEMPLATES, gather.TEMPLATE)
     space = SearchSpace(())
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
-        """Return what leaves nothing to choose: the sort has its own configuration."""
+        """Return an empty configuration: the sort has its own."""
         return Config()
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
@@ -89,12 +89,12 @@ class BySort(Algorithm[TopkProblem]):
 
 
 class RadixSelect(topk.Selection):
-    """Select the keys, then sort them with their places."""
+    """Select the first `k` keys, then sort them with their positions."""
 
     templates = (topk.TEMPLATE, *SORT_TEMPLATES)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
-        """Plan the launches of the selection, and those of the sort unless there is one key."""
+        """Plan the launches of the selection, and those of the sort unless `k` is 1."""
         selected = super().plan(problem, config, device)
         k, rows = problem.k, problem.rows
         if k < 2 or not rows:
@@ -120,7 +120,7 @@ class _ByRuns(Algorithm[UniqueProblem]):
         return SORT_SOLVER.algorithm(self.name)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
-        """Need what both need."""
+        """Need what the sort and the launches after it need."""
         reason = self.sort.supports(problem.sorting, device)
         return reason or HEADS.supports(problem, device)
 
@@ -139,7 +139,7 @@ class _ByRuns(Algorithm[UniqueProblem]):
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the sort, and two to four more.
 
-        Where places of keys are asked for, these are sorted, and then the keys are gathered.
+        Where positions of keys are wanted, these are sorted, and the keys gathered afterwards.
         """
         found = HEADS.plan(problem, HEADS.default_config(problem, device), device)
         outputs = {buffer.name: (buffer.name, buffer.dtype) for buffer in found.with_role("out")}
@@ -155,7 +155,7 @@ class _ByRuns(Algorithm[UniqueProblem]):
             )
             handed["order"] = "first_sorted_values"
         plan = _followed(sorting, found, handed, outputs)
-        # What is one row to the sort has one dimension here.
+        # The sort has one row of keys; here the array has one dimension.
         flat = (replace(b, shape=(problem.n,)) if b.role == "in" else b for b in plan.buffers)
         return replace(plan, buffers=tuple(flat))
 
@@ -169,7 +169,7 @@ class ByRadix(_ByRuns):
 
 
 class ByMergePath(_ByRuns):
-    """By merging along merge paths."""
+    """By a merge sort along merge paths."""
 
     name = "merge-path"
     templates: ClassVar[tuple[str, ...]] = (*MergePath.templates, *HEADS_TEMPLATES)
@@ -177,7 +177,7 @@ class ByMergePath(_ByRuns):
 
 
 class ByOddEvenMerge(_ByRuns):
-    """By a network of comparisons."""
+    """By a merge sort in which every element finds its position by binary search."""
 
     name = "odd-even-merge"
     templates: ClassVar[tuple[str, ...]] = (*OddEvenMerge.templates, *HEADS_TEMPLATES)

@@ -1,4 +1,4 @@
-"""What the algorithms here share: rows that groups read by parts, and how large groups are."""
+"""What the algorithms share: slices of rows, one per work-group, and the size of groups."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.core.space import Config, Constraint, Parameter
 
 LARGEST_PART = 1 << 31
-"""Keys that the counts of a part can hold."""
+"""Most keys of a slice, as its counts have 32 bits."""
 GROUPS = {"cpu": 4}
 OTHER_GROUPS = 8
-"""Groups for a compute unit: as many as GPUs run at once; CPUs share them out."""
+"""Groups per compute unit: as many as a GPU runs at once; on CPUs, enough to share out evenly."""
 PARAMETERS = (
     Parameter("WG_SIZE", (1, 64, 128, 256, 512), "items in a group, a power of two; CPUs: 1"),
-    Parameter("ITEM_KEYS", (4, 8, 16, 64, 128), "neighbours that an item looks at together"),
+    Parameter("ITEM_KEYS", (4, 8, 16, 64, 128), "neighbouring keys that an item reads together"),
 )
 POWER = (
     power_of_two("WG_SIZE"),
@@ -23,7 +23,7 @@ POWER = (
         lambda c: (
             c.integer("ITEM_KEYS") >= 2 and c.integer("ITEM_KEYS") * c.integer("WG_SIZE") < 1 << 16
         ),
-        "ITEM_KEYS must be at least 2, and a group have fewer than 65,536 keys",
+        "ITEM_KEYS must be at least 2, and a group must have fewer than 65,536 keys",
     ),
 )
 
@@ -36,7 +36,7 @@ def largest_group(device: Device) -> int:
 
 
 def parts_of(n: int, rows: int, tile: int, device: Device) -> int:
-    """Return into how many parts of whole tiles a row is cut."""
+    """Return into how many slices of whole tiles a row is cut."""
     groups = GROUPS.get(device.kind, OTHER_GROUPS) * device.compute_units
     most = ceil_divide(n, tile)
     least = ceil_divide(n, LARGEST_PART)
@@ -44,6 +44,6 @@ def parts_of(n: int, rows: int, tile: int, device: Device) -> int:
 
 
 def check_group(config: Config, device: Device) -> None:
-    """Raise `InvalidConfig` if groups are no whole warps where these add up by shuffles."""
+    """Raise `InvalidConfig` if groups are not whole warps where warps sum by shuffles."""
     if device.capabilities.inline_ptx and config.integer("WG_SIZE") % 32:
         raise InvalidConfig("WG_SIZE must be a multiple of 32 on this device")

@@ -1,4 +1,4 @@
-"""The problems of selecting among keys: some of them, each once, and where others would go."""
+"""The problems `topk`, `unique` and `searchsorted`."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def _check(dtype: np.dtype[Any], *sizes: int) -> None:
 
 @dataclass(frozen=True)
 class TopkProblem(Problem):
-    """Find the first `k` keys of each row, in sorted order, and where they are."""
+    """Find the first `k` keys of each row, in sorted order, and their positions."""
 
     sizes = ("n", "k", "rows")
     layout = ("dtype",)
 
     n: int  # keys in a row
-    k: int  # keys wanted of it, at most `n`
+    k: int  # keys to find in each row, at most `n`
     dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
     rows: int = 1
-    largest: bool = True  # the first are the largest ones, and any NaN before them
+    largest: bool = True  # the first keys are the largest, with NaN before them
 
     def __post_init__(self) -> None:
         self._check_sizes("n", "rows")
@@ -43,7 +43,7 @@ class TopkProblem(Problem):
 
     @property
     def title(self) -> str:
-        """How many keys of how many, and of which type."""
+        """Number of keys to find, and number and type of all keys."""
         which = "largest" if self.largest else "smallest"
         rows = "" if self.rows == 1 else f"{self.rows:,} rows of "
         return f"the {self.k:,} {which} of {rows}{self.n:,} {self.dtype} keys"
@@ -58,16 +58,16 @@ class TopkProblem(Problem):
 
 @dataclass(frozen=True)
 class UniqueProblem(Problem):
-    """Take each of the keys once, in order, and count how often it is there."""
+    """Find the distinct keys, sorted, and on request their counts and positions."""
 
     sizes = ("n",)
     layout = ("dtype", "counts", "first", "inverse")
 
     n: int
     dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
-    counts: bool = False  # whether the counts are wanted
-    first: bool = False  # whether it is wanted where each of them comes first
-    inverse: bool = False  # whether it is wanted which of them each key became
+    counts: bool = False  # whether to count how often each key occurs
+    first: bool = False  # whether to return the position of each key's first occurrence
+    inverse: bool = False  # whether to return the index of each key among the distinct ones
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -75,13 +75,13 @@ class UniqueProblem(Problem):
 
     @property
     def title(self) -> str:
-        """How many keys, and of which type."""
+        """Number and type of the keys, and the options."""
         parts = [f"{self.n:,} {self.dtype} keys", *["counted"] * self.counts]
         return ", ".join([*parts, *["with places"] * self.placed])
 
     @property
     def placed(self) -> bool:
-        """Whether it matters where keys are."""
+        """Whether positions of keys are needed."""
         return self.first or self.inverse
 
     @property
@@ -91,22 +91,22 @@ class UniqueProblem(Problem):
 
     @property
     def work(self) -> Work:
-        """Two reads of every key, which the number of results asks for."""
+        """Two reads of every key: one to count the results, one to write them."""
         return Work(0, 2.0 * self.n * self.dtype.itemsize, items=self.n, item="keys")
 
 
 @dataclass(frozen=True)
 class SearchProblem(Problem):
-    """Find where values would go among `n` sorted keys."""
+    """Find where values would be inserted among `n` sorted keys."""
 
     sizes = ("n", "m")
     layout = ("dtype", "sorter")
 
     n: int  # keys
-    m: int  # values that are looked for
+    m: int  # values to search for
     dtype: np.dtype[Any]  # type of both, in the machine's byte order
     right: bool = False  # whether values go after equal keys
-    sorter: bool = False  # whether the keys are in any order, and there is what sorts them
+    sorter: bool = False  # whether keys are unsorted, and an argsort of them is given
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -114,13 +114,13 @@ class SearchProblem(Problem):
 
     @property
     def title(self) -> str:
-        """How many values among how many keys, and of which type."""
+        """Number and type of the values, and number of the keys."""
         side = ", behind equal keys" if self.right else ""
         side += ", by a sorter" * self.sorter
         return f"{self.m:,} {self.dtype} values among {self.n:,} keys{side}"
 
     @property
     def work(self) -> Work:
-        """One read of every value, and one write of its place."""
+        """One read of every value, and one write of its position."""
         nbytes = float(self.m * (self.dtype.itemsize + 8))
         return Work(0, nbytes, items=self.m, item="values")

@@ -1,4 +1,4 @@
-"""Where values would go among sorted keys."""
+"""Binary search: where values would be inserted among sorted keys."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from opencl_lab.ops.solver import Algorithm, Homes, Solver
 TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
 MANY = 1024
-"""Values from which a CPU makes many searches at once, however few there are in the last group."""
+"""Values from which an item of a CPU makes many searches at once; the last item may have fewer."""
 
 MOST = 256
-"""Values of an item at most, as each is a variable of its own in the kernel."""
+"""Most values of an item: each is a variable of its own in the kernel."""
 
 
 class BinarySearch(Algorithm[SearchProblem]):
@@ -31,7 +31,7 @@ class BinarySearch(Algorithm[SearchProblem]):
     space = SearchSpace(
         (
             Parameter("WG_SIZE", (1, 64, 128, 256), "items in a group; CPUs: 1"),
-            Parameter("VALUES", (1, 2, 4, 8, 16, 64), "values that an item looks for at once"),
+            Parameter("VALUES", (1, 2, 4, 8, 16, 64), "values that an item searches for at once"),
         ),
         (
             positive("WG_SIZE"),
@@ -41,7 +41,7 @@ class BinarySearch(Algorithm[SearchProblem]):
     )
 
     def default_config(self, problem: SearchProblem, device: Device) -> Config:
-        """Return groups of one item for CPUs, and enough items for all units of others."""
+        """Return groups of one item for CPUs, and enough items for all units of other devices."""
         wg_size = largest_group(device)
         if wg_size == 1:
             return Config(WG_SIZE=1, VALUES=64 if problem.m >= MANY else 16)
@@ -78,7 +78,7 @@ class BinarySearch(Algorithm[SearchProblem]):
 
 
 class Search(Solver[SearchProblem]):
-    """Where values would go among sorted keys."""
+    """Where values would be inserted among sorted keys."""
 
     name = "searchsorted"
     homes: ClassVar[Homes] = {"binary-search": BinarySearch()}

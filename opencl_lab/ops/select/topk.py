@@ -18,26 +18,28 @@ from opencl_lab.ops.solver import Algorithm
 TEMPLATE = "select/radix_select.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
 WHOLE = 1 << 14
-"""Keys of a row that a group reads alone: from a cache, after the first time."""
+"""Most keys of a row that one group reads alone: from the second read on, from a cache."""
 WHOLE_OF_MANY = 1 << 17
 """The same where there are rows for all units."""
 SHORT = 1 << 12
-"""Keys of a row for which counts of many values would take longer than another pass."""
+"""Most keys of a row for which shorter digits pay, though they need another pass."""
 PARTED = 1 << 17
-"""Keys of a row up to which GPUs look for the first k of each part, and then among these: three
-launches, with the sort, where passes would take a launch per digit and two more."""
+"""Most keys of a row for which GPUs find the first k of each slice, and then the first k of these.
+
+That is three launches with the sort, where passes take a launch per digit and two more.
+"""
 PART = 1 << 11
-"""Keys of such a part, about."""
+"""About how many keys such a slice has."""
 MOST_OF_PARTS = 1 << 13
-"""How many keys all parts of a row may find together, as one group reads these."""
+"""Most keys that all slices of a row may find together, as one group reads them."""
 FEW_SHARE = 4
-"""A row's keys are written down as soon as no more than one of so many is left."""
+"""The remaining keys of a row are copied once they are at most this fraction of the row, 1 / 4."""
 
 
 class Selection(Algorithm[TopkProblem]):
-    """Radix select in one launch or two, or in one a digit and one more for long rows.
+    """Radix select in one launch or two; for long rows, in one launch per digit and one more.
 
-    What it gives is in the order of the row: `RadixSelect` sorts it.
+    The keys found are in the order of the row: `RadixSelect` sorts them.
     """
 
     name = "radix-select"
@@ -51,7 +53,7 @@ class Selection(Algorithm[TopkProblem]):
     )
 
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
-        """Need barriers in loops on devices that are no CPUs."""
+        """Need barriers in loops on devices other than CPUs."""
         return lacks_groups(device)
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
@@ -61,7 +63,7 @@ class Selection(Algorithm[TopkProblem]):
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch for rows that a group reads alone, two for a few parts, else the passes."""
+        """Plan one launch for rows that a group reads alone, two for a few slices, else passes."""
         check_group(config, device)
         if not problem.rows * problem.k:
             return Plan(_given(problem), ())
@@ -69,7 +71,7 @@ class Selection(Algorithm[TopkProblem]):
 
 
 def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
-    """Return the buffers of the caller."""
+    """Return the buffers of the user."""
     n, k, rows = problem.n, problem.k, problem.rows
     return (
         Buffer("keys", "in", (rows, n), problem.dtype),
@@ -79,7 +81,7 @@ def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
 
 
 class _Launches:
-    """The launches of one form: whole rows, alike parts of rows, or passes over parts of rows."""
+    """The launches of one form: whole rows, slices searched like rows, or passes over slices."""
 
     def __init__(self, problem: TopkProblem, config: Config, device: Device) -> None:
         self.problem, self.config, self.device = problem, config, device
@@ -97,14 +99,14 @@ class _Launches:
         }
 
     def plan(self) -> Plan:
-        """Return the whole."""
+        """Return the plan."""
         if self.whole:
             results = named("values", "places")
             return Plan(_given(self.problem), (self._select(1, {}, results, self.problem.n),))
         return self._of_alike_parts() if self.alike else self._of_passes()
 
     def _launch(self, kernel: str, parts: int, arguments: Mapping[str, Argument]) -> Launch:
-        """Return a launch of a group for each part of each row."""
+        """Return a launch with one work-group for each slice of each row."""
         wg_size = self.wg_size
         sums = 4 * (32 if self.params["PTX"] else 2 * wg_size)
         local = 4 * self.radix * (2 if wg_size == 1 else 1) + sums + 16 * wg_size + 64
@@ -114,13 +116,13 @@ class _Launches:
     def _select(
         self, parts: int, few: dict[str, Argument], results: dict[str, Argument], n: int
     ) -> Launch:
-        """Return a launch that selects among the keys of rows, or among the few found in parts."""
+        """Return a launch that selects among the keys of rows, or among the few found in slices."""
         sizes: dict[str, Argument] = {"n": self.index(n), "k": self.index(self.problem.k)}
         where = {**(few or named("keys")), **results, **sizes, "parts": np.uint32(parts)}
         return self._launch("select_few" if few else "select_parts", parts, where)
 
     def _of_alike_parts(self) -> Plan:
-        """Return two launches: parts are searched like rows, and then what these have found."""
+        """Return two launches: slices are searched like rows, then the keys found in them."""
         problem, found = self.problem, self.alike * self.problem.k
         buffers = (
             Buffer("few_keys", "scratch", (problem.rows, found), problem.dtype),
@@ -135,7 +137,7 @@ class _Launches:
         return Plan((*_given(problem), *buffers), launches)
 
     def _of_passes(self) -> Plan:
-        """Return a launch for each digit, and one that takes the keys."""
+        """Return a launch for each digit, and one that gathers the keys."""
         problem, n, rows = self.problem, self.problem.n, self.problem.rows
         tile = self.wg_size * self.config.integer("ITEM_KEYS")
         parts = parts_of(n, rows, tile, self.device)
@@ -174,7 +176,7 @@ def is_whole(problem: TopkProblem, device: Device) -> bool:
 
 
 def alike_parts(problem: TopkProblem, device: Device) -> int:
-    """Return into how many parts a row is cut that are searched like rows; 0: into none."""
+    """Return into how many slices a row is cut that are searched like rows; 0: it is not cut."""
     parts = ceil_divide(problem.n, PART)
     fits = problem.n <= PARTED and parts * problem.k <= MOST_OF_PARTS
     return parts if device.kind != "cpu" and fits else 0

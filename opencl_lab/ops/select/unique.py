@@ -1,4 +1,4 @@
-"""Each key once: heads of runs, of sorted keys."""
+"""Distinct keys: the heads of the runs of equal keys in a sorted array."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LONG = np.dtype(np.int64)
 
 
 class Heads(Algorithm[UniqueProblem]):
-    """Of sorted keys count what differs from the key before, in parts; then write it."""
+    """Count, slice by slice, the sorted keys that differ from the key before; then write them."""
 
     name = "heads"
     templates = (TEMPLATE,)
     space = SearchSpace(PARAMETERS, POWER)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
-        """Need barriers in loops on devices that are no CPUs."""
+        """Need barriers in loops on devices other than CPUs."""
         return lacks_groups(device)
 
     def default_config(self, problem: UniqueProblem, device: Device) -> Config:

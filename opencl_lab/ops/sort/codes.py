@@ -10,10 +10,10 @@ Keys = np.ndarray[Any, Any]
 
 
 def codes(keys: Keys, descending: bool = False) -> Keys:
-    """Return unsigned integers that are in the order of dense keys; equal keys have equal ones.
+    """Return unsigned integers in the same order as the keys of a dense array.
 
-    -0.0 and 0.0 are equal, and so are all NaN, which come last. If descending, the order is
-    reversed, NaN first.
+    Equal keys get equal codes: -0.0 and 0.0 are equal, and so are all NaN, which come last. If
+    descending, the order is reversed, NaN first.
     """
     bits = keys.view(f"u{keys.itemsize}")
     kind = keys.dtype.kind
@@ -24,13 +24,13 @@ def codes(keys: Keys, descending: bool = False) -> Keys:
         else:
             signs = keys.view(f"i{keys.itemsize}") >> (8 * keys.itemsize - 1)
             bits = bits ^ (signs.view(bits.dtype) | top)
-            bits += bits == top - 1  # -0.0 becomes 0.0, which nothing lies before
+            bits += bits == top - 1  # -0.0 gets the code of 0.0
             np.putmask(bits, np.isnan(keys), np.iinfo(bits.dtype).max)
     return ~bits if descending else bits
 
 
 def last_key(dtype: np.dtype[Any], descending: bool) -> Any:
-    """Return a key that no other one comes after."""
+    """Return a key that sorts last: no other key comes after it."""
     if dtype.kind == "f":
         return dtype.type(-np.inf if descending else np.nan)
     if dtype.kind == "b":

@@ -14,12 +14,12 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 @dataclass(frozen=True)
 class ElementTypes:
-    """What templates are told of elements: see ``clkernels/sort/keys.mako``."""
+    """What templates need to know of keys and values: see ``clkernels/sort/keys.mako``."""
 
     key: str  # OpenCL C type of a key
     descending: bool
-    value: str | None  # OpenCL C type of a value on the way
-    bits: tuple[int, int] | None  # which bits of a key's code count
+    value: str | None  # OpenCL C type of a value while it is sorted
+    bits: tuple[int, int] | None  # the bits of a key's code to sort by; None: all
     indices: bool  # whether values are positions in the row
 
 
@@ -31,7 +31,7 @@ class Elements:
 
     @property
     def value_dtype(self) -> np.dtype[Any] | None:
-        """Type of a value on the way; positions travel in the smallest type."""
+        """Type of a value while it is sorted; positions have the smallest type that holds them."""
         if self.problem.indices:
             return np.dtype(np.uint32 if self.problem.n < 2**32 else np.uint64)
         return np.dtype(f"V{self.problem.value_bytes}") if self.problem.value_bytes else None
@@ -43,7 +43,7 @@ class Elements:
 
     @property
     def nbytes(self) -> int:
-        """Size of a key and its value in one structure, aligned as compilers do."""
+        """Size of a structure of a key and its value, with the alignment of OpenCL C."""
         key = self.problem.dtype.itemsize
         return key if self.value_dtype is None else 2 * max(key, self.value_dtype.itemsize)
 
@@ -58,14 +58,14 @@ class Elements:
 
     @property
     def types(self) -> ElementTypes:
-        """The same, and more, as one argument."""
+        """These types and options as one argument of a template."""
         problem = self.problem
         key = c_type(problem.dtype)
         return ElementTypes(key, problem.descending, self.value_type, problem.bits, problem.indices)
 
     @property
     def buffers(self) -> list[Buffer]:
-        """What the user gives and gets; the keys are scratch where indices are wanted."""
+        """The buffers of the user. Where indices are wanted, sorted keys are not among them."""
         problem = self.problem
         shape = (problem.rows, problem.n)
         buffers = [Buffer("keys", "in", shape, problem.dtype)]
@@ -81,5 +81,5 @@ class Elements:
 
     @property
     def arguments(self) -> dict[str, Argument]:
-        """The same as arguments of a kernel."""
+        """The user's buffers as arguments of a kernel."""
         return named(*(buffer.name for buffer in self.buffers))

@@ -1,4 +1,4 @@
-"""Elements of any type in the order that an argsort gives."""
+"""Gathering: elements of any type in the order that an argsort gives."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ TEMPLATE = "sort/gather.cl.mako"
 
 @dataclass(frozen=True)
 class GatherProblem(Problem):
-    """Bring `rows` rows of `n` elements of `nbytes` bytes in a given order, or the first `k` of it.
+    """Gather the first `k` elements of each row in a given order.
 
-    With `places` their places in that order are an output, too.
+    There are `rows` rows of `n` elements of `nbytes` bytes. With `places`, the positions of the
+    gathered elements are an output, too.
     """
 
     sizes = ("n", "rows", "k")
@@ -41,12 +42,12 @@ class GatherProblem(Problem):
 
     @property
     def work(self) -> Work:
-        """One read and one write of every element, and one read of its place."""
+        """One read and one write of every element, and one read of its position."""
         return Work(0, float(self.rows * self.k * (2 * self.nbytes + 8 + 8 * self.places)))
 
 
 class Words(Algorithm[GatherProblem]):
-    """Move words of the longest type that elements are made of, an item each."""
+    """Copy each element as words of the largest type that divides it, one work-item per word."""
 
     name = "words"
     templates = (TEMPLATE,)
@@ -56,7 +57,7 @@ class Words(Algorithm[GatherProblem]):
     )
 
     def default_config(self, problem: GatherProblem, device: Device) -> Config:
-        """Return large groups, where the device takes them."""
+        """Return groups of 256 items, or the largest that the device allows."""
         return Config(WG_SIZE=min(256, device.capabilities.max_work_group))
 
     def plan(self, problem: GatherProblem, config: Config, device: Device) -> Plan:

@@ -1,4 +1,4 @@
-"""The merge sort for CPUs: groups of one item that go through phases of tasks."""
+"""The merge sort for CPUs: groups of one item, which claim the tasks of one phase after another."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from opencl_lab.ops.sort.problem import SortProblem
 TEMPLATE = "sort/merge_path_cpu.cl.mako"
 
 CACHED = 1 << 18
-"""Bytes of a tile: two of them are in the cache of a unit."""
+"""Largest tile in bytes: two of them fit the cache of a compute unit."""
 LOCAL = 64 << 10
-"""Bytes of local memory for rows that are tiles: they need no buffers then."""
+"""Local memory, in bytes, up to which rows of one tile are sorted there and need no buffers."""
 TASKS_OF_UNIT = 4
 LEAST, MOST = 1024, 32768
-"""Elements of a tile that is sorted by itself, where there are so many."""
+"""Fewest and most elements of a tile, which one item sorts alone."""
 PATIENCE = 1 << 20
 
 
 def _moved(elements: Elements) -> tuple[str, str | None]:
-    """Return what elements are, and the type of OpenCL C of their values."""
+    """Return how elements are stored while sorted, and the OpenCL C type of their values."""
     problem = elements.problem
     if problem.indices or problem.value_bytes:
         return "indices" if problem.indices else "pairs", elements.value_type
-    if problem.dtype.kind == "f":  # whose codes take more to compute than to move
+    if problem.dtype.kind == "f":  # codes take longer to compute than to move
         return "codes", WORD_TYPES[problem.dtype.itemsize]
     return "keys", None
 
@@ -43,7 +43,7 @@ def _nbytes(problem: SortProblem) -> int:
 
 
 def cpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
-    """Return tiles for which the cache has room, and which give each unit some."""
+    """Return tiles that fit the cache and are enough to keep all compute units busy."""
     total = problem.n * problem.rows
     share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
     most = min(MOST, largest_power(CACHED // _nbytes(problem)))
@@ -52,7 +52,7 @@ def cpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
 
 
 def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch, or one a phase where items do not see what others have written."""
+    """Plan one launch, or one per phase where items do not see what other groups have written."""
     elements = Elements(problem)
     moved, value_type = _moved(elements)
     buffers = elements.buffers
@@ -70,7 +70,7 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
     alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)
     arguments: dict[str, Argument] = dict(elements.arguments)
     runs = {"spares": items * 2 * capacity, "first": n * rows if merges else 1}
-    if moved != "keys":  # else this is the result
+    if moved != "keys":  # for keys, the result is the second array
         runs["second"] = n * rows if merges > 1 else 1
     if not alone:
         arguments.update(named(*runs))

@@ -1,4 +1,4 @@
-"""The merge sort for GPUs: tiles of work-groups, and merges of which each group has a tile."""
+"""The merge sort for GPUs: each work-group sorts a tile, then merges a tile of the result."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ TEMPLATE = "sort/merge_path_gpu.cl.mako"
 
 GROUP = 256
 EXCHANGE = 24 << 10
-"""Bytes of local memory for a tile: GPUs hold several groups per unit then."""
+"""Local memory for a tile, in bytes: small enough for several groups on a compute unit."""
 ITEM_KEYS = 17
-"""Keys of an item, at most: an odd number, so that items of a warp meet in no bank."""
-FEW_KEYS = 7  # where there are too few to give each unit a group
+"""Most keys per item: an odd number, so that the items of a warp have no bank conflicts."""
+FEW_KEYS = 7  # where there are too few keys to give each compute unit a group
 
 
 def _has_slots(problem: SortProblem) -> bool:
-    """Return whether elements keep slots: they are more than the codes of their keys."""
+    """Return whether a tile keeps slot numbers, as its elements are more than codes of keys."""
     return problem.dtype.kind == "f" or Elements(problem).value_dtype is not None
 
 
 def _local_bytes(problem: SortProblem, tile: int) -> int:
-    """Return the local memory of a kernel: codes, slots and two words."""
+    """Return the local memory of a kernel in bytes: codes, slot numbers and two words."""
     slots = tile if _has_slots(problem) else 1
     return problem.dtype.itemsize * (tile + 1) + 2 * slots + 16
 
 
 def _row_items(problem: SortProblem, wg_size: int, item_keys: int) -> int:
-    """Return how many items sort a row, or the part of it that a group has."""
+    """Return how many items sort a row, or the tile of a row that a group owns."""
     return min(wg_size, 1 << (ceil_divide(problem.n, item_keys) - 1).bit_length())
 
 
 def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
-    """Return the size of groups and tiles: short rows get items that have few keys to spare."""
+    """Return the size of groups and tiles; for short rows, tiles with little padding."""
     limits = device.capabilities
     wg_size = largest_power(GROUP, limits.max_work_group)
     room = min(EXCHANGE, limits.local_memory * 3 // 4)
@@ -49,7 +49,7 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
         wg_size //= 2
     if problem.n <= wg_size * items:
         row_items = _row_items(problem, wg_size, items)
-        # Even numbers of keys that fit better are not worth the conflicts of banks.
+        # An even number of keys may pad less, but its bank conflicts cost more.
         items = max(ceil_divide(problem.n, row_items) | 1, 3)
         while wg_size > max(row_items, 32) and problem.rows * row_items < wg_size:
             wg_size //= 2
@@ -59,7 +59,7 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, int]:
 
 
 def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch that sorts tiles, and one for each doubling of the runs."""
+    """Plan one launch that sorts tiles, and one for each doubling of the length of runs."""
     elements = Elements(problem)
     if problem.n * problem.rows == 0:
         return Plan(tuple(elements.buffers), ())
@@ -67,7 +67,7 @@ def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
 
 
 class _Merges:
-    """The launches: tiles are sorted, and then merged, from one array to another."""
+    """The launches: tiles are sorted, then merged, back and forth between two arrays."""
 
     def __init__(self, elements: Elements, config: Config, device: Device) -> None:
         self.elements, self.problem = elements, elements.problem
@@ -80,7 +80,7 @@ class _Merges:
         self.buffers = {item.name: item for item in elements.buffers}
 
     def plan(self) -> Plan:
-        """Return the whole."""
+        """Return the plan."""
         launches = []
         source = ("keys", "values")
         for number in range(self.merges + 1):
@@ -90,10 +90,10 @@ class _Merges:
         return Plan(tuple(self.buffers.values()), tuple(launches))
 
     def _target(self, left: int) -> tuple[str, str]:
-        """Return where keys and values go with so many launches left: the last are the user's."""
+        """Return the buffers that a launch with `left` launches after it writes; 0: the user's."""
         if not left or not (left % 2 or self.problem.indices):
             return "sorted", "sorted_values"
-        # Indices have another type on the way than at the end.
+        # Indices have another type between launches than in the result.
         names = ("spare", "spare_values") if left % 2 else ("middle", "middle_values")
         dtypes = (self.problem.dtype, self.elements.value_dtype)
         for name, dtype in zip(names, dtypes, strict=True):
@@ -103,7 +103,7 @@ class _Merges:
         return names
 
     def _launch(self, number: int, source: tuple[str, str], target: tuple[str, str]) -> Launch:
-        """Return the launch that sorts tiles, number 0, or one that merges."""
+        """Return launch 0, which sorts tiles, or a later one, which merges."""
         problem, values = self.problem, self.elements.value_dtype is not None
         last = problem.indices and number == self.merges
         arguments: dict[str, Argument] = {"source": source[0]}

@@ -11,7 +11,7 @@ from opencl_lab.ops.sort import merge_cpu, merge_gpu
 from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 
 SLOTS = 1 << 16
-"""Elements of a tile whose places a slot of 16 bits tells."""
+"""Most elements of a tile: positions in it have 16 bits."""
 
 
 def _for_cpu(config: Config) -> bool:
@@ -24,17 +24,17 @@ def _power(number: int) -> bool:
 
 
 class MergePath(Algorithm[SortProblem]):
-    """Stable merge sort whose merges are divided into equal parts of the result.
+    """Stable merge sort whose merges are divided into equal pieces of the result (merge path).
 
-    It compares keys and knows nothing else of them. ``cpu`` is for CPUs, without barriers;
-    ``gpu`` sorts and merges tiles in registers and local memory.
+    It only compares keys. The form ``cpu`` is for CPUs and has no barriers; ``gpu`` sorts and
+    merges tiles in registers and local memory.
     """
 
     name = "merge-path"
     templates = (merge_cpu.TEMPLATE, merge_gpu.TEMPLATE)
     space = SearchSpace(
         (
-            Parameter("FORM", ("cpu", "gpu"), "who merges: single items or groups"),
+            Parameter("FORM", ("cpu", "gpu"), "cpu: single items merge; gpu: work-groups do"),
             Parameter("WG_SIZE", (1, 32, 64, 128, 256, 512), "items in a group; cpu: 1"),
             Parameter("ITEM_KEYS", (1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 23), "gpu: keys of an item"),
             Parameter(
@@ -43,7 +43,7 @@ class MergePath(Algorithm[SortProblem]):
             Parameter(
                 "STRETCH",
                 (1, 1024, 2048, 4096, 8192, 16384, 32768, 65536),
-                "cpu: elements of a task of merging",
+                "cpu: elements of the result that a merge task makes",
             ),
         ),
         (
@@ -84,7 +84,7 @@ class MergePath(Algorithm[SortProblem]):
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need barriers in loops on devices that are no CPUs, and keys of which all bits count."""
+        """Need barriers in loops on devices other than CPUs, and keys of which all bits count."""
         if problem.bits is not None:
             return PARTIAL_KEYS
         return lacks_groups(device)

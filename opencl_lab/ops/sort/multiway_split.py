@@ -1,10 +1,10 @@
-"""Where to cut several sorted runs, so that the first keys, a given number, lie before the cuts.
+"""Where to cut several sorted runs so that a given number of the first keys lies before the cuts.
 
-Multisequence selection (Varman, Scheufler, Iyer and Ricard 1991) of runs that lie in a file. Every
-`step`-th key of each run is known. These samples leave a window of each run in which a cut may lie;
-all windows together hold about four steps per run, and are read. Equal keys are parted by the order
-of the runs: so pieces have the lengths that were asked for, whatever the keys are, and sorting
-the parts of a piece stably, in the order of the runs, is a stable merge.
+Multisequence selection (Varman, Scheufler, Iyer and Ricard 1991) for runs that lie in a file. Every
+`step`-th key of each run is kept as a sample. The samples narrow each cut down to a window of its
+run; all windows together hold about ``4 * step`` keys per run, and only they are read. Equal keys
+count in the order of their runs. So the pieces between cuts have exactly the lengths asked for,
+whatever the keys are, and a stable sort of a piece, taken run by run, is a stable merge.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ MOST_SAMPLES = 1 << 22
 
 
 class Samples:
-    """Every so many-th key of sorted runs of some lengths."""
+    """Every `step`-th key of sorted runs with the given lengths."""
 
     def __init__(self, lengths: Sequence[int], dtype: np.dtype[Any], descending: bool):
         self._lengths = np.array(lengths, np.int64)
         self.dtype, self._descending = dtype, descending
         total = sum(lengths)
-        # Sorting all samples once then takes about as long as all windows do.
+        # So few samples that sorting them once takes about as long as searching all windows.
         fewest = math.isqrt(total) // (2 * len(lengths))
         self.step = max(fewest, total // MOST_SAMPLES, 1)
         self._keys = [np.empty(ceil_divide(length, self.step), dtype) for length in lengths]
         self._places: list[np.ndarray[Any, Any]] = []
 
     def take(self, run: int, begin: int, keys: np.ndarray[Any, Any]) -> None:
-        """Take the samples among some keys of a run, the first of which is the `begin`-th."""
+        """Keep the samples among consecutive keys of a run, which start at position `begin`."""
         first = ceil_divide(begin, self.step)
         found = keys[first * self.step - begin :: self.step]
         self._keys[run][first : first + found.size] = found
 
     def order(self) -> None:
-        """Order all samples; none is taken afterwards."""
+        """Sort all samples; `take` must not be called afterwards."""
         merged = np.argsort(codes(np.concatenate(self._keys), self._descending), kind="stable")
         places = np.empty_like(merged)
         places[merged] = np.arange(merged.size)
@@ -53,7 +53,7 @@ class Samples:
     ) -> np.ndarray[Any, Any]:
         """Return how many keys of each run are among the first `rank` of all.
 
-        `read` returns the keys of a run from one place to another.
+        `read(run, begin, end)` returns those keys of a run.
         """
         low, high = self._window(rank)
         windows = [
@@ -67,15 +67,15 @@ class Samples:
         border = np.partition(everything, left)[left]
         before = np.array([np.searchsorted(window, border, "left") for window in windows])
         until = np.array([np.searchsorted(window, border, "right") for window in windows])
-        # Of those that equal the border the first runs give theirs first.
+        # Keys that equal the border are taken from the first runs first.
         equal = until - before
         taken = np.clip(left - before.sum() - (np.cumsum(equal) - equal), 0, equal)
         return np.asarray(low + before + taken)
 
     def _window(self, rank: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return how many keys of each run are among the first `rank` at least, and at most."""
-        # No more keys lie before the m-th sample than m steps, and no fewer than m steps without
-        # what may lie behind the last sample of each run.
+        # At most m * step keys lie before the m-th sample, and at least as many without those
+        # that may follow the last sample of each run.
         least = rank // self.step
         most = ceil_divide(rank + len(self._lengths) * (self.step - 1), self.step)
         below = np.array([np.searchsorted(places, least) for places in self._places])

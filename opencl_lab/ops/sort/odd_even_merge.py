@@ -24,16 +24,16 @@ from opencl_lab.ops.sort.problem import PARTIAL_KEYS, SortProblem
 HALF_TEMPLATE = "sort/half_keys.cl.mako"
 HALF, SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 WIDE = {"keys": "wide_keys", "sorted": "wide_sorted"}
-WG_SIZE = 64  # work-items of a group that converts, where the device takes so many
+WG_SIZE = 64  # most work-items of a group that converts keys
 
 
 def _span(config: Config) -> int:
-    """Elements of a work-group in a merge pass."""
+    """Return the elements of a work-group in a merge pass."""
     return config.integer("WG_SIZE") * config.integer("WORK_PER_ITEM")
 
 
 class OddEvenMerge(Algorithm[SortProblem]):
-    """Merge sort in which every element finds its place by binary search."""
+    """Merge sort in which every element finds its position by binary search."""
 
     name = "odd-even-merge"
     templates = ("sort/odd_even_merge.cl.mako",)
@@ -49,7 +49,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
                 "WORK_PER_ITEM", (1, 2, 4, 8, 16, 64, 256, 1024, 4096), "elements of one item"
             ),
             Parameter("BLOCKED", (False, True), "an item's elements are consecutive"),
-            Parameter("NARROW", (False, True), "bound the searches of a group first"),
+            Parameter("NARROW", (False, True), "first find bounds for all searches of a group"),
         ),
         (
             positive("WG_SIZE"),
@@ -64,7 +64,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
             ),
             Constraint(
                 lambda c: not (c["NARROW"] and c["BLOCKED"]),
-                "NARROW is of no use where items merge (BLOCKED)",
+                "NARROW has no effect where items merge (BLOCKED)",
             ),
             Constraint(
                 lambda c: not c["NARROW"] or c.integer("WG_SIZE") >= 2,
@@ -78,13 +78,13 @@ class OddEvenMerge(Algorithm[SortProblem]):
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need double precision for float64 keys, and keys of which all bits count."""
+        """Need double precision for float64 keys; sort by all bits of a key only."""
         if problem.bits is not None:
             return PARTIAL_KEYS
         return lacks_type(device, problem.dtype)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
-        """Return long runs per item on CPUs, short ones in large groups elsewhere."""
+        """Return long runs per item for CPUs, short ones in large groups for other devices."""
         if device.kind == "cpu":
             config = Config(WG_SIZE=1, TILE=4096, WORK_PER_ITEM=4096, BLOCKED=True, NARROW=False)
         else:
@@ -98,9 +98,9 @@ class OddEvenMerge(Algorithm[SortProblem]):
         return config.replace(WG_SIZE=wg_size, TILE=tile)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
-        """Plan one launch of `sort_tile`, then a `merge_pass` a doubling of the blocks.
+        """Plan one launch of `sort_tile`, then a `merge_pass` per doubling of the sorted blocks.
 
-        Keys of half precision are converted before and after.
+        Keys in half precision are converted to float32 before, and back afterwards.
         """
         wide = _widened(problem)
         plan = self._plan(wide, config)
@@ -116,7 +116,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
         if problem.value_bytes and value is not None:
             buffers.append(Buffer("values", "in", shape, value))
         if value is not None:
-            # Positions travel in the smallest type; the last launch widens them.
+            # Positions have the smallest type that holds them; the last launch widens them.
             out = np.dtype(np.int64) if problem.indices else value
             buffers.append(Buffer("sorted_values", "out", shape, out))
         if problem.n * problem.rows == 0:
@@ -140,7 +140,7 @@ class OddEvenMerge(Algorithm[SortProblem]):
 
     @staticmethod
     def _passes(n: int, config: Config) -> list[int]:
-        """Return the width of the sorted blocks before each launch, 0 for `sort_tile`."""
+        """Return the length of the sorted blocks before each launch, 0 for `sort_tile`."""
         tile = config.integer("TILE")
         passes, width = ([0], tile) if tile else ([], 1)
         while width < n:
@@ -194,21 +194,21 @@ class OddEvenMerge(Algorithm[SortProblem]):
 
     @staticmethod
     def _tile_element(problem: SortProblem) -> int:
-        """Local memory of one element of the tile: both halves, key and value."""
+        """Return the local memory, in bytes, of an element of the tile, which is stored twice."""
         value = Elements(problem).value_dtype
         return 2 * (_widened(problem).dtype.itemsize + (0 if value is None else value.itemsize))
 
 
-# Keys of half precision are sorted as float32, which every device compares.
+# Keys in half precision are sorted as float32, which every device can compare.
 
 
 def _widened(problem: SortProblem) -> SortProblem:
-    """Return the problem that kernels solve: its keys in a type that they compare."""
+    """Return the problem that kernels solve, with keys of a type that they can compare."""
     return replace(problem, dtype=SINGLE) if problem.dtype == HALF else problem
 
 
 def _with_half_keys(problem: SortProblem, wide: Plan, device: Device) -> Plan:
-    """Return the plan for keys of half precision, around that of the widened problem."""
+    """Return the plan for keys in half precision, around the plan `wide` for float32."""
     shape = (problem.rows, problem.n)
     buffers = [Buffer("keys", "in", shape, HALF)]
     if not problem.indices:
@@ -227,7 +227,7 @@ def _with_half_keys(problem: SortProblem, wide: Plan, device: Device) -> Plan:
 
 
 def _convert(kernel: str, keys: str, problem: SortProblem, device: Device) -> Launch:
-    """Return the launch between the user's array `keys` and its wide form."""
+    """Return the launch that converts the user's array `keys` to float32 or back."""
     source, target = (keys, WIDE[keys]) if kernel == "widen_keys" else (WIDE[keys], keys)
     wg_size = min(WG_SIZE, device.capabilities.max_work_group)
     count = problem.rows * problem.n

@@ -1,10 +1,10 @@
-"""Sorting keys that do not fit into a device's memory, part by part.
+"""Sorting keys that do not fit into a device's memory, in parts.
 
-Rows that fit go through the device in batches. Longer ones do so twice: runs of equal length are
-sorted and put aside; then the sorted row is made in pieces of the same length, each of the parts
-of all runs that belong to it (`multiway_split`). The device sorts a piece as it has sorted the
-runs, which merges it, since that is stable. The last run and the last piece are filled with keys
-that no other one comes after. So everything is one problem of one size, whatever the keys are.
+Rows that fit go through the device in batches. A longer row goes through it twice. First, runs of
+equal length are sorted and stored in scratch memory. Then the sorted row is made in pieces of that
+same length: `multiway_split` finds the keys of each run that belong to a piece, and the device
+sorts them. As the sort is stable, this merges the runs. The last run and the last piece are padded
+with keys that sort last. So every part is the same problem, whatever the keys are.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from opencl_lab.runtime.streams import Part, Stream
 
 
 class Keys(Protocol):
-    """Where rows of keys lie, as bytes in the machine's order; several threads use it at once."""
+    """Storage of rows of keys, as bytes in the machine's order; used by several threads at once."""
 
     def read(self, target: Bytes, begin: int) -> None:
-        """Fill `target` with whole keys from the byte `begin`."""
+        """Fill `target` with whole keys, starting at byte `begin`."""
 
     def write(self, source: Bytes, begin: int) -> None:
-        """Put whole keys at the byte `begin`."""
+        """Write whole keys, starting at byte `begin`."""
 
 
 class InMemory:
@@ -47,29 +47,29 @@ class InMemory:
         self._bytes = array.reshape(-1).view(np.uint8)
 
     def read(self, target: Bytes, begin: int) -> None:
-        """Fill `target` from the byte `begin`."""
+        """Fill `target`, starting at byte `begin`."""
         np.copyto(target, self._bytes[begin : begin + target.size])
 
     def write(self, source: Bytes, begin: int) -> None:
-        """Put bytes at the byte `begin`."""
+        """Write bytes, starting at byte `begin`."""
         np.copyto(self._bytes[begin : begin + source.size], source)
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a part is made of: stretches of keys one after the other, and then keys of one value."""
+    """The input of one part: stretches of keys one after the other, then padding."""
 
     keys: Keys
-    begins: Sequence[int]  # the byte of `keys` at which each stretch begins
-    ends: Sequence[int]  # the byte of the part at which it ends
-    filler: Bytes  # the bytes of one more key, which stands for all that follow
+    begins: Sequence[int]  # byte offset in `keys` of each stretch
+    ends: Sequence[int]  # byte offset in the part at which each stretch ends
+    filler: Bytes  # the bytes of the padding key
 
     @property
     def nbytes(self) -> int:
         return self.ends[-1]
 
     def read(self, target: Bytes, begin: int) -> None:
-        """Fill `target` with what begins at the byte `begin` of the part."""
+        """Fill `target` with the part's input, starting at byte `begin` of it."""
         place, at = 0, int(np.searchsorted(self.ends, begin, "right"))
         while place < target.size and at < len(self.ends):
             started = self.ends[at - 1] if at else 0
@@ -82,7 +82,7 @@ class _Piece:
         rest.reshape(-1, self.filler.size)[:] = self.filler
 
     def write_to(self, target: Keys, begin: int) -> Callable[[Bytes, int], None]:
-        """Return what puts the result of the part, without filling keys, to `begin`."""
+        """Return a function that writes the part's result to `begin`, without the padding."""
 
         def write(source: Bytes, at: int) -> None:
             kept = source[: max(self.nbytes - at, 0)]
@@ -102,12 +102,12 @@ def sort_parts(
     device: Device | None = None,
     report: Callable[[int], None] = lambda done: None,
 ) -> dict[str, float]:
-    """Sort rows of keys part by part; return the seconds that stages took, which overlap.
+    """Sort rows of keys in parts; return the seconds that each stage took. Stages overlap.
 
-    `result` may be `keys`, which are not changed, where rows are not merged; else `scratch` makes
-    room for one row. `report` gets how many of `Parts.steps` are done. Stages are ``read``,
-    ``work`` and ``write``; and, with a device instead of a queue, ``kernels`` by their events, and
-    ``build`` before all of them.
+    `result` may be the same storage as `keys` where rows are not merged; otherwise `keys` are not
+    changed, and `scratch` makes storage for one row. `report` is called with the number of
+    `Parts.steps` that are done. Stages are ``read``, ``work`` and ``write``. With a device instead
+    of a queue there are two more: ``kernels``, by their events, and ``build``, before all others.
     """
     times = queue is None
     if queue is None:
@@ -127,7 +127,7 @@ def sort_parts(
         stream.run(made, work, lambda: report(next(steps)))
 
     with closing(stream):
-        if times:  # nobody measures how long it takes to build a kernel
+        if times:  # build first, so that no other stage includes it
             begin = time.perf_counter()
             stream.warm_up(lambda given, out: _sort(parts, queue, given, out))
             seconds["build"] = time.perf_counter() - begin
@@ -143,7 +143,7 @@ def sort_parts(
 
 
 def _piece(problem: SortProblem, keys: Keys, stretches: Iterable[tuple[int, int]]) -> _Piece:
-    """Return a part made of keys from some places to others."""
+    """Return a part made of stretches of keys, from one index to before another."""
     item = problem.dtype.itemsize
     begins, ends = zip(*stretches, strict=True)
     sizes = (item * (end - begin) for begin, end in zip(begins, ends, strict=True))
@@ -163,9 +163,9 @@ def _batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
 
 
 class _Runs:
-    """Runs of one row, put aside when they are sorted, and then merged.
+    """The runs of one row: sorted into `aside`, then merged.
 
-    The row begins with the key `first` of all `keys`; `aside` has room for one row.
+    The row begins at index `first` of `keys`; `aside` has room for one row.
     """
 
     def __init__(self, parts: Parts, keys: Keys, aside: Keys, first: int):
@@ -177,7 +177,7 @@ class _Runs:
         self._samples = Samples(lengths, whole.dtype, whole.descending)
 
     def to_be_sorted(self) -> list[Part]:
-        """Return parts that become the runs."""
+        """Return the parts that make the sorted runs."""
         made = []
         for index, (begin, end) in enumerate(pairwise(self._edges)):
             stretch = (self._first + begin, self._first + end)
@@ -187,7 +187,7 @@ class _Runs:
         return made
 
     def to_be_merged(self, result: Keys) -> list[Part]:
-        """Return parts that become the sorted row, of runs that are."""
+        """Return the parts that make the sorted row from the sorted runs."""
         self._samples.order()
         edges = self._edges
         starts = np.array(edges[:-1])
@@ -227,7 +227,7 @@ def _sort(parts: Parts, queue: Any, given: Any, out: Any) -> Execution:
 def _sampled(
     write: Callable[[Bytes, int], None], samples: Samples, run: int, length: int
 ) -> Callable[[Bytes, int], None]:
-    """Return what writes the keys of a sorted run and takes samples of them."""
+    """Return a function that writes the keys of a sorted run and keeps samples of them."""
 
     def both(source: Bytes, begin: int) -> None:
         keys = source.view(samples.dtype)
@@ -247,7 +247,7 @@ def sort_array(
     config: Mapping[str, Any] | None,
     queue: Any,
 ) -> np.ndarray[Any, Any]:
-    """Sort rows of keys of the host that are too many for a device at once, into `out` if given.
+    """Sort rows of host keys that do not fit on the device at once, into `out` if given.
 
     The arrays are dense, of shape (rows, n), and share no memory.
     """

@@ -1,4 +1,4 @@
-"""How keys that do not fit into a device's memory are parted: which parts, and how large."""
+"""How keys that do not fit into a device's memory are divided: which parts, and how large."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.streams import SLOTS, largest_fitting, limit_of_parts, memory_limit
 
 FEW = 8
-"""Parts of a row at least, so that copies and kernels overlap, unless they are short."""
+"""Fewest parts, so that copies and kernels overlap, unless parts would be shorter than `SHORT`."""
 SHORT = 64 << 20
-"""Bytes of a part that are enough for a device to run at its full rate."""
+"""Bytes of a part from which a device runs at its full rate."""
 LEAST = 1024
-"""Keys of a part at least."""
+"""Fewest keys of a part."""
 MOST_PARTS = 4096
-"""Runs of a row at most, or batches that are smaller."""
+"""Most runs of a row; also most batches, if they have fewer than `LEAST` keys."""
 ROOM, ROOM_ASIDE = 8, 16 << 20
-"""What a plan takes for each byte of keys, and beside, is less."""
+"""A plan takes less than `ROOM` bytes per byte of keys, and `ROOM_ASIDE` bytes besides."""
 
 
 @dataclass(frozen=True)
 class Parts:
-    """How a problem is parted."""
+    """How a problem is divided into parts."""
 
     whole: SortProblem
-    part: SortProblem  # what the device sorts each time: rows of the whole, or a piece of one
+    part: SortProblem  # what the device sorts at a time: whole rows, or a piece of one
     algorithm: Algorithm[SortProblem]
     config: Config
 
@@ -44,14 +44,14 @@ class Parts:
 
     @property
     def runs(self) -> int:
-        """Sorted runs of a row, or batches of rows."""
+        """Number of sorted runs of a row, or of batches of rows."""
         if self.merges:
             return ceil_divide(self.whole.n, self.part.n)
         return ceil_divide(self.whole.rows, self.part.rows)
 
     @property
     def steps(self) -> int:
-        """How many parts go through the device."""
+        """How often a part goes through the device: twice where runs are merged."""
         return 2 * self.runs * self.whole.rows if self.merges else self.runs
 
     @property
@@ -83,7 +83,7 @@ def needs_parts(
     limit = memory_limit(device) if limit is None else limit
     nbytes = problem.n * problem.rows * problem.dtype.itemsize
     if ROOM * nbytes + ROOM_ASIDE <= min(limit, device.max_allocation):
-        return False  # without planning what is planned again
+        return False  # small enough, so nothing is planned
     chosen, configured = _configured(problem, device, algorithm, config)
     return not _fits(chosen, configured, problem, device, limit, slots=1)
 
@@ -96,7 +96,7 @@ def _fits(
     limit: float,
     slots: int,
 ) -> bool:
-    """Return whether a problem fits with so many arrays for its keys, and for the sorted ones."""
+    """Return whether a problem fits, with `slots` arrays each for its keys and the results."""
     plan = algorithm.plan(problem, config, device)
     try:
         check_plan(plan, device)
@@ -114,9 +114,9 @@ def parts_of(
     *,
     limit: float | None = None,
 ) -> Parts:
-    """Return how a problem is parted so that its parts take no more memory than `limit`.
+    """Return how a problem is divided so that each part takes no more memory than `limit`.
 
-    It refuses parts that would be too small, or too many.
+    Raise `InvalidProblem` if the parts would be too small or too many.
     """
     limit = memory_limit(device) if limit is None else limit
     limit = limit_of_parts(device, limit)

@@ -1,4 +1,4 @@
-"""Launches of kernels in phases of claimed tasks, see ``clkernels/common/phases.mako``."""
+"""Launches of kernels that claim tasks in phases, see ``clkernels/common/phases.mako``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def phased_plan(
     items: int,
     **kernel: Any,
 ) -> Plan:
-    """Return a plan of one launch, or of one a phase where items do not see what others write.
+    """Return a plan of one launch, or of one per phase where items do not see each other's writes.
 
-    So many `items` take tasks, in groups of one. Counters are added to the buffers; sizes, phases
-    and counters to the arguments. `kernel` has further fields of `Launch`.
+    `items` work-items, in groups of one, claim tasks. Counters are added to the buffers; sizes,
+    phases and counters to the arguments. `kernel` holds further fields of `Launch`.
     """
     joined = device.capabilities.visible_writes
     spans = [(0, phases)] if joined else [(phase, phase + 1) for phase in range(phases)]

@@ -14,7 +14,7 @@ from opencl_lab.core.wording import counted
 from opencl_lab.ops.solver import Problem
 
 KEY_TYPES = tuple(name for name in C_TYPES if not name.startswith("complex"))
-"""Names of the dtypes that are sorted."""
+"""Names of the dtypes that can be sorted."""
 PARTIAL_KEYS = "only radix sorts by some bits of the keys"
 
 
@@ -28,11 +28,11 @@ class SortProblem(Problem):
     n: int  # keys in a row
     dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
     rows: int = 1
-    # Reverse NumPy's order, NaN first; equal keys keep their order all the same.
+    # Reverse NumPy's order, NaN first; equal keys still keep their order.
     descending: bool = False
     indices: bool = False  # return each key's position in its row (int64) instead of the keys
-    value_bytes: int = 0  # size of one value that travels with each key; 0 for none
-    # The first bit that counts and the one after the last, of what `sort` says.
+    value_bytes: int = 0  # size of the value that belongs to each key; 0 for none
+    # First bit to sort by, and one after the last, as `opencl_lab.sort` describes; None: all.
     bits: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class SortProblem(Problem):
 
     @property
     def title(self) -> str:
-        """How many keys, and of which type."""
+        """Number and type of the keys, and the options."""
         keys = f"{self.n:,} {self.dtype} keys"
         parts = [keys if self.rows == 1 else f"{self.rows:,} rows of {keys}"]
         parts += ["by bits {} to {}".format(*self.bits)] if self.bits else []
@@ -67,7 +67,7 @@ class SortProblem(Problem):
 
     @property
     def code_bits(self) -> int:
-        """How many bits of a key count."""
+        """How many bits of a key are sorted by."""
         return 8 * self.dtype.itemsize if self.bits is None else self.bits[1] - self.bits[0]
 
     @property

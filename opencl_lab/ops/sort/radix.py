@@ -12,7 +12,7 @@ from opencl_lab.ops.sort.elements import Elements
 from opencl_lab.ops.sort.problem import SortProblem
 
 STREAMED = 8 << 20
-"""Bytes of all elements from which lines that go past the caches pay."""
+"""Bytes of all elements from which stores past the caches are faster."""
 
 
 WG_SIZES = (32, 64, 128, 256, 384, 512)
@@ -25,10 +25,10 @@ def _for_cpu(config: Config) -> bool:
 
 
 class Radix(Algorithm[SortProblem]):
-    """Stable radix sort in three forms, of which the device decides.
+    """Stable radix sort in three forms, chosen by the device.
 
-    ``cpu`` is for CPUs, without barriers; ``onesweep`` has one launch per digit, whose groups
-    look back at others; ``scan`` has three, and assumes nothing about other groups.
+    ``cpu`` is for CPUs and has no barriers; ``onesweep`` has one launch per digit, whose groups
+    look back at earlier ones; ``scan`` has three, and assumes nothing about other groups.
     """
 
     name = "radix"
@@ -40,9 +40,9 @@ class Radix(Algorithm[SortProblem]):
             Parameter("WG_SIZE", (1, *WG_SIZES), "items in a group; cpu: 1"),
             Parameter("ITEM_KEYS", (1, *radix_gpu.ITEM_KEYS), "keys of an item in a tile"),
             Parameter("LOOKS", (1, 4, 8, 16), "tiles that onesweep looks back at together"),
-            Parameter("PATIENCE", (0, 4096), "how often onesweep looks at a tile before it counts"),
+            Parameter("PATIENCE", (0, 4096), "how often onesweep polls a tile before it counts"),
             Parameter("CAPACITY", (1, 8192, 16384, 32768, 65536), "cpu: elements in a cache"),
-            Parameter("STREAM", (False, True), "cpu: lines are written past the caches"),
+            Parameter("STREAM", (False, True), "cpu: write whole cache lines past the caches"),
         ),
         (
             Constraint(
@@ -84,7 +84,7 @@ class Radix(Algorithm[SortProblem]):
     )
 
     def supports(self, problem: SortProblem, device: Device) -> str | None:
-        """Need barriers in loops on devices that are no CPUs."""
+        """Need barriers in loops on devices other than CPUs."""
         return lacks_groups(device)
 
     def default_config(self, problem: SortProblem, device: Device) -> Config:
@@ -107,7 +107,7 @@ class Radix(Algorithm[SortProblem]):
         )
 
     def search_space(self, problem: SortProblem, device: Device) -> SearchSpace:
-        """Return the forms for the kind of device, and the parameters that these read."""
+        """Return the forms for the kind of device, and the parameters that they use."""
         fixed: dict[str, tuple[Value, ...]] = {}
         if device.kind == "cpu":
             fixed |= {"FORM": ("cpu",), "WG_SIZE": (1,), "ITEM_KEYS": (1,)}

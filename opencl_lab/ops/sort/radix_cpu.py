@@ -1,4 +1,4 @@
-"""The radix sort for CPUs: groups of one item that go through phases of tasks."""
+"""The radix sort for CPUs: groups of one item, which claim the tasks of one phase after another."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 TEMPLATE = "sort/radix_cpu.cl.mako"
 
-STATE = 5  # words of the state of a row: `radix_cpu_buckets.mako` names them
+STATE = 5  # words of a row's state: `radix_cpu_buckets.mako` names them
 LIMITS = 3
-BLOCK = 512  # keys whose codes are made at once
+BLOCK = 512  # keys whose codes are computed together
 SPARE_BITS = 4
 EXPONENTS = {"float32": 4, "float64": 11}
-"""More of them where a row may hold floats of any size: few exponents are those of most keys."""
-FEW = 24  # keys that insertion sorts by itself
-SAMPLE = 1024  # keys of a row
+"""Bits of the exponent, added to `SPARE_BITS` for whole rows: most floats share a few exponents."""
+FEW = 24  # keys up to which insertion sort is used
+SAMPLE = 1024  # keys sampled from a row
 SKEW = 64
 VECTOR = 64
-"""Bytes of a vector in registers with which networks of comparisons pay."""
+"""Bytes of a vector register from which sorting networks pay."""
 LONGEST_NETWORKS = {4: 8192, 8: 512}
-"""By the size of a key, how many of them a network sorts in less time than digits do."""
+"""Most keys that a network sorts faster than radix passes, by the size of a key in bytes."""
 CUT_FOR_NETWORKS = 4
-"""Bytes of the largest keys whose buckets are made so small that networks sort them."""
+"""Largest key, in bytes, whose buckets are made small enough for sorting networks."""
 SHARES = ((256, 9), (512, 9), (1024, 10), (2048, 11), (4096, 11), (8192, 11))
-"""Keys of a run for a network, and how many bits of a bucket they are worth: the first that fits.
+"""Keys of a run for a sorting network, and the most bits of a bucket at which it is chosen.
 
-Twice as long a run takes a fifth longer for each of its keys; so does a bit more from the tenth on.
+The first row that fits is taken. A run of twice the length takes a fifth longer per key; so does
+each bit beyond the ninth.
 """
 KEYS_OF_BUCKET = 4096
 LEAST_BITS = 8
@@ -43,30 +44,30 @@ KEYS_OF_RUN = 4096
 KEYS_OF_CHUNK = 1 << 16
 CHUNKS_OF_UNIT = 4
 FINISH_SHARES = 32
-"""Tasks of a unit among which runs are shared out: few, as each is claimed and counted."""
+"""Tasks per compute unit among which runs are shared out: few, as claiming each one costs time."""
 LARGEST = 1 << 22
-"""Elements of a run that one unit sorts; longer ones are those of all units, digit by digit."""
+"""Most elements of a run that one unit sorts; all units share longer ones, digit by digit."""
 WHOLE = 1 << 20
-"""Keys of a row that one unit sorts by itself, where there are rows for all units."""
+"""Most keys of a row that one unit sorts alone, where there are rows for all units."""
 CUT = 1 << 14
-"""Keys of a row that pays to be cut."""
+"""Keys of a row above which cutting it into buckets pays."""
 PATIENCE = 1 << 12
 
 
 def _bits(number: float) -> int:
-    """Return the exponent of the power of two that is not below `number`."""
+    """Return the exponent of the least power of two that is not below `number`."""
     return max(int(np.ceil(np.log2(max(number, 1)))), 0)
 
 
 def _is_cut(problem: SortProblem, units: int) -> bool:
-    """Return whether all units work on a row; else each has rows of its own."""
+    """Return whether all units share each row; else each unit sorts whole rows."""
     if problem.n <= CUT or (units == 1 and problem.n <= WHOLE):
         return False
     return problem.rows < 2 * units or problem.n > WHOLE
 
 
 def digit_bits(problem: SortProblem, device: Device) -> int:
-    """Return how long digits may be for the local memory of a device, at most 11 bits."""
+    """Return the longest digits that fit the local memory of a device, at most 11 bits."""
     index = np.dtype(index_type(problem.n * problem.rows)).itemsize
     bits = 11
     while bits > 5 and _local_bytes(bits, index) > device.capabilities.local_memory:
@@ -75,12 +76,12 @@ def digit_bits(problem: SortProblem, device: Device) -> int:
 
 
 def _local_bytes(bits: int, index: int) -> int:
-    """Return the local memory of a row that is cut: counts, lines and places."""
+    """Return the bytes of local memory for a row that is cut: counts, cache lines, positions."""
     return (3 * index + 64 + 2 * index) << bits
 
 
 def _number_type(problem: SortProblem, device: Device) -> str | None:
-    """Return the type of OpenCL C in which keys can be subtracted, if it is one of floats."""
+    """Return the OpenCL C floating-point type in which keys can be subtracted, or None."""
     if problem.dtype == np.float32:
         return "float"
     return "double" if problem.dtype == np.float64 and device.capabilities.fp64 else None
@@ -88,13 +89,13 @@ def _number_type(problem: SortProblem, device: Device) -> str | None:
 
 @dataclass(frozen=True)
 class Cut:
-    """How rows are cut into buckets, as ``radix_cpu_buckets.mako`` and its parts are told."""
+    """How rows are cut into buckets: what ``radix_cpu_buckets.mako`` is rendered with."""
 
     bits: int  # of a bucket, and of a digit of a row that is not cut
     share: int  # elements of a run, about
-    # Type in which keys are numbers, or None for integers and where it is not to be used.
+    # Floating-point type in which keys are subtracted; None for integers, or not to do so.
     float_type: str | None
-    # As the constants of this module.
+    # The constants of this module.
     sample: int
     skew: int
     largest: int
@@ -102,7 +103,7 @@ class Cut:
 
     @classmethod
     def of(cls, problem: SortProblem, config: Config, device: Device, network: int) -> Cut:
-        """Return how rows are cut, so that networks sort runs of buckets if they sort any."""
+        """Return how rows are cut; if sorting networks are used, into runs that suit them."""
         most = config.integer("DIGIT_BITS")
         bits = min(most, max(_bits(problem.n / KEYS_OF_BUCKET), LEAST_BITS))
         share = max(min(KEYS_OF_RUN, problem.n // (8 * device.compute_units)), 1)
@@ -114,35 +115,35 @@ class Cut:
 
 @dataclass(frozen=True)
 class Run:
-    """How one item sorts a run, which ``radix_cpu_run.mako`` and its parts are told."""
+    """How one item sorts a run: what ``radix_cpu_run.mako`` is rendered with."""
 
     bits: int  # of a digit, at most
-    spare_bits: int  # of digits, beyond those that count the keys of a run
-    few: int  # keys that insertion sorts by itself
-    block: int  # keys whose codes are made at once, in a loop without branches
-    network: int  # keys of the longest run for a network of comparisons, or 0
-    lanes: int  # keys of one of its vectors
+    spare_bits: int  # of digits, beyond the bits that number the keys of a run
+    few: int  # keys up to which insertion sort is used
+    block: int  # keys whose codes are computed together, in a loop without branches
+    network: int  # keys of the longest run for a sorting network, or 0
+    lanes: int  # keys of one of the network's vectors
 
     @classmethod
     def of(cls, problem: SortProblem, config: Config, network: int, cut: bool) -> Run:
-        """Return how runs of rows, or of buckets, are sorted."""
+        """Return how a whole row, or a run of buckets, is sorted."""
         spare_bits = SPARE_BITS + (0 if cut else EXPONENTS.get(problem.dtype.name, 0))
         lanes = VECTOR // problem.dtype.itemsize
         return cls(min(config.integer("DIGIT_BITS"), 11), spare_bits, FEW, BLOCK, network, lanes)
 
 
 def _longest_network(problem: SortProblem, elements: Elements, device: Device, cut: bool) -> int:
-    """Return how many keys networks of comparisons sort, or 0 where they sort no run."""
+    """Return the most keys that a sorting network sorts, or 0 where none is used."""
     size = problem.dtype.itemsize
     longest = LONGEST_NETWORKS.get(size, 0)
     pays = size <= CUT_FOR_NETWORKS if cut else problem.n <= longest
-    # Values would have to go with their keys, and keys stay in order of which few bits count.
+    # Networks move no values, and are not stable, as keys with few significant bits need it.
     keys_alone = elements.value_type is None and problem.bits is None
     return longest if pays and keys_alone and device.native_vector_bytes >= VECTOR else 0
 
 
 def _shares(n: int, most_bits: int) -> tuple[int, int] | None:
-    """Return the keys of a run and the bits of a bucket for networks, if that is possible."""
+    """Return the keys of a run and the bits of a bucket for sorting networks, if there are such."""
     for share, bits in SHARES:
         needed = max(_bits(n / share), LEAST_BITS)
         if needed <= min(bits, most_bits):
@@ -151,7 +152,7 @@ def _shares(n: int, most_bits: int) -> tuple[int, int] | None:
 
 
 def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch, or one a phase where items do not see what others have written."""
+    """Plan one launch, or one per phase where items do not see what other groups have written."""
     elements = Elements(problem)
     if problem.n * problem.rows == 0:
         return Plan(tuple(elements.buffers), ())
@@ -190,10 +191,10 @@ def cpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
 def _room_for_elements(
     elements: Elements, items: int, capacity: int, is_cut: bool
 ) -> tuple[list[Buffer], dict[str, Argument]]:
-    """Return the buffers of elements on the way, and the kernel's arguments of elements."""
+    """Return the scratch buffers of elements, and the arguments that hold elements."""
     problem, element = elements.problem, np.dtype(f"V{elements.nbytes}")
     whole = ["first"] if elements.value_type is None else ["first", "second"]
-    # Rows that fit in the spares of an item need no other memory.
+    # Rows that fit in the spare arrays of an item need no other memory.
     fits = not is_cut and problem.n <= capacity
     buffers = [Buffer("spares", "scratch", (items, 2, capacity), element)]
     if not fits:
@@ -204,7 +205,7 @@ def _room_for_elements(
 
 
 def _room_for_counts(problem: SortProblem, bits: int, chunks: int, units: int) -> list[Buffer]:
-    """Return the buffers in which items tell each other what they have counted of rows."""
+    """Return the buffers through which items share their counts of a row."""
     rows, index = problem.rows, np.dtype(index_type(problem.n * problem.rows))
     key = np.dtype(f"u{problem.dtype.itemsize}")
     return [

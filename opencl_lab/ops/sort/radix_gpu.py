@@ -1,4 +1,4 @@
-"""The radix sort for GPUs: passes by tiles of work-groups, or a launch for rows that fit in one."""
+"""The radix sort for GPUs: passes over tiles, or one launch where a group sorts a whole row."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ TEMPLATE = "sort/radix_gpu.cl.mako"
 ROWS = "sort/radix_gpu_rows.cl.mako"
 WARP = 32
 WIDE = 1 << 30
-"""Keys of a row from which counts need words of 64 bits."""
+"""Keys of a row from which counts need 64 bits."""
 PATIENCE = 1 << 12
-HISTOGRAM_GROUPS = 8  # a compute unit
+HISTOGRAM_GROUPS = 8  # per compute unit
 MOST_COPIES = 8
 COPIED = 1 << 20
-"""Keys of a row from which neighbours have counts of their own, in other banks."""
+"""Keys of a row from which neighbouring items have counts of their own, in other banks."""
 LOOKS = 4
 TILE_BYTES = 36 << 10
-"""Local memory for a tile: GPUs hold several groups per unit then."""
+"""Local memory for a tile, in bytes: small enough for several groups on a compute unit."""
 TILE_KEYS, TILE_PAIRS = 20, 18
-"""The most keys of an item in a tile, and with values: they stay in registers."""
+"""Most keys of an item, without and with values: they stay in registers."""
 FEWEST_KEYS = 8
-"""Smaller tiles spend more time on looking back than others save by starting earlier."""
+"""Fewest keys of an item: smaller tiles lose more by look-back than they gain by their number."""
 FEW_TILES = 4
-"""Tiles a compute unit, below which their number is made to suit the number of units."""
+"""Tiles per compute unit below which tiles are sized so that they share out evenly."""
 ITEM_KEYS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
 UINT = np.dtype(np.uint32)
 
 
 def _moved(problem: SortProblem) -> int:
-    """Return the bytes that one key takes in the exchange, or its value if that is longer."""
+    """Return the bytes of a key in local memory, or of its value if that is longer."""
     value = Elements(problem).value_dtype
     return max(problem.dtype.itemsize, 0 if value is None else value.itemsize)
 
 
 def _room(problem: SortProblem, config: Config, device: Device) -> int:
-    """Return the local memory in which a tile is ranked, and then exchanged."""
+    """Return the local memory, in bytes, in which a tile is ranked and then reordered."""
     wg_size = config.integer("WG_SIZE")
     words = 1 if device.capabilities.inline_ptx else 2
     rank = 4 * (wg_size // WARP) * words << config.integer("DIGIT_BITS")
@@ -50,7 +50,7 @@ def _room(problem: SortProblem, config: Config, device: Device) -> int:
 
 
 def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
-    """Return the local memory of the largest kernel."""
+    """Return the local memory, in bytes, of the kernel that needs the most."""
     wg_size, radix = config.integer("WG_SIZE"), 1 << config.integer("DIGIT_BITS")
     ptx = device.capabilities.inline_ptx
     index = 8 if problem.n >= WIDE else 4
@@ -61,13 +61,13 @@ def local_bytes(problem: SortProblem, config: Config, device: Device) -> int:
 
 
 def _histogram_bytes(config: Config, device: Device, digits: int) -> int:
-    """Return the local memory in which the counts of all digits are added up."""
+    """Return the local memory, in bytes, in which the counts of all digits are summed."""
     sums = WARP if device.capabilities.inline_ptx else 2 * config.integer("WG_SIZE")
     return (8 << config.integer("DIGIT_BITS")) + 4 * (sums + digits) + 64
 
 
 def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
-    """Return the form, and the size of groups and tiles: short rows get groups that fit."""
+    """Return the form, and the size of groups and tiles; short rows get smaller groups."""
     limits = device.capabilities
     wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
     chosen: dict[str, Any] = {
@@ -75,7 +75,7 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
     }
     wg_size, items = _for_rows(problem, device)
     if problem.n <= wg_size * items:
-        # Small groups for short rows; a few keys per item hide what it waits for.
+        # Small groups for short rows; a few keys per item hide latency.
         while wg_size > WARP and wg_size * 4 >= 2 * problem.n:
             wg_size //= 2
         items = next(i for i in ITEM_KEYS if wg_size * i >= problem.n)
@@ -86,7 +86,7 @@ def gpu_config(problem: SortProblem, device: Device) -> dict[str, Any]:
 
 
 def in_one_launch(problem: SortProblem, device: Device) -> bool:
-    """Return whether a group of the built-in size sorts a whole row."""
+    """Return whether a group of the built-in configuration sorts a whole row."""
     wg_size, items = _for_rows(problem, device)
     return problem.n <= wg_size * items
 
@@ -108,7 +108,7 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
 
     def busiest(items: int) -> tuple[int, int]:
         tiles = ceil_divide(keys, wg_size * items)
-        # Keys per item of the unit with most tiles.
+        # Keys per item of the unit that has the most tiles.
         return ceil_divide(tiles, units) * items, -items
 
     return wg_size, min((i for i in ITEM_KEYS if min(FEWEST_KEYS, most) <= i <= most), key=busiest)
@@ -135,7 +135,7 @@ def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any
 
 
 def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
-    """Plan one launch for rows that fit in a group, else one or two, and one or three a digit."""
+    """Plan one launch for rows that a group sorts; else one or two, then one or three per digit."""
     elements = Elements(problem)
     if problem.n * problem.rows == 0:
         return Plan(tuple(elements.buffers), ())
@@ -156,7 +156,7 @@ def gpu_plan(problem: SortProblem, config: Config, device: Device) -> Plan:
 
 
 class _Passes:
-    """The launches of long rows."""
+    """The launches for long rows."""
 
     def __init__(self, elements: Elements, config: Config, device: Device, local: int) -> None:
         self.elements, self.problem = elements, elements.problem
@@ -182,7 +182,7 @@ class _Passes:
         self.buffers = {item.name: item for item in elements.buffers}
 
     def _copies(self, device: Device) -> int:
-        """Return how many counts of a digit fit in the local memory of the other kernels."""
+        """Return how many copies of the counts fit the local memory of the other kernels."""
         if not device.capabilities.inline_ptx or self.problem.n < COPIED:
             return 1
         copies = MOST_COPIES
@@ -191,7 +191,7 @@ class _Passes:
         return copies
 
     def plan(self) -> Plan:
-        """Return the whole."""
+        """Return the plan."""
         rows, entries = self.problem.rows, self.problem.rows * self.digits * self.radix
         shape, dtype = (rows, self.problem.n), self.problem.dtype
         word = 2 if self.wide else 1
@@ -243,7 +243,7 @@ class _Passes:
         names = ["sorted_values", "spare_values"]
         self._scratch("spare_values", shape, dtype)
         if self.problem.indices:
-            # What the user gets has another type than what travels.
+            # Between passes, indices have another type than in the result.
             self._scratch("middle_values", shape, dtype)
             names.append("middle_values")
         else:

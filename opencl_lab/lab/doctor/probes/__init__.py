@@ -1,18 +1,18 @@
-"""The probes: one function each, run in a child process by `opencl_lab.lab.doctor.examine`.
+"""The probes: functions that `opencl_lab.lab.doctor.examine` runs in workers.
 
-A probe is a generator of steps, plain JSON-able dicts. A step with a ``trying`` says what is
-attempted next and what holds so far; when the driver takes the process down there, that is the
-finding. The last step has a ``verdict`` and ends the probe:
+A probe is a generator of reports, JSON-able dicts. A report with ``trying`` names the next attempt
+and the results so far; if the driver then crashes, that is the finding. The last report has a
+``verdict``:
 
 ``ok``
     It works.
 ``no``
-    The device does not claim it and it does not work either.
+    The device does not claim it, and it does not work.
 ``limited``
-    It works, up to less than the device claims; ``value`` says how far.
+    It works up to ``value``, which is less than the device claims.
 ``broken``
     The device claims it and it fails.
 
-Everything is checked by running: several drivers compile at the first launch only, and several
-build what they then compute wrongly.
+All is checked by running kernels: several drivers compile only at the first launch, and several
+build kernels that compute wrong results.
 """

@@ -1,4 +1,4 @@
-"""Probes of what every kernel takes for granted, and of what none may without asking."""
+"""Probes of behaviour that kernels rely on, always or if the device has the capability."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
-from opencl_lab.lab.measuring.doubt import agree
+from opencl_lab.lab.measuring.timing_sanity import agree
 
 
 def usable(device: Device) -> Answers:
-    """Probe whether anything at all builds, runs and gives the right result."""
+    """Probe whether a simple kernel builds, runs and gives the right result."""
     yield {"trying": "a vector addition"}
     source = """
     __kernel void add(__global const uint *a, __global const uint *b, __global uint *out) {
@@ -90,13 +90,13 @@ def event_timing(device: Device) -> Answers:
     timed = [measure(rounds) for _ in range(5)]
     result = np.empty_like(x)
     cl.enqueue_copy(session.queue, result, buffer)
-    # The same recurrence in one step: v -> a**rounds * v + c * (1 + a + ... + a**(rounds-1)).
+    # The recurrence in closed form: v -> a**rounds * v + c * (1 + a + ... + a**(rounds-1)).
     scale, shift, power, offset, left = 1, 0, 1664525, 1013904223, rounds
     while left:
         if left & 1:
             scale, shift = scale * power % 2**32, (shift * power + offset) % 2**32
         power, offset, left = power * power % 2**32, offset * (power + 1) % 2**32, left >> 1
-    seconds, shown = min(timed)  # the others may have waited for a busy host
+    seconds, shown = min(timed)  # others may have waited for a busy host
     ratio = shown / seconds
     detail = f"events show {ratio:.2f} of the host's {seconds * 1e3:.1f} ms"
     try:
@@ -116,32 +116,32 @@ def forward_progress(device: Device) -> Answers:
     program = session.built("doctor/progress.cl.mako", parameters)
     wg = session.size(64)
 
-    def chain(patience: int) -> bool:
+    def chain(polls: int) -> bool:
         groups = 64 * min(device.compute_units, 64)
         x, sums = session.words(groups), session.words(groups)
         ready, counter, gave_up = (np.zeros(size, np.uint32) for size in (groups, 1, 1))
         arrays = (x, sums, ready, counter, gave_up)
-        session.run(program, "chain", groups * wg, wg, *arrays, np.uint32(patience))
+        session.run(program, "chain", groups * wg, wg, *arrays, np.uint32(polls))
         if not gave_up[0]:
             check(sums, np.cumsum(x, dtype=np.uint32))
         return not gave_up[0]
 
-    def rendezvous(patience: int) -> bool:
+    def rendezvous(polls: int) -> bool:
         groups = max(2, device.compute_units)
         counter, gave_up = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
         arrays = (counter, gave_up)
-        session.run(program, "rendezvous", groups * wg, wg, *arrays, np.uint32(patience))
+        session.run(program, "rendezvous", groups * wg, wg, *arrays, np.uint32(polls))
         return not gave_up[0]
 
     def holds(attempt: Callable[[int], bool]) -> bool:
-        """Return whether waiting ends well, with ever more patience up to half a second."""
-        patience, seconds = 1 << 10, 0.0
-        while seconds < 0.5 and patience < 1 << 30:
+        """Return whether waiting ends well, with ever more polls, up to half a second."""
+        polls, seconds = 1 << 10, 0.0
+        while seconds < 0.5 and polls < 1 << 30:
             begin = time.perf_counter()
-            if attempt(patience):
-                return all(attempt(max(patience << 4, 1 << 22)) for _ in range(20))
+            if attempt(polls):
+                return all(attempt(max(polls << 4, 1 << 22)) for _ in range(20))
             seconds = time.perf_counter() - begin
-            patience <<= 2
+            polls <<= 2
         return False
 
     try:
@@ -160,7 +160,7 @@ def forward_progress(device: Device) -> Answers:
 
 
 def visible_writes(device: Device) -> Answers:
-    """Probe whether groups see what others of the same launch wrote before an atomic operation."""
+    """Probe whether groups see writes of others in a launch that precede an atomic operation."""
     claimed = device.capabilities.visible_writes
     yield {"trying": "reading what other groups have written", "claimed": claimed}
     groups, size, rounds = max(2, 2 * device.compute_units), 256, 50

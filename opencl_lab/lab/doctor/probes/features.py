@@ -13,11 +13,11 @@ from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 
 Attempt: TypeAlias = Callable[[ProbeSession], str | None]
-"""Tries a feature out and raises, or returns what it saw, in words."""
+"""Tries a feature; raises an error, or returns an observation in words."""
 
 
 def feature(works: str = "") -> Callable[[Attempt], Callable[[Device], Answers]]:
-    """Make the probe of an optional feature from an attempt with the name of its capability."""
+    """Return a decorator that makes a probe from an attempt named after its capability."""
 
     def probe_of(attempt: Attempt) -> Callable[[Device], Answers]:
         @wraps(attempt)

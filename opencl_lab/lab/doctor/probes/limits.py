@@ -1,4 +1,4 @@
-"""Probes of limits: how far what the device claims really works."""
+"""Probes of the limits that a device claims."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, 
 
 
 def _short(reached: int, detail: str, error: Exception) -> Answer:
-    """Return the last step of a search that ended before what the device claims."""
+    """Return the last report of a probe that did not reach the claimed limit."""
     verdict = "limited" if reached else "broken"
     return {"verdict": verdict, "value": reached, "detail": f"{detail}: {why(error)}"}
 
 
 def max_work_group(device: Device) -> Answers:
-    """Probe ever larger work-groups with a tree reduction in local memory."""
+    """Probe increasing work-groups with a tree reduction in local memory."""
     source = """
     __kernel void reduce(__global const uint *x, __global uint *sums, __local uint *tile) {
       const uint l = (uint)get_local_id(0);
@@ -35,7 +35,7 @@ def max_work_group(device: Device) -> Answers:
     session = ProbeSession(device)
     program = session.build(source)
     largest, groups = 0, 4
-    # Small sizes are left out: every launch of another size may be a compilation.
+    # Small sizes are left out, since each size may need a compilation.
     sizes = [1, 64, *(1 << bit for bit in range(8, 31))]
     for size in [*(size for size in sizes if size < claimed), claimed]:
         yield {"trying": f"{size} work-items", "value": largest}
@@ -59,7 +59,7 @@ def _hash(values: Array) -> Array:
 
 
 def local_memory(device: Device) -> Answers:
-    """Probe ever larger arrays in local memory, up to what the device claims."""
+    """Probe increasing arrays in local memory, up to the claimed size."""
     claimed = device.local_memory
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
     place = "memory of its own" if dedicated else "carved out of ordinary memory"
@@ -68,7 +68,7 @@ def local_memory(device: Device) -> Answers:
 
 
 def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str) -> Answers:
-    """Probe arrays of several sizes in local memory, of `claimed` bytes at last."""
+    """Probe arrays of several sizes in local memory, at last of `claimed` bytes."""
     session = ProbeSession(device)
     wg, groups = session.size(64), 4
     largest = 0
@@ -96,7 +96,7 @@ def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str)
 
 
 def vector_bytes(device: Device) -> Answers:
-    """Probe built-in functions on ever wider vectors."""
+    """Probe built-in functions on increasingly wide vectors."""
     session = ProbeSession(device)
     types: dict[str, Any] = {"float": np.float32, "uint": np.uint32}
     if device.capabilities.fp64:
@@ -110,7 +110,7 @@ def vector_bytes(device: Device) -> Answers:
             yield {"trying": attempt, "value": widest}
             parameters = {"elements": elements, "size": size}
             program = session.built("doctor/vectors.cl.mako", parameters)
-            # Loads come last: where they fail the compiler hangs, others fail at once.
+            # Loads come last: if they fail, the compiler hangs; others fail at once.
             for way in ("combine", "load"):
                 for element, dtype in types.items():
                     width = size // np.dtype(dtype).itemsize

@@ -1,4 +1,4 @@
-"""Probes of units that multiply small matrices, and of the local memory that their kernels need."""
+"""Probes of matrix units, and of the local memory that their kernels need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.template import render
 from opencl_lab.lab.doctor.probes.features import feature
 from opencl_lab.lab.doctor.probes.limits import local_arrays
-from opencl_lab.lab.doctor.probes.throughput import MAX_STEPS, Trial, race
+from opencl_lab.lab.doctor.probes.throughput import MAX_TERMS, Candidate, race
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, check
 from opencl_lab.runtime.ptx import is_specific, reloaded
 
@@ -21,7 +21,7 @@ WG_SIZE = 128
 
 
 def _built(session: ProbeSession, template: str, units: str, element: str) -> cl.Program:
-    """Build the program of a probe, loaded again where its instructions need that."""
+    """Build the program of a probe, and load it again if its instructions need that."""
     source = render(template, {"UNITS": units, "TYPE": element}).text
     program = session.build(source)
     if is_specific(source):
@@ -54,7 +54,7 @@ def warpgroup_matrix_units(session: ProbeSession) -> None:
     _multiply(session, "warpgroup", "float")
 
 
-class _Products(Trial):
+class _Products(Candidate):
     """Chains of products by matrix units."""
 
     def __init__(self, session: ProbeSession, units: str, element: str):
@@ -65,7 +65,7 @@ class _Products(Trial):
         sums = 4 * 8 * 16 * 8 if units == "warp" else 64 * 256
         amount = 2.0 * self.items // self.wg * sums * self.k * STEPS
         label = f"products of a {units}"
-        super().__init__(session, label, amount, MAX_STEPS // (STEPS * self.k))
+        super().__init__(session, label, amount, MAX_TERMS // (STEPS * self.k))
 
     def build(self) -> None:
         program = _built(self.session, "doctor/peak_matrix.cl.mako", self.units, self.element)
@@ -96,10 +96,10 @@ flops64_matrix = partial(_peak, element="double")
 
 
 def declared_memory(device: Device) -> Answers:
-    """Probe arrays in local memory that are larger than what the driver names."""
+    """Probe arrays in local memory that are larger than the limit of the driver."""
     claimed = device.capabilities.declared_memory
     if claimed <= device.local_memory:
-        detail = "no more than what the driver names"
+        detail = "no more than the limit of the driver"
         yield {"verdict": "no", "value": 0, "detail": detail}
         return
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL

@@ -1,7 +1,7 @@
-"""Probes of speed: the most arithmetic and the most copying that a device was seen to do.
+"""Probes of the peak rates of arithmetic and copies.
 
-A peak is the best of many short launches of several kernels, since whatever disturbs
-a launch can only make it slower.
+A peak is the best of many short launches of several kernels, since disturbances can only make a
+launch slower.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, 
 from opencl_lab.lab.measuring.roofline import rate_text
 from opencl_lab.lab.measuring.rounds import shuffled
 
-LAUNCHES = 6  # of each trial, before the best ones go on
-LONG = 0.25  # seconds after which two launches are enough for that
+LAUNCHES = 6  # of each candidate, before the finals
+LONG_SECONDS = 0.25  # after so long two launches are enough
 FINALISTS = 3
-PATIENCE, LONGEST = 1.0, 5.0  # seconds without a better result, and in all, until they end
+STALL_SECONDS, LONGEST_SECONDS = 1.0, 5.0  # without a better result, and in all, until they end
 MAX_ROUNDS = 1 << 20
-MAX_STEPS = 1 << 23  # of a chain, which counts its own steps in float32
-SAMPLES, SAMPLE_WORDS = 8, 1 << 14  # of a copy, to be checked
-TASKS = 16  # work-items that copy for each unit of a CPU; the number evens out disturbances
+MAX_TERMS = 1 << 23  # of a chain, which counts them in float32
+SAMPLES, SAMPLE_WORDS = 8, 1 << 14  # pieces of a copy that are checked
+TASKS = 16  # work-items per compute unit of a CPU that copy; several even out disturbances
 KIB, MIB = 1 << 10, 1 << 20
 
 
-class Trial(ABC):
-    """A kernel in one shape, launched again and again; or another piece of work.
+class Candidate(ABC):
+    """A candidate for a peak: a kernel in one shape, or copies, launched repeatedly.
 
-    `label` says what is tried, and `amount` how many operations or bytes are in one round.
+    `label` describes it, and `amount` is the number of operations or bytes in one round.
     """
 
     kernel: cl.Kernel
@@ -52,11 +52,11 @@ class Trial(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Get ready: build the kernel and set its arguments but for the last, the rounds."""
+        """Build the kernel and set all arguments but the last, the number of rounds."""
 
     @abstractmethod
     def verify(self) -> None:
-        """Check the results of the last launch; raise Wrong."""
+        """Check the results of the last launch; raise Wrong if they are wrong."""
 
     def run(self) -> float:
         """Run `rounds` rounds and return the seconds."""
@@ -68,98 +68,101 @@ class Trial(ABC):
         )
 
     def launch(self) -> float:
-        """Run `rounds` rounds, keep the best rate, and return the seconds."""
+        """Run `rounds` rounds, update the best rate, and return the seconds."""
         seconds = self.run()
         self.best = max(self.best, self.amount * self.rounds / seconds)
         return seconds
 
     def start(self, seconds: float) -> None:
-        """Build, check one round, and find how many rounds take about so many seconds."""
+        """Build, check one round, and choose the number of rounds for about `seconds`."""
         self.build()
         self.launch()  # compiles
         self.verify()
         while self.rounds < self.max_rounds:
-            # The least of several: a disturbance must not pass for work.
+            # The minimum, so that disturbances do not count as work.
             took = min(self.launch() for _ in range(3))
             if took >= seconds / 2:
                 break
             grown = int(self.rounds * min(16.0, seconds / took))
             self.rounds = min(max(grown, 2 * self.rounds), self.max_rounds)
-        self.best = 0.0  # launches shorter than these measure the clock
+        self.best = 0.0  # shorter launches are too inaccurate
 
 
-def race(device: Device, unit: str, trials: Callable[[ProbeSession], Iterator[Trial]]) -> Answers:
-    """Yield the steps of the search for the fastest of several trials."""
+def race(
+    device: Device, unit: str, candidates: Callable[[ProbeSession], Iterator[Candidate]]
+) -> Answers:
+    """Yield the reports of a search for the fastest of several candidates."""
     if device.simulated:
         yield {"verdict": "no", "detail": "a simulator has no speed of its own"}
         return
-    # On a busy CPU a short launch fits between two turns of other processes.
+    # On a busy CPU a short launch fits between time slices of other processes.
     seconds = 1.5e-3 if device.kind == "cpu" else 4e-3
-    finished: list[Trial] = []
+    finished: list[Candidate] = []
     failure = ""
     reached: Answer = {}
-    for trial in trials(ProbeSession(device)):
-        yield {"trying": trial.label, **reached}
+    for candidate in candidates(ProbeSession(device)):
+        yield {"trying": candidate.label, **reached}
         try:
-            trial.start(seconds)
-            yield {"trying": trial.label, **reached}  # built: the limit of silence begins anew
-            _warm(trial)
-            trial.verify()
+            candidate.start(seconds)
+            yield {"trying": candidate.label, **reached}  # built: restarts the timeout
+            _warm(candidate)
+            candidate.verify()
         except (cl.Error, Wrong) as error:
-            failure = failure or f"{trial.label}: {why(error)}"
+            failure = failure or f"{candidate.label}: {why(error)}"
             continue
-        finished.append(trial)
-        finished.sort(key=lambda trial: -trial.best)
+        finished.append(candidate)
+        finished.sort(key=lambda candidate: -candidate.best)
         reached = _reached(finished[0], unit)
     if not finished:
         yield {"verdict": "broken", "detail": failure}
         return
-    # Only a CPU is shared with whatever else runs on the machine.
-    best = _final(finished[:FINALISTS], PATIENCE if device.kind == "cpu" else PATIENCE / 2)
+    # Only a CPU is shared with other processes.
+    stall_seconds = STALL_SECONDS if device.kind == "cpu" else STALL_SECONDS / 2
+    best = _final(finished[:FINALISTS], stall_seconds)
     reached = _reached(best, unit)
     detail = f"{reached.pop('reached')}: {best.label}"
     yield {"verdict": "ok", "detail": detail, **reached}
 
 
-def _warm(trial: Trial) -> None:
-    """Launch a trial some times, fewer if it takes long."""
+def _warm(candidate: Candidate) -> None:
+    """Launch a candidate several times, fewer if it takes long."""
     spent = 0.0
     for number in range(LAUNCHES):
-        if number < 2 or spent < LONG:
-            spent += trial.launch()
+        if number < 2 or spent < LONG_SECONDS:
+            spent += candidate.launch()
 
 
-def _final(trials: Sequence[Trial], patience: float) -> Trial:
-    """Launch the best trials in turn until they get no faster; return the fastest."""
+def _final(candidates: Sequence[Candidate], stall_seconds: float) -> Candidate:
+    """Launch the best candidates in turns until none gets faster; return the fastest."""
     begin = improved = now = time.perf_counter()
-    best = max(trial.best for trial in trials)
+    best = max(candidate.best for candidate in candidates)
     order = random.Random(0)
-    while now < min(improved + patience, begin + LONGEST):
-        for trial in shuffled(trials, order):
-            trial.launch()
+    while now < min(improved + stall_seconds, begin + LONGEST_SECONDS):
+        for candidate in shuffled(candidates, order):
+            candidate.launch()
             now = time.perf_counter()
-            if trial.best > 1.005 * best:
-                best, improved = trial.best, now
-    return max(trials, key=lambda trial: trial.best)
+            if candidate.best > 1.005 * best:
+                best, improved = candidate.best, now
+    return max(candidates, key=lambda candidate: candidate.best)
 
 
-def _reached(trial: Trial, unit: str) -> Answer:
-    return {"value": float(f"{trial.best:.4g}"), "reached": rate_text(trial.best, unit)}
+def _reached(candidate: Candidate, unit: str) -> Answer:
+    return {"value": float(f"{candidate.best:.4g}"), "reached": rate_text(candidate.best, unit)}
 
 
-class _Arithmetic(Trial):
+class _Arithmetic(Candidate):
     """Chains of multiply-adds on vectors."""
 
     def __init__(self, session: ProbeSession, dtype: Any, width: int, chains: int):
         self.dtype, self.width, self.chains = np.dtype(dtype), width, chains
         cpu = session.device.kind == "cpu"
         self.unroll, self.wg = (4, 1) if cpu else (8, session.size(256))
-        # A few tasks per core even out disturbances; a GPU wants many waves.
+        # Several tasks per core even out disturbances; a GPU needs many waves.
         self.items = session.device.compute_units * (8 if cpu else 4096)
         self.real = "float" if self.dtype.itemsize == 4 else "double"
         vector = f"{self.real}{width if width > 1 else ''}"
         amount = 2.0 * self.items * width * chains * self.unroll
-        super().__init__(session, f"{chains} chains of {vector}", amount, MAX_STEPS // self.unroll)
+        super().__init__(session, f"{chains} chains of {vector}", amount, MAX_TERMS // self.unroll)
 
     def build(self) -> None:
         parameters = {
@@ -189,8 +192,8 @@ class _Arithmetic(Trial):
         check(self.sums, self.start_values.sum(axis=0) + self.chains * own, 1e-5)
 
 
-class _Copy(Trial):
-    """Copying a part of two buffers."""
+class _Copy(Candidate):
+    """Copies between sections of two buffers."""
 
     def __init__(
         self,
@@ -223,7 +226,7 @@ class _Copy(Trial):
         per_item = np.uint32(self.per_item)
         fill(self.session.queue, (self.items,), (self.wg,), *self.buffers, per_item).wait()
         self.kernel = cl.Kernel(program, "copy")
-        # Somewhere else in each round, at the start of a block of the same kind.
+        # A different position in each round, at the start of a block.
         block = self.unroll if self.chunked else self.wg
         blocks = (self.per_item if self.chunked else self.items * self.per_item) // block
         rotation = np.uint64(block * (int(blocks * 0.382) | 1))
@@ -242,7 +245,7 @@ class _Copy(Trial):
 
 
 def _word_at(position: Array) -> Array:
-    """Return what `word_at` of peak_copy.cl.mako computes."""
+    """Return the values of `word_at` in peak_copy.cl.mako."""
     v = position.astype(np.uint32) * np.uint32(0x9E3779B9) + (position >> 32).astype(np.uint32)
     v = (v ^ (v >> np.uint32(16))) * np.uint32(0x7FEB352D)
     mixed: Array = v ^ (v >> np.uint32(15))
@@ -254,8 +257,8 @@ def _power_of_two(limit: int) -> int:
     return 1 << (limit.bit_length() - 1)
 
 
-def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[Trial]:
-    """Yield as many vectors in flight as there may be registers, of all sizes there may be."""
+def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[Candidate]:
+    """Yield chains of all vector widths, with various numbers of vectors in registers."""
     if session.device.kind != "cpu":
         for width, chains in ((1, 16), (2, 8), (4, 4), (4, 8)):
             yield _Arithmetic(session, dtype, width, chains)
@@ -264,8 +267,8 @@ def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[Trial]:
         yield _Arithmetic(session, dtype, size // np.dtype(dtype).itemsize, chains)
 
 
-def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[Trial]:
-    """Yield copies of several sizes, as far as the device allocates them, in several shapes."""
+def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[Candidate]:
+    """Yield copies of several sizes, as far as the device can allocate them, in several shapes."""
     device = session.device
     limit = min(device.max_allocation, device.global_memory // 8)
     sizes = sorted({min(size, _power_of_two(limit)) for size in sizes})
@@ -304,8 +307,8 @@ def copy_bytes(device: Device) -> Answers:
 def cached_bytes(device: Device) -> Answers:
     """Probe the peak of copying from cache to cache.
 
-    The cores of a CPU keep data in caches of their own from one launch to the next; a GPU
-    keeps them in the cache that its cores share.
+    Cores of a CPU keep data in their own caches between launches; a GPU keeps them in the cache
+    that its cores share.
     """
     if device.kind == "cpu":
         tasks = TASKS * _power_of_two(2 * device.compute_units - 1)

@@ -1,7 +1,7 @@
-"""Probes of copies between the host and a device: to it and back, from pinned memory and plain.
+"""Probes of copies between host and device, with pinned and pageable host memory.
 
-Pinned memory is what the driver copies from without more ado; plain memory is that of any NumPy
-array. Devices that work on the memory of the host need no copies.
+The driver can copy from pinned memory directly; NumPy arrays are in pageable ("plain") memory.
+Devices that work on host memory need no copies.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import size_text
-from opencl_lab.lab.doctor.probes.throughput import MIB, Trial, race
+from opencl_lab.lab.doctor.probes.throughput import MIB, Candidate, race
 from opencl_lab.lab.doctor.probing import Answers, Array, ProbeSession, check
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.lab.measuring.rows import in_a_row
 
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64
 
 
-class _Transfer(Trial):
-    """Copies of an array to a buffer of the device, or back, one after the other.
+class _Transfer(Candidate):
+    """Back-to-back copies of an array to a buffer of the device, or back.
 
-    The clock is that of the host: a driver that copies plain memory piece by piece does part of
-    the work outside of the command that its event times.
+    They are timed by the host's clock, since a driver that copies plain memory in chunks works
+    partly outside the command that its event times.
     """
 
     def __init__(self, session: ProbeSession, nbytes: int, pinned: bool, sends: bool):
@@ -51,7 +51,7 @@ class _Transfer(Trial):
         self._poison()
 
     def _poison(self) -> None:
-        """Put words at the source, and something else at the target; its pages are there then."""
+        """Write words to the source and other values to the target, so that its pages exist."""
         if self.sends:
             self.array[:] = self.words
             target = poisoned(self.words.shape, self.words.dtype)
@@ -66,10 +66,10 @@ class _Transfer(Trial):
         queue = self.session.queue
         queue.finish()
         copy = partial(cl.enqueue_copy, queue, target, source, is_blocking=False)
-        return in_a_row(copy, self.rounds, queue.finish)[1]
+        return back_to_back(copy, self.rounds, queue.finish)[1]
 
     def verify(self) -> None:
-        """Compare all that arrived, and poison the target anew."""
+        """Compare the copied data, and poison the target again."""
         arrived = self.array
         if self.sends:
             arrived = np.empty(self.words.size, np.uint32)
@@ -79,17 +79,17 @@ class _Transfer(Trial):
 
 
 def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
-    """Probe the peak of copying to the device, or back to the host: to an array with its pages."""
+    """Probe the peak of copies to the device, or back to an array whose pages exist."""
     if device.unified_memory:
         detail = "the device works on the memory of the host, so nothing is copied"
         return iter([{"verdict": "no", "detail": detail}])
     limit = min(device.max_allocation, device.global_memory // 8)
 
-    def trials(session: ProbeSession) -> Iterator[Trial]:
+    def candidates(session: ProbeSession) -> Iterator[Candidate]:
         for nbytes in sorted({min(size, limit // 4 * 4) for size in SIZES}):
             yield _Transfer(session, nbytes, pinned, sends)
 
-    return race(device, "B/s", trials)
+    return race(device, "B/s", candidates)
 
 
 send_bytes = partial(_transfers, pinned=True, sends=True)

@@ -1,1 +1,1 @@
-"""What the lab needs of conv2d."""
+"""conv2d in the lab."""

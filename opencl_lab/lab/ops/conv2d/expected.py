@@ -1,4 +1,4 @@
-"""The convolution as it is defined, by NumPy: what is right."""
+"""The expected result of a convolution, by its definition, with NumPy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 15
-"""Values of a result that are summed together, so that they stay in the cache."""
+"""Number of values that are summed together, so that they stay in the cache."""
 
 
 def extend(places: Array, size: int, boundary: str) -> Array:
-    """Return the coordinates whose values continue an image of a size along an axis; -1 for cval.
+    """Map coordinates beyond an axis of length `size` to those of the boundary; -1 is cval.
 
-    The coordinates may be negative, or from `size` on. Boundaries are those of `scipy.ndimage`.
+    Coordinates may be negative, or at least `size`. Boundaries are those of `scipy.ndimage`.
     """
     if boundary == "constant" or not size:
         return np.where((places >= 0) & (places < size), places, -1)
@@ -32,7 +32,7 @@ def extend(places: Array, size: int, boundary: str) -> Array:
 
 
 def coordinates(problem: Conv2dProblem) -> tuple[Array, Array]:
-    """Return the rows and the columns of the image, continued, that windows are made of."""
+    """Return the rows and columns of the extended image that windows consist of."""
     along = zip(
         problem.result_shape[1:3],
         problem.filter_shape,
@@ -69,7 +69,7 @@ def correlate(problem: Conv2dProblem, images: Array, weights: Array) -> Array:
 
 
 def window_of(image: Array, rows: Array, columns: Array, wide: np.dtype[Any], cval: float) -> Array:
-    """Return these rows and columns of an image, with cval where they are negative."""
+    """Return rows and columns of an image, with cval for negative ones."""
     if image.size:
         found: Array = image[rows[:, None], columns].astype(wide)
     else:

@@ -1,10 +1,10 @@
-"""The convolution by NumPy's transforms, for filters whose sums would take long to form.
+"""The expected result of a convolution by NumPy's FFT, for filters whose sums take long.
 
-Image and filter are cut into blocks, and each pair of them is one product of transforms
+Image and filter are divided into blocks, and each pair of blocks is a product of transforms
 (partitioned overlap-save). In float64 the error of a product is at most a multiple of the
 product of both norms (N. Higham, "Accuracy and Stability of Numerical Algorithms", theorem
-24.2). Where that could be mistaken for the error of a kernel, which each value of the result
-bounds for itself, the sum is formed after all.
+24.2). Where that is not small against the error bound of a kernel, which differs from value to
+value, the sum is formed directly.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 Array = np.ndarray[Any, Any]
 
 MANY_PRODUCTS = 1 << 30
-"""From so many on, sums take more than a second or two."""
+"""Number of products from which on sums take more than a second or two."""
 MANY_TAPS = 1024
 EDGE = 1024
-"""Weights of a block along an axis, at most; a transform is twice as long."""
+"""Largest number of weights of a block along an axis; a transform is twice as long."""
 MANY_SUMS = 64
-"""One of so many sums may be formed after all."""
+"""At most one of so many sums may be formed directly."""
 CERTAIN = 8.0
-"""How many times smaller than that of a kernel an error has to be."""
+"""The error must be smaller than the bound of a kernel by this factor."""
 UNIT = float(np.finfo(np.float64).eps) / 2
 
 
 def pays(problem: Conv2dProblem) -> bool:
-    """Return whether transforms are the faster way."""
+    """Return whether transforms are faster."""
     taps = problem.filter_height * problem.filter_width
     return taps >= MANY_TAPS and problem.products > MANY_PRODUCTS
 
 
 def correlate(problem: Conv2dProblem, images: Array, weights: Array) -> Array | None:
-    """Return the result of a problem, or None where transforms do not make it certain.
+    """Return the result of a problem; None if transforms are not accurate enough.
 
-    These are problems with values that are not finite, with integers beyond what float64
-    tells apart, or of magnitudes so different that many sums would have to be formed.
+    These are problems with values that are not finite, with integers that float64 cannot
+    represent, or with so different magnitudes that many sums would have to be formed directly.
     """
     cval = problem.extension[1]
     wide = weights.astype(np.float64)
@@ -64,7 +64,7 @@ def correlate(problem: Conv2dProblem, images: Array, weights: Array) -> Array | 
 
 
 def correlate_soon(problem: Conv2dProblem, images: Array, weights: Array) -> Array:
-    """Return the result of a problem, by transforms where these pay and are certain enough."""
+    """Return the result of a problem, by transforms if they are faster and accurate enough."""
     found = correlate(problem, images, weights) if pays(problem) else None
     return expected.correlate(problem, images, weights) if found is None else found
 
@@ -77,17 +77,17 @@ class _Plane:
         self.rows, self.columns = coordinates(problem)
 
     def certain(self) -> Array | None:
-        """Return the sums, each as good as judging a kernel takes; None if that takes long."""
+        """Return the sums, accurate enough to check a kernel; None if that takes long."""
         problem = self.problem
         sums, error = self.transformed()
         if problem.sum_type.kind == "i":
             return np.rint(sums).astype(np.int64) if error.max(initial=0) < 0.25 else None
         growth = self.weights.size * float(np.finfo(problem.sum_type).eps) / 2
-        steps = 1.0 if problem.dtype.kind in "iu" else 0.0  # by which a result may be off
-        doubtful = ~(CERTAIN * error <= growth * np.abs(sums) + steps)
+        slack = 1.0 if problem.dtype.kind in "iu" else 0.0  # rounded integers may differ by 1
+        doubtful = ~(CERTAIN * error <= growth * np.abs(sums) + slack)
         if doubtful.any():
             sizes, their_error = self._of(np.abs).transformed()
-            doubtful &= ~(CERTAIN * error <= growth * (sizes - their_error) + steps)
+            doubtful &= ~(CERTAIN * error <= growth * (sizes - their_error) + slack)
         if doubtful.any():
             counts, their_error = self._of(lambda x: np.not_equal(x, 0.0)).transformed()
             nothing = counts + their_error < 0.5
@@ -106,14 +106,14 @@ class _Plane:
         return _Plane(self.problem, image, weights, float(cval))
 
     def _window(self, y: int, x: int, shape: tuple[int, ...]) -> Array:
-        """Return the image from a value of the result on, continued beyond its edges."""
+        """Return a window of the image, extended beyond its edges."""
         rows, columns = self.rows[y : y + shape[0]], self.columns[x : x + shape[1]]
         return window_of(self.image[..., None], rows, columns, np.dtype(np.float64), self.cval)[
             ..., 0
         ]
 
     def transformed(self) -> tuple[Array, Array]:
-        """Return the sums by transforms, and for each how far it may be off."""
+        """Return the sums by transforms, and the error bound of each."""
         taps, out = self.weights.shape, self.problem.result_shape[1:3]
         edges = [1 << min(max(n - 1, 63).bit_length(), EDGE.bit_length() - 1) for n in taps]
         size = tuple(2 * edge for edge in edges)

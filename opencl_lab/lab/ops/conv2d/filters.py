@@ -12,14 +12,14 @@ from opencl_lab.core.errors import InvalidProblem
 Weights: TypeAlias = np.ndarray[Any, Any]
 
 MAGNITUDE = "sobel-magnitude"
-"""Names two filters: how steep an image is, from its derivatives along x and along y."""
+"""Stands for two filters: the magnitude of the gradient, from derivatives along x and y."""
 FILTERS = (
     *("box", "gaussian", "sharpen", "emboss", "sobel", "sobel-y", MAGNITUDE),
     *("laplacian", "unsharp"),
 )
 SIGNED = ("sobel", "sobel-y", MAGNITUDE, "laplacian")
-"""Filters whose results are differences, of either sign."""
-RADIUS = 3.0  # of a Gaussian in standard deviations, where no size is given
+"""Filters whose results have either sign."""
+RADIUS = 3.0  # default radius of a Gaussian in standard deviations
 
 
 def _delta(size: int) -> Weights:
@@ -42,7 +42,7 @@ def _binomial(size: int) -> Weights:
 
 
 def _sobel(size: int) -> Weights:
-    """Return the smoothed derivative along x: larger where it gets brighter to the right."""
+    """Return the smoothed derivative along x, positive where it gets brighter to the right."""
     return np.outer(_binomial(size), np.convolve(_binomial(size - 2), [-1.0, 0.0, 1.0]))
 
 
@@ -58,7 +58,7 @@ def _laplacian(size: int, sigma: float | None) -> Weights:
 
 
 def _emboss(size: int) -> Weights:
-    """Return light from the upper left: [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]] and larger ones."""
+    """Return light from the upper left: [[-2, -1, 0], [-1, 1, 1], [0, 1, 2]]."""
     slope = _distances(size)[:, None] + _distances(size)
     slope *= 4 / slope[slope > 0].sum()
     return slope + _delta(size)
@@ -71,10 +71,10 @@ def _default_sigma(size: int) -> float:
 def named_filter(name: str, size: int | None = None, sigma: float | None = None) -> Weights:
     """Return the weights of one of `FILTERS` for correlation, in float64, shape (size, size).
 
-    By default `size` is 3, or what `sigma` calls for: the standard deviation of the Gaussian in
-    ``gaussian``, ``unsharp``, ``laplacian`` and ``sharpen``, by default by the size, as OpenCV
-    chooses it. ``sobel`` differentiates along x, ``sobel-y`` along y. Of ``sobel-magnitude`` these
-    are the weights along x.
+    By default `size` is 3, or depends on `sigma`, the standard deviation of the Gaussian in
+    ``gaussian``, ``unsharp``, ``laplacian`` and ``sharpen``, whose default depends on the size as
+    in OpenCV. ``sobel`` differentiates along x, ``sobel-y`` along y. For ``sobel-magnitude`` the
+    weights along x are returned.
     """
     if name not in FILTERS:
         raise InvalidProblem(f"there is no filter {name!r}; there are: {', '.join(FILTERS)}")

@@ -62,7 +62,7 @@ class Conv2d(Operation[Conv2dProblem]):
         Option("size", int, 1024, "rows and columns of square images"),
         Option("height", int, None, "rows of an image; default: size"),
         Option("width", int, None, "pixels in a row; default: size"),
-        Option("batch", int, 1, "how many images"),
+        Option("batch", int, 1, "number of images"),
         Option("channels", int, 1, "values of a pixel, such as 3 for colours"),
         Option("dtype", str, "float32", "type of the pixels", IMAGE_TYPES),
         Option("ksize", int, None, "rows and columns of the filter; default: by the filter, or 3"),
@@ -70,7 +70,7 @@ class Conv2d(Operation[Conv2dProblem]):
             "filter",
             str,
             None,
-            "weights by name, sobel those of the derivative along x; sobel-magnitude is timed as "
+            "weights by name; sobel is the derivative along x; sobel-magnitude is timed as "
             "sobel; default: random",
             FILTERS,
             about_data=True,
@@ -90,16 +90,16 @@ class Conv2d(Operation[Conv2dProblem]):
             "boundary",
             str,
             "constant",
-            "what lies beyond the edges; reflect for named filters of a file",
+            "extension beyond the edges; default for named filters on a file: reflect",
             BOUNDARIES,
         ),
         Option("cval", float, 0.0, "value beyond the edges for the boundary constant"),
-        Option("flip", bool, False, "turn the filter by 180 degrees: true convolution"),
+        Option("flip", bool, False, "rotate the filter by 180 degrees: true convolution"),
         Option(
             "saturate",
             bool,
             False,
-            "integers stop at their limits and do not wrap around; always so for input files",
+            "integers saturate instead of wrapping around; always so for input files",
         ),
     )
     size_option = "size"
@@ -112,7 +112,7 @@ class Conv2d(Operation[Conv2dProblem]):
     output = "result"
     references = (
         *in_c("conv2d.c", "conv2d", _c_defines, _c_arguments, _products),
-        HostReference("scipy", scipy_conv2d, needs("scipy"), steps=_products),
+        HostReference("scipy", scipy_conv2d, needs("scipy"), cost=_products),
         HostReference(
             "opencv",
             opencv_conv2d,
@@ -173,12 +173,12 @@ class Conv2d(Operation[Conv2dProblem]):
         return weights
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[Conv2dProblem, Arrays]:
-        """Filter the array `image`, converted to `dtype` if that is given.
+        """Filter the array `image`, converted to `dtype` if given.
 
-        Three or four values in the last of three dimensions or more are a colour. Integers
-        saturate. Filters whose results are differences make float32 of integers, as half
-        of their results are negative. Named filters continue the image (``reflect``) where
-        neither `boundary` nor `cval` is given: zeros would frame it with an edge of its own.
+        A last dimension of 3 or 4, in three dimensions or more, is colour. Integers saturate.
+        Integers become float32 for filters with results of either sign. The boundary of named
+        filters is ``reflect`` if neither `boundary` nor `cval` is given, since zeros would
+        make an artificial edge.
         """
         chosen = self.with_defaults(options)
         refuse_given(options, ("size", "height", "width", "batch", "channels"))
@@ -195,7 +195,7 @@ class Conv2d(Operation[Conv2dProblem]):
         elif image.dtype.kind in "iu" and chosen["filter"] in SIGNED:
             # float32 holds integers of 16 bits exactly, but not longer ones
             image = image.astype(np.float32 if image.dtype.itemsize <= 2 else np.float64)
-        elif image.dtype.name not in IMAGE_TYPES:  # such as the int64 that text is read as
+        elif image.dtype.name not in IMAGE_TYPES:  # such as int64, from text
             image = image.astype(np.float64)
         return bind(
             image,
@@ -208,7 +208,7 @@ class Conv2d(Operation[Conv2dProblem]):
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the form of a user's image, with its opacity unchanged."""
         result = outputs[self.output]
-        if not arrays:  # one image without colours has rows and columns only
+        if not arrays:  # one image without colours has only rows and columns
             lone = tuple(axis for axis in (0, 3) if result.shape[axis] == 1)
             return result.squeeze(lone)
         image = arrays["image"]
@@ -221,7 +221,7 @@ class Conv2d(Operation[Conv2dProblem]):
         return shaped
 
     def second(self, options: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return the options of the derivative along y, where its magnitude is wanted."""
+        """Return the options of the derivative along y, if the magnitude is requested."""
         return {**options, "filter": "sobel-y"} if options.get("filter") == MAGNITUDE else None
 
     def combined(self, first: Arrays, second: Arrays) -> Arrays:

@@ -1,4 +1,4 @@
-"""What a Python user would call for a convolution: SciPy, OpenCV, PyTorch."""
+"""Convolutions of other libraries as references: SciPy, OpenCV, PyTorch, CuPy."""
 
 from __future__ import annotations
 

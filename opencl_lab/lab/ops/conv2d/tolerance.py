@@ -1,4 +1,4 @@
-"""How far a result may be from what is right, value by value."""
+"""Error bounds of convolutions, value by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opencl_lab.lab.measuring.difference import (
     Difference,
     errors_of,
     growth,
-    over_parts,
+    over_blocks,
     shares_of_bound,
 )
 from opencl_lab.lab.ops.conv2d.expected import CHUNK, extend
@@ -25,21 +25,21 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 Array = np.ndarray[Any, Any]
 
 COMPARED = 1 << 16
-"""Values that are compared together, so that they stay in the cache."""
+"""Number of values that are compared together, so that they stay in the cache."""
 FEW = 1 / 32
-"""Up to this share of the values their sums of magnitudes are formed one by one."""
+"""Up to this fraction of values, sums of magnitudes are formed one by one."""
 FEW_PRODUCTS = 1 << 22
-"""Up to so many terms together: gathering one takes as long as many of a transform."""
+"""Largest number of terms to gather: one takes as long as many of a transform."""
 
 
 def compare(
     problem: Conv2dProblem, inputs: dict[str, Array], right: Array, given: Array
 ) -> Difference:
-    """Compare a result with the right one, value by value.
+    """Compare a result with the expected one, value by value.
 
-    Whatever the order of the sum, its error is at most ``gamma * sum |w| |p|``, see `growth`.
-    A few roundings are added for a filter that was split into two vectors. Integers may be one
-    step further, where rounding tips over; those that were summed in integers must be equal.
+    In any order of summation, the error is at most ``gamma * sum |w| |p|``, see `growth`.
+    A few roundings are added for a separable filter. Rounded integers may differ by 1 more;
+    integers that were summed in integers must be equal.
     """
     if given.shape != right.shape or given.dtype != right.dtype:
         return UNLIKE
@@ -48,17 +48,17 @@ def compare(
     wraps = problem.dtype.kind in "iu" and not problem.saturate  # 255 and 0 are neighbours
     period = 2.0 ** (8 * problem.dtype.itemsize) if wraps else None
 
-    def of_part(first: int) -> tuple[Array, Array, float]:
-        part = slice(first, first + COMPARED)
-        reference = flat_right[part].astype(np.float64)
-        error, relative = errors_of(reference, flat_given[part].astype(np.float64), period)
+    def of_block(first: int) -> tuple[Array, Array, float]:
+        block = slice(first, first + COMPARED)
+        reference = flat_right[block].astype(np.float64)
+        error, relative = errors_of(reference, flat_given[block].astype(np.float64), period)
         return error, relative, bounds.largest_share(first, reference, error)
 
-    return over_parts(range(0, right.size, COMPARED), of_part)
+    return over_blocks(range(0, right.size, COMPARED), of_block)
 
 
 class _Bounds:
-    """How far each value of a result may be from the right one."""
+    """The error bounds of the values of a result."""
 
     def __init__(self, problem: Conv2dProblem, inputs: dict[str, Array]):
         self.problem, self.inputs = problem, inputs
@@ -70,9 +70,9 @@ class _Bounds:
         self.narrow = float(np.finfo(problem.dtype).eps) if rounds else 0.0
 
     def largest_share(self, first: int, reference: Array, error: Array) -> float:
-        """Return the largest error relative to its bound, of values from place `first` on.
+        """Return the largest error relative to its bound, of values from index `first` on.
 
-        Only those are looked at whose errors may have a larger share than any found before.
+        Only values whose ratio may exceed all ratios found before are examined.
         """
         known = self._known
         with np.errstate(invalid="ignore", over="ignore"):
@@ -91,7 +91,7 @@ class _Bounds:
                     sums[lost] = self._each(first + places[lost])
                 shares = shares_of_bound(error[places], fixed[places] + self.gamma * sums)
         found = float(np.max(shares, initial=0))
-        # Where another thread has just found a larger one, more is looked at and nothing missed.
+        # If another thread has just found a larger ratio, more values are examined than needed.
         self._known = max(self._known, found)
         return found
 
@@ -111,7 +111,7 @@ class _Bounds:
 def all_magnitudes(problem: Conv2dProblem, inputs: dict[str, Array]) -> Array:
     """Return the sums ``sum |w| |p|`` of all values of the result, in its shape.
 
-    They are the right result of another problem, rounded to float32 unless values are float64.
+    They are the result of another convolution, rounded to float32 unless values are float64.
     """
     kind = np.dtype(np.float64 if problem.sum_type == np.float64 else np.float32)
     other = replace(problem, dtype=kind, accumulator=kind, cval=abs(problem.cval), saturate=False)
@@ -148,9 +148,9 @@ def magnitudes(problem: Conv2dProblem, inputs: dict[str, Array], places: Array) 
 
 
 def _error_bound(problem: Conv2dProblem) -> tuple[float, float]:
-    """Return the error of a sum relative to that of its magnitudes, and what is always allowed.
+    """Return the relative error bound of a sum of magnitudes, and the absolute tolerance.
 
-    The rounding of a sum to a narrower type comes on top.
+    The rounding of a sum to a narrower type is added to these.
     """
     if problem.sum_type.kind == "i":
         return 0.0, 0.0

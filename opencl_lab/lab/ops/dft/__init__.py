@@ -1,1 +1,1 @@
-"""What the lab needs of dft."""
+"""dft in the lab."""

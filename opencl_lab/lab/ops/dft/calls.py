@@ -24,19 +24,19 @@ def _function(problem: DftProblem, module: Any) -> Callable[..., Any]:
 
 
 def _shaped(problem: DftProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Leave out what lies within the axis where that is one: CuPy copies signals then."""
+    """Drop a trailing dimension of one, with which CuPy would copy signals."""
     signal = arrays["signal"]
     return {"signal": signal.reshape(signal.shape[:2])} if signal.shape[2] == 1 else arrays
 
 
 def _norm(problem: DftProblem) -> str | None:
-    """Return the norm that scales as the problem says, or None."""
+    """Return the norm with the scale of the problem, or None."""
     scales = {norm: scale_of(problem.n, norm, problem.inverse) for norm in NORMS}
     return next((norm for norm, scale in scales.items() if scale == problem.scale), None)
 
 
 def _ours(problem: DftProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall | None:
-    """Return the fast transform, or the direct one: which gives whole spectra of real signals."""
+    """Return the fast transform, or the direct one, which returns whole spectra of real signals."""
     norm = _norm(problem)
     if algorithm in ("auto", FftAlgorithm.name):
         options = {"n": problem.n, "axis": AXIS, "norm": norm}
@@ -71,16 +71,16 @@ def _torch(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def _flat(problem: DftProblem, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without what lies within the axis, where that is one."""
+    """Return a shape without a trailing dimension of one."""
     return shape[:2] if problem.inner == 1 else shape
 
 
 def _own_scale(problem: DftProblem) -> float:
-    """Return the factor of NumPy's default norm, which VkFFT knows as 1."""
+    """Return the factor of NumPy's default norm, which is norm 1 in VkFFT."""
     return 1 / problem.n if problem.inverse else 1.0
 
 
-@lru_cache(4)  # they hold memory of the device
+@lru_cache(4)  # plans hold device memory
 def _plan(problem: DftProblem, queue: Any) -> Any:
     """Return VkFFT's transform of a real or complex array, out of place; it compiles kernels."""
     vkfft = importlib.import_module("pyvkfft.opencl")
@@ -95,14 +95,14 @@ def _plan(problem: DftProblem, queue: Any) -> Any:
     )
 
 
-atexit.register(_plan.cache_clear)  # plans cannot end after the modules that they need
+atexit.register(_plan.cache_clear)  # plans must be released before the modules that they need
 
 
 def vkfft_transform(problem: DftProblem, there: OnQueue, arrays: Mapping[str, Any]) -> Any:
-    """Transform a signal on the device into a new spectrum there.
+    """Transform a signal on the device into a new spectrum on the device.
 
-    VkFFT itself scales inverse transforms by 1/n or not at all; any other factor is a launch more.
-    Of float16 it makes spectra of float16, so that these are refused, and empty signals.
+    VkFFT scales inverse transforms by 1/n or not at all; another factor needs a further launch.
+    float16 is refused, for which VkFFT returns spectra in float16, and so are empty signals.
     """
     if problem.half:
         raise ReferenceUnavailable("VkFFT makes no complex64 of float16")

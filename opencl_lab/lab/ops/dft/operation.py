@@ -27,12 +27,12 @@ from opencl_lab.ops.fft.problem import NORMS, SAMPLE_TYPES, DftProblem, complex_
 from opencl_lab.ops.fft.solver import DFT_SOLVER
 
 TOLERANCE = {"complex64": 1e-6, "complex128": 1e-14}
-"""Greatest relative error of a row in the Euclidean norm."""
+"""Largest relative error of a row in the Euclidean norm."""
 MOST_CURVES = 8
-"""Rows that a plot shows."""
+"""Largest number of rows in a plot."""
 OWN_AXES = ("frequency_hz", "time_s")
 OWN_COLUMN = r"(real|imaginary|magnitude)(_\d+)?"
-"""The names of columns in a table with the result: the first one, and a pattern of the others."""
+"""Names of the columns of result tables: the first column, and a pattern for the others."""
 
 
 def _c_defines(problem: DftProblem) -> dict[str, str]:
@@ -50,15 +50,15 @@ def _c_arguments(problem: DftProblem, inputs: Arrays, outputs: Arrays) -> tuple[
 
 
 def _signals(arrays: Arrays, options: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-    """Return a user's array with the axis to transform along as its last."""
+    """Return a user's array with the axis of the transform last."""
     signal = np.atleast_1d(arrays["signal"])
     return np.moveaxis(signal, axis_of(options, signal.ndim), -1)
 
 
 def _of_real(problem: DftProblem, halves: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Make halves of spectra those of real signals: frequencies 0 and n / 2 are real there.
+    """Return half spectra of real signals, in which frequencies 0 and n / 2 are real.
 
-    NumPy takes their imaginary parts for 0, not every library does.
+    NumPy ignores their imaginary components, but not every library does.
     """
     halves.imag[:, :1] = 0
     if problem.n % 2 == 0:
@@ -68,7 +68,7 @@ def _of_real(problem: DftProblem, halves: np.ndarray[Any, Any]) -> np.ndarray[An
 
 @dataclass(frozen=True)
 class _Axis:
-    """What the numbers of a row stand for, in rising order."""
+    """The axis of a result: its values, in ascending order, and label."""
 
     order: np.ndarray[Any, Any]
     points: np.ndarray[Any, Any]
@@ -84,7 +84,7 @@ class Dft(Operation[DftProblem]):
     summary = "Transform signals to their spectra, by the definition or fast (FFT)."
     options = (
         Option("n", int, 4096, "samples of a transform"),
-        Option("batch", int, 1, "how many transforms"),
+        Option("batch", int, 1, "number of transforms"),
         Option(
             "dtype",
             str,
@@ -117,7 +117,7 @@ class Dft(Operation[DftProblem]):
     formats = (*FORMATS, *SOUNDS)
     output = "spectrum"
     references = (
-        *in_c("dft.c", "dft", _c_defines, _c_arguments, steps=lambda problem: problem.terms),
+        *in_c("dft.c", "dft", _c_defines, _c_arguments, cost=lambda problem: problem.terms),
         HostReference("numpy", numpy_dft),
         HostReference("scipy", scipy_dft, needs("scipy"), threaded=True),
         HostReference("fftw", fftw_dft, needs("pyfftw"), threaded=True, builds=True),
@@ -142,9 +142,9 @@ class Dft(Operation[DftProblem]):
         return self._described(chosen, chosen["n"], np.dtype(chosen["dtype"]), chosen["batch"])
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[DftProblem, Arrays]:
-        """Transform along an axis, real numbers as complex ones unless `dtype` is real.
+        """Transform along an axis; real numbers become complex unless `dtype` is real.
 
-        Halves of spectra are transformed back to `n` samples, by default an even number of them.
+        Half spectra are transformed back to `n` samples, by default an even number.
         """
         problem = self._problem_of(arrays, options)
         (batch, length, _), dtype = problem.signal
@@ -160,7 +160,7 @@ class Dft(Operation[DftProblem]):
         }
 
     def _problem_of(self, arrays: Arrays, options: Mapping[str, Any]) -> DftProblem:
-        """Return the problem of a user's array, or of options alone where there is none."""
+        """Return the problem of a user's array, or of the options if there is none."""
         if not arrays:
             return self.problem(**options)
         chosen = self._options(options)
@@ -185,7 +185,7 @@ class Dft(Operation[DftProblem]):
         return DftProblem.of(n, samples, batch, chosen["inverse"], scale)
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
-        """Return the result, the axis of the user's array replaced by that of the result."""
+        """Return the result with its axis at the position of that of the user's array."""
         result = outputs[self.output]
         if not arrays:
             return result[..., 0]
@@ -203,12 +203,12 @@ class Dft(Operation[DftProblem]):
             )
 
     def reading(self, arrays: Arrays, **options: Any) -> str:
-        """Return what is transformed of a table."""
+        """Return in words along which axis a table is transformed."""
         columns = " transforms the columns"
         return reading_along(arrays.get("signal"), options, "transforming", columns)
 
     def curves(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Curves:
-        """Return magnitudes in decibels by frequency, or by time what is transformed back."""
+        """Return magnitudes in decibels by frequency, or the result of an inverse by time."""
         axis = self._axis(arrays, options)
         rows = outputs["spectrum"][:MOST_CURVES, axis.order, 0]
         shown, y_label = rows.real, "real part"
@@ -216,7 +216,7 @@ class Dft(Operation[DftProblem]):
             magnitude = np.abs(rows)
             limits = np.finfo(magnitude.dtype)
             largest = max(float(np.max(magnitude, initial=0)), float(limits.tiny))
-            # What is below the rounding of the largest is nothing that was computed.
+            # Values below the rounding error of the largest one are not significant.
             shown = 20 * np.log10(np.maximum(magnitude / largest, limits.eps))
             y_label = "magnitude in dB, the largest at 0"
         curves = {f"row {index}": row for index, row in enumerate(shown)}
@@ -225,7 +225,7 @@ class Dft(Operation[DftProblem]):
     def columns(
         self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> dict[str, np.ndarray[Any, Any]] | None:
-        """Return frequencies (or times) and the numbers of each row, where the rate is known."""
+        """Return frequencies (or times) and the numbers of each row, if the rate is known."""
         if not options.get("rate"):
             return None
         axis = self._axis(arrays, options)
@@ -241,9 +241,9 @@ class Dft(Operation[DftProblem]):
         return columns
 
     def _axis(self, arrays: Arrays, options: Mapping[str, Any]) -> _Axis:
-        """Return what the numbers of a row stand for.
+        """Return the axis of the result.
 
-        Those of a real signal's spectrum only up to half the rate: the others mirror them.
+        The spectrum of a real signal is shown up to half the rate, since the others mirror it.
         """
         rate = options.get("rate")
         problem = self._problem_of(arrays, options)
@@ -271,7 +271,7 @@ class Dft(Operation[DftProblem]):
         return {"signal": _of_real(problem, signal) if problem.kind == "c2r" else signal}
 
     def expected(self, problem: DftProblem, inputs: Arrays) -> Arrays:
-        """Return what NumPy computes in double precision."""
+        """Return the transform by NumPy in double precision."""
         wide = inputs["signal"].astype(np.complex128 if problem.kind != "r2c" else np.float64)
         return numpy_dft(problem, {"signal": wide}, 1)
 

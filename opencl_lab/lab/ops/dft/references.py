@@ -15,13 +15,13 @@ AXIS = 1
 
 
 def name_of(problem: Any) -> str:
-    """Return the name that NumPy, SciPy and PyTorch give to such a transform."""
+    """Return the name of the transform in NumPy, SciPy and PyTorch."""
     direction = "i" if problem.inverse else ""
     return {"c2c": f"{direction}fft", "r2c": "rfft", "c2r": "irfft"}[problem.kind]
 
 
 def _readable(inputs: Arrays) -> np.ndarray[Any, Any]:
-    """Return the signal in a type that every library knows: not all of them read halfs."""
+    """Return the signal in a type that every library supports; not all support float16."""
     signal = inputs["signal"]
     return signal.astype(np.float32) if signal.dtype == np.float16 else signal
 
@@ -36,13 +36,13 @@ def _finished(problem: Any, spectrum: Any) -> Arrays:
 
 
 def _empty_result(problem: Any) -> Arrays | None:
-    """Return the result where there is nothing to transform, which libraries refuse."""
+    """Return the result of an empty problem, which libraries refuse; else None."""
     shape, dtype = problem.spectrum
     return None if problem.n * problem.count else {"spectrum": np.empty(shape, dtype)}
 
 
 def _transformed(problem: Any, module: Any, signal: Any, **options: Any) -> Arrays:
-    """Transform by a library's functions, which all have these arguments, and scale the result."""
+    """Transform by a function of a library, and scale the result."""
     empty = _empty_result(problem)
     if empty is not None:
         return empty
@@ -71,7 +71,7 @@ def torch_dft(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 @cache
 def _fftw_plan(problem: Any, threads: int) -> Any:
-    """Plan once, measuring, on arrays of its own; the reference is timed without this."""
+    """Return a plan with its own arrays, chosen by measurement, outside the timing."""
     fftw = imported("pyfftw")
     shape, dtype = problem.signal
     out_shape, out_dtype = problem.spectrum

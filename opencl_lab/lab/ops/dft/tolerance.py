@@ -1,4 +1,4 @@
-"""How far a transform is from the right one."""
+"""Errors of transforms."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from opencl_lab.lab.measuring.difference import UNLIKE, Difference, largest_shar
 
 Array = np.ndarray[Any, Any]
 
-PART = 1 << 16
-"""Numbers that are compared at a time, so that they stay in the cache."""
+BLOCK = 1 << 16
+"""Number of values that are compared at a time, so that they stay in the cache."""
 
 
 def compare(right: Array, given: Array, tolerance: float) -> Difference:
     """Compare each transform along the middle axis in the Euclidean norm.
 
-    An error of a transform spreads over all its frequencies, so each of these
-    is measured by the norm of all. Where the right result is not finite
-    throughout, the given one must not be either.
+    An error of a transform spreads over all its frequencies, so errors are relative to the norm
+    of all. If the expected result is not finite throughout, the given one must not be either.
     """
     if given.shape != right.shape or given.dtype != right.dtype:
         return replace(UNLIKE, rel_l2=np.inf)
@@ -30,15 +29,15 @@ def compare(right: Array, given: Array, tolerance: float) -> Difference:
     infinite_too = np.zeros(top.shape, bool)
     max_abs, max_rel, strange = np.float64(0), np.float64(0), False
     with np.errstate(invalid="ignore", over="ignore"):
-        for rows, part in _parts(right.shape):
-            largest = np.max(np.abs(right[part].astype(wide)), axis=1, keepdims=True)
+        for rows, block in _blocks(right.shape):
+            largest = np.max(np.abs(right[block].astype(wide)), axis=1, keepdims=True)
             np.maximum(top[rows], largest, out=top[rows])
-            infinite_too[rows] |= ~np.all(np.isfinite(given[part]), axis=1, keepdims=True)
+            infinite_too[rows] |= ~np.all(np.isfinite(given[block]), axis=1, keepdims=True)
         infinite = ~np.isfinite(top)
         unit = np.where(infinite | (top == 0), 1, top)  # squares would overflow
-        for rows, part in _parts(right.shape):
-            expected = right[part].astype(wide)
-            error, magnitude = np.abs(expected - given[part]), np.abs(expected)
+        for rows, block in _blocks(right.shape):
+            expected = right[block].astype(wide)
+            error, magnitude = np.abs(expected - given[block]), np.abs(expected)
             size[rows] += np.sum((magnitude / unit[rows]) ** 2, axis=1, keepdims=True)
             far[rows] += np.sum((error / unit[rows]) ** 2, axis=1, keepdims=True)
             error = np.where(infinite[rows], 0, error)
@@ -56,13 +55,13 @@ def compare(right: Array, given: Array, tolerance: float) -> Difference:
     return Difference(float(max_abs), float(max_rel), error_over_bound=worst, rel_l2=rel_l2)
 
 
-def _parts(shape: tuple[int, ...]) -> Iterator[tuple[slice, tuple[slice, slice]]]:
-    """Yield which transforms, and with them which of their values, make a part of an array."""
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, tuple[slice, slice]]]:
+    """Yield the blocks of an array: transforms, and their values."""
     batch, n, inner = shape
     if not batch * n * inner:
         return
-    values = max(1, min(n, PART // inner))
-    transforms = max(1, PART // (values * inner))
+    values = max(1, min(n, BLOCK // inner))
+    transforms = max(1, BLOCK // (values * inner))
     for row in range(0, batch, transforms):
         rows = slice(row, row + transforms)
         for first in range(0, n, values):

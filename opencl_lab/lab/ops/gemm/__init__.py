@@ -1,1 +1,1 @@
-"""What the lab needs of gemm."""
+"""gemm in the lab."""

@@ -1,4 +1,4 @@
-"""The right result of a matrix product, and how far another one may be from it."""
+"""The expected result of a matrix product, and the error bound of others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opencl_lab.lab.measuring.difference import (
     errors_of,
     growth,
     largest_share,
-    over_parts,
+    over_blocks,
 )
 from opencl_lab.lab.ops.gemm.freivalds import TF32
 from opencl_lab.lab.ops.gemm.references import gelu
@@ -24,9 +24,9 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 Array = np.ndarray[Any, Any]
 
 GELU_SLOPE = 1.13
-"""How fast GELU grows at most."""
+"""Largest slope of GELU."""
 GELU_TERMS = 24
-"""Roundings of a GELU whose error function has the 16 units of OpenCL C, as terms of a sum."""
+"""Rounding errors of GELU, as terms of a sum: erf of OpenCL C has an error of 16 ulp."""
 
 
 def _wide(problem: GemmProblem) -> Any:
@@ -60,7 +60,7 @@ def _wide_factors(problem: GemmProblem, inputs: Arrays) -> tuple[Array, ...]:
 
 
 def _along(problem: GemmProblem, bias: Array) -> Array:
-    """Return a bias as it is added to a matrix."""
+    """Return a bias in the shape in which it is added to a matrix."""
     return bias[:, None] if problem.bias == "row" else bias[None, :]
 
 
@@ -69,13 +69,13 @@ def compare(
 ) -> Difference:
     """Compare within the a-priori error bound of a sum of k products.
 
-    Whatever the order of the sum, its error is at most ``gamma |a| |b|``, see `growth`. By Cauchy
-    and Schwarz the norms of the rows of a and of the columns of b bound ``|a| |b|``. The
-    magnitudes of C and of the bias are added, and a few roundings for the factors and the
-    expected result. A complex sum has two real ones of twice as many terms. What
-    TF32 cuts off counts where `precision` allows it. Where sums are rounded to a shorter type at
-    the end, that counts once, and once more for each further step, as libraries without an
-    epilogue round after each. So many elements as `chunk` says are looked at together.
+    In any order of summation, the error is at most ``gamma |a| |b|``, see `growth`. By the
+    Cauchy-Schwarz inequality the norms of the rows of a and of the columns of b bound ``|a| |b|``.
+    The magnitudes of C and of the bias are added, and a few roundings for the factors and the
+    expected result. A complex sum consists of two real ones with twice as many terms. The
+    truncation to TF32 is included if `precision` allows it. Rounding the sum to a shorter type
+    counts once, and once more for each operation of the epilogue, since libraries without one
+    round after each. `chunk` elements are compared together.
     """
     if given.shape != right.shape or given.dtype != right.dtype:
         return UNLIKE
@@ -83,26 +83,26 @@ def compare(
     stacked = (problem.batch, problem.m, problem.n)
     right, given = right.reshape(stacked), given.reshape(stacked)
 
-    def of_part(part: tuple[slice, slice]) -> tuple[Array, Array, float]:
-        reference, found = (_values(problem, array[part]) for array in (right, given))
+    def of_block(block: tuple[slice, slice]) -> tuple[Array, Array, float]:
+        reference, found = (_values(problem, array[block]) for array in (right, given))
         error, relative = errors_of(reference, found)
         with np.errstate(invalid="ignore", over="ignore"):
-            return error, relative, largest_share(error, bound.of(part, np.abs(reference)))
+            return error, relative, largest_share(error, bound.of(block, np.abs(reference)))
 
-    return over_parts(_parts(problem, chunk), of_part)
+    return over_blocks(_blocks(problem, chunk), of_block)
 
 
 def _values(problem: GemmProblem, array: Array) -> Array:
     """Return numbers in float64 or complex128.
 
-    Complex infinities become NaN: which of their parts is infinite is nobody's promise.
+    Complex infinities become NaN, since it is unspecified which component is infinite.
     """
     wide = array.astype(_wide(problem))
     return np.where(np.isfinite(wide), wide, np.nan) if problem.is_complex else wide
 
 
-def _parts(problem: GemmProblem, chunk: int) -> Iterator[tuple[slice, slice]]:
-    """Yield which products, and which of their rows, make a part of the result."""
+def _blocks(problem: GemmProblem, chunk: int) -> Iterator[tuple[slice, slice]]:
+    """Yield the blocks of the result: products, and their rows."""
     products = max(1, chunk // max(problem.m * problem.n, 1))
     rows = max(1, chunk // max(problem.n, 1))
     for product in range(0, problem.batch, products):
@@ -111,7 +111,7 @@ def _parts(problem: GemmProblem, chunk: int) -> Iterator[tuple[slice, slice]]:
 
 
 class _Bound:
-    """How far the elements of a result may be off."""
+    """The error bounds of the elements of a result."""
 
     def __init__(self, problem: GemmProblem, inputs: Arrays):
         self._problem = problem
@@ -124,9 +124,9 @@ class _Bound:
         self._least = terms * float(np.finfo(problem.real_type).tiny)
         self._rounding = 0.0
         if problem.dtype != problem.sum_type:
-            steps = (problem.alpha != 1, problem.beta, problem.bias, problem.activation)
+            epilogue = (problem.alpha != 1, problem.beta, problem.bias, problem.activation)
             kept = np.finfo(problem.dtype)
-            self._rounding = float(kept.eps) * (1 + sum(map(bool, steps)))
+            self._rounding = float(kept.eps) * (1 + sum(map(bool, epilogue)))
             self._least += float(kept.smallest_subnormal)
         self._rows, self._columns = self._norms()
 
@@ -146,7 +146,7 @@ class _Bound:
         )  # type: ignore[return-value]
 
     def of(self, part: tuple[slice, slice], reference: Array) -> Array:
-        """Return the bounds of a part of the result, whose expected magnitudes are given."""
+        """Return the bounds of a block of the result, whose expected magnitudes are given."""
         problem, (products, rows) = self._problem, part
         added = np.zeros((1, 1, 1))
         if problem.beta:
@@ -159,7 +159,7 @@ class _Bound:
         norms = self._rows[products, rows, None] * self._columns[products, None, :]
         slope = GELU_SLOPE if problem.activation == "gelu" else 1.0
         bounds: Array = slope * self._gamma * (norms + added) + self._least
-        # What the expected result itself may lack comes on top.
+        # The error of the expected result is added.
         bounds += self._gamma * reference
         if self._rounding:
             bounds += self._rounding * (reference + added + (0.5 if slope != 1 else 0))

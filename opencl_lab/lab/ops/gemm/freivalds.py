@@ -1,22 +1,21 @@
-"""Freivalds' check: whether a product is right, without making it once more.
+"""Freivalds' check of a matrix product, without computing it again.
 
 For a vector x of random signs, both sides of ``C x = alpha op(A) (op(B) x) + beta C0 x + ...`` take
-a few operations for each element, where the product takes k (R. Freivalds, "Probabilistic machines
-can use less running time", 1977). Here this is done in float64.
+a few operations for each element, while the product takes k (R. Freivalds, "Probabilistic machines
+can use less running time", 1977). They are computed in float64.
 
-How far a row of both sides may be apart: an element of C has an error of sums of k roundings, each
-at most ``u |a| |b|`` with the norms of its row of A and its column of B. A row of ``C x`` adds up
-all errors of its row with random signs, independent of them. So, by Hoeffding's inequality, it is
-off by more than
+The error bound of a row: an element of C has an error of k roundings, each at most ``u |a| |b|``
+with the norms of its row of A and its column of B. A row of ``C x`` is the sum of all errors of its
+row with random signs that are independent of them. So, by Hoeffding's inequality, its error exceeds
 
     t u growth |a_i| |B|    with |B| in the Frobenius norm
 
 with a probability of at most ``2 exp(-t^2 / 2)``, where growth is k for any order and bias of the
-roundings, and ``sqrt(k)`` for those that are to nearest and so as often up as down (N. Higham and
-T. Mary, "A new approach to probabilistic rounding error analysis", 2019). t is such that one right
-result of a thousand million is refused. An element of C that is wrong by more than its row's bound
-changes the row by that much for at least one of two vectors that differ in its sign alone; so each
-vector finds it with a probability of at least one half.
+roundings, and ``sqrt(k)`` for rounding to nearest, which is up as often as down (N. Higham and
+T. Mary, "A new approach to probabilistic rounding error analysis", 2019). t is chosen so that a
+correct result is refused with a probability of 1e-9. If the error of an element of C exceeds the
+bound of its row, the row exceeds it for at least one of two vectors that differ only in the sign
+for that element; so each vector detects it with a probability of at least one half.
 """
 
 from __future__ import annotations
@@ -34,28 +33,28 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 Array = np.ndarray[Any, Any]
 
 VECTORS = 20
-"""A wrong element is missed once in 2^20 checks, at most."""
+"""A wrong element is missed with a probability of at most 2^-20."""
 FLOPS = 1e11
-"""Operations of a product in float64 for each processor, which take it some seconds."""
+"""Operations of a product in float64 for each processor, which take some seconds."""
 MEMORY = 0.5
-"""Share of the host's memory that the right result and float64 copies may take."""
+"""Share of the host's memory that the expected result and float64 copies may take."""
 REFUSED = 1e-9
-"""Probability that a right result is refused, at most."""
+"""Largest probability that a correct result is refused."""
 NEAREST = 1 << 20
-"""Longest sums of which roundings up and down are taken to be as frequent."""
+"""Longest sums for which rounding up and down is assumed to be equally frequent."""
 TF32 = 2.0**-9
-"""What a product of two numbers is off by that were cut to the 11 bits of TF32."""
+"""Relative error of a product of two numbers truncated to the 11 bits of TF32."""
 CHUNK = 1 << 22
-"""Elements that become float64 together."""
+"""Number of elements that are converted to float64 together."""
 
 
 class _StandIn(np.ndarray[Any, Any]):
-    """An array of the shape and type of a result that is not made."""
+    """A placeholder with the shape and type of an expected result that is not computed."""
 
 
 def too_large(problem: GemmProblem) -> bool:
-    """Return whether the right result takes too long to make, or too much memory."""
-    if problem.activation:  # which is not linear
+    """Return whether the expected result takes too much time or memory."""
+    if problem.activation:  # not linear
         return False
     wide = 16 if problem.is_complex else 8
     elements = sum(map(math.prod, (problem.shape_a, problem.shape_b, problem.shape)))
@@ -64,12 +63,12 @@ def too_large(problem: GemmProblem) -> bool:
 
 
 def stand_in(problem: GemmProblem) -> Array:
-    """Return what is passed on in place of a right result; it takes no memory."""
+    """Return a placeholder for the expected result; it takes no memory."""
     return np.broadcast_to(np.zeros((), problem.dtype), problem.shape).view(_StandIn)
 
 
 def stands_in(expected: Array) -> bool:
-    """Return whether an expected result is none."""
+    """Return whether an expected result is a placeholder."""
     return isinstance(expected, _StandIn)
 
 
@@ -81,9 +80,9 @@ def check(
     vectors: int = VECTORS,
     seed: int = 0,
 ) -> Difference:
-    """Compare a result by random vectors, drawn with `seed`; the problem has no activation.
+    """Check a result with random vectors, drawn with `seed`; the problem has no activation.
 
-    The difference has the `error_over_bound` of the worst row; errors of elements are not known.
+    The difference has the `error_over_bound` of the worst row; errors of elements are unknown.
     """
     if given.shape != problem.shape or given.dtype != problem.dtype:
         return UNLIKE
@@ -105,7 +104,7 @@ def _worst_row(
     index: tuple[int, ...],
     signs: Array,
 ) -> float:
-    """Return the largest error over its bound of a row of one product of the stack."""
+    """Return the largest ratio of a row's error to its bound, in one product of the stack."""
     rows, columns = np.zeros(problem.m), 0.0
     right = np.zeros((problem.m, signs.shape[1]))
     if problem.depth:

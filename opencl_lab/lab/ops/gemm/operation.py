@@ -33,13 +33,13 @@ from opencl_lab.ops.gemm.problem import ACTIVATIONS, BIASES, ELEMENT_TYPES, PREC
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 CHUNK = 1 << 22
-"""Elements that `Gemm.compare` looks at together."""
+"""Number of elements that `Gemm.compare` compares together."""
 FILE_SIZES = ("size", "m", "n", "k", "batch")
-"""Options that the files of a user answer."""
+"""Options that a user's files determine."""
 
 
-def _steps(problem: GemmProblem) -> int:
-    """Return how many products are formed, but by BLAS as slowly as can be."""
+def _cost(problem: GemmProblem) -> int:
+    """Return the number of products, which only slow references form one by one."""
     return problem.m * problem.n * problem.depth * problem.batch
 
 
@@ -60,7 +60,7 @@ def _c_arguments(problem: GemmProblem, inputs: Arrays, outputs: Arrays) -> tuple
     )
 
 
-C_SEQ, C_OMP = in_c("gemm.c", "gemm", _c_type_of, _c_arguments, _steps)
+C_SEQ, C_OMP = in_c("gemm.c", "gemm", _c_type_of, _c_arguments, _cost)
 
 
 class Gemm(Operation[GemmProblem]):
@@ -77,12 +77,12 @@ class Gemm(Operation[GemmProblem]):
         Option("dtype", str, "float32", "type of the elements", ELEMENT_TYPES),
         Option("batch", int, 1, "products in a stack of matrices"),
         Option("alpha", complex, 1.0, "factor of the product, such as -0.5 or 1+2j"),
-        Option("beta", complex, 0.0, "factor of C, which is not read where it is 0"),
+        Option("beta", complex, 0.0, "factor of C, which is not read if it is 0"),
         Option("trans_a", bool, False, "A is stored as k rows of m"),
         Option("trans_b", bool, False, "B is stored as n rows of k"),
-        Option("precision", str, "native", "how the arithmetic is done", PRECISIONS),
-        Option("bias", str, None, "what is added: a number for each row or column", BIASES[1:]),
-        Option("activation", str, None, "what is applied to the result", ACTIVATIONS[1:]),
+        Option("precision", str, "native", "arithmetic of the products", PRECISIONS),
+        Option("bias", str, None, "add a number for each row or column", BIASES[1:]),
+        Option("activation", str, None, "function applied to the result", ACTIVATIONS[1:]),
     )
     size_option = "size"
     check_cases = tuple(
@@ -113,7 +113,7 @@ class Gemm(Operation[GemmProblem]):
         HostReference("blas", blas_gemm, no_blas_control, threaded=True, held=blas_threads),
         in_torch(torch_gemm),
         from_host(CALLS, "cupy"),
-        MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, steps=_steps),
+        MpiReference("mpi:c", gemm_ranks, gemm_task, KERNEL, no_mpi, cost=_cost),
     )
 
     def check_changes(self, problem: GemmProblem) -> tuple[Mapping[str, Any], ...]:
@@ -135,7 +135,7 @@ class Gemm(Operation[GemmProblem]):
     def in_parts(
         self, problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
-        """Return of which tiles a product is made that does not fit; for `hybrid`, where."""
+        """Return the tiles of a product that does not fit; for `hybrid`, the side."""
         return how_made(problem, device, algorithm, config, gemm)
 
     def problem_of(self, arrays: Arrays, **options: Any) -> tuple[GemmProblem, Arrays]:
@@ -168,7 +168,7 @@ class Gemm(Operation[GemmProblem]):
     def generate(self, problem: GemmProblem, seed: int, **options: Any) -> Arrays:
         """Return uniform numbers between -1 and 1, a C where beta is not 0, and a bias if asked.
 
-        Of complex numbers these are both parts.
+        Both components of complex numbers are such numbers.
         """
         rng = np.random.default_rng(seed)
         shapes = {"a": problem.shape_a, "b": problem.shape_b}
@@ -181,7 +181,7 @@ class Gemm(Operation[GemmProblem]):
     def expected(self, problem: GemmProblem, inputs: Arrays) -> Arrays:
         """Return the result by the host's BLAS in float64 or complex128.
 
-        A stand-in where that takes too long or too much memory.
+        It is a placeholder if that takes too much time or memory.
         """
         if freivalds.too_large(problem):
             return {"result": freivalds.stand_in(problem)}
@@ -192,7 +192,7 @@ class Gemm(Operation[GemmProblem]):
     ) -> Difference:
         """Compare within the a-priori error bound of the sums, see `expected.compare`.
 
-        A stand-in asks for Freivalds' check.
+        With a placeholder, Freivalds' check is used.
         """
         if freivalds.stands_in(expected["result"]):
             return freivalds.check(problem, inputs, actual["result"])

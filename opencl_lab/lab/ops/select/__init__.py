@@ -1,1 +1,1 @@
-"""What the lab needs of select."""
+"""topk, unique and searchsorted in the lab."""

@@ -42,17 +42,17 @@ def _c_arguments(problem: SearchProblem, inputs: Arrays, outputs: Arrays) -> tup
 
 
 class SearchSorted(Operation[SearchProblem]):
-    """Where values would go among sorted keys, as `numpy.searchsorted` says."""
+    """The indices at which to insert values into sorted keys, as `numpy.searchsorted`."""
 
     solver = SEARCH_SOLVER
     calls = SEARCH_CALLS
     summary = "Find where numbers would go among sorted ones."
     options = (
-        Option("n", int, 1_000_000, "how many sorted keys"),
-        Option("m", int, None, "how many values are looked for; default: as many as keys"),
+        Option("n", int, 1_000_000, "number of sorted keys"),
+        Option("m", int, None, "number of values to look for; default: as many as keys"),
         replace(DTYPE, help="type of keys and values"),
         replace(ORDER, help="how generated values are arranged"),
-        Option("right", bool, False, "places behind equal keys, instead of before them"),
+        Option("right", bool, False, "indices after equal keys instead of before them"),
     )
     size_option = "n"
     check_cases = tuple(

@@ -48,9 +48,9 @@ class Topk(RowsOperation[TopkProblem]):
     calls = TOPK_CALLS
     summary = "Find the largest or smallest numbers, in order, and where they are."
     options = (
-        Option("n", int, 1_000_000, "how many keys"),
-        Option("k", int, None, f"how many of them are wanted; default: {USUAL}, or all of fewer"),
-        Option("rows", int, 1, "how many rows of n keys, each looked through by itself"),
+        Option("n", int, 1_000_000, "number of keys"),
+        Option("k", int, None, f"number of keys to find; default: {USUAL}, or all of fewer"),
+        Option("rows", int, 1, "number of rows of n keys, each searched separately"),
         DTYPE,
         ORDER,
         Option("smallest", bool, False, "the smallest keys, the smallest first"),

@@ -1,1 +1,1 @@
-"""What the lab needs of sort."""
+"""sort in the lab."""

@@ -26,13 +26,13 @@ def _torch(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     return module.sort(arrays["keys"], descending=problem.descending).values
 
 
-def _radix_steps(problem: SortProblem) -> int:
-    """Return steps of PyOpenCL's RadixSort: two bits in each pass, at four steps a bit."""
+def _radix_cost(problem: SortProblem) -> int:
+    """Return the cost of PyOpenCL's RadixSort: two bits in each pass, at four operations a bit."""
     return 8 * problem.dtype.itemsize * 4 * problem.rows * problem.n
 
 
-def _bitonic_steps(problem: SortProblem) -> int:
-    """Return steps of a network of comparisons."""
+def _bitonic_cost(problem: SortProblem) -> int:
+    """Return the number of comparisons of a sorting network."""
     bits = padded_length(problem).bit_length() - 1
     return problem.rows * padded_length(problem) * bits * (bits + 1) // 2
 
@@ -52,7 +52,7 @@ CALLS = Calls(
         "pyopencl:bitonic": bitonic_sort,
     },
     ("keys",),
-    steps={"pyopencl:radix": _radix_steps, "pyopencl:bitonic": _bitonic_steps},
+    cost={"pyopencl:radix": _radix_cost, "pyopencl:bitonic": _bitonic_cost},
     notes={"pyopencl:bitonic": _padding},
     shaped=without_rows,
 )

@@ -1,8 +1,8 @@
-"""Whether rows of keys are the sorted ones of others, found in one pass over both.
+"""Check that rows of keys are sorted permutations of others, in one pass over both.
 
-Rows must be in order, neighbours across blocks included, and hold the same keys as before. That is
-told by two sums modulo 2^64 over the bits of the keys, plain and mixed, which do not depend on
-their order. Another set of keys has the same two sums with a chance of about 2^-64.
+Rows must be in order, also across blocks, and contain the same keys. The latter is checked by two
+sums modulo 2^64 over the bits of the keys, plain and mixed, which do not depend on their order.
+Other keys have the same two sums with a probability of about 2^-64.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.problem import SortProblem
 
 BLOCK = 1 << 15
-"""Keys that a thread looks at together: what NumPy makes of them stays in its cache."""
+"""Number of keys that a thread checks together, so that temporaries stay in its cache."""
 MIXERS = tuple(map(np.uint64, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)))
 
 Keys = np.ndarray[Any, Any]
 
 
 class Readable(Protocol):
-    """What bytes are read from, by several threads at once."""
+    """A source of bytes that several threads can read at once."""
 
     def read(self, target: np.ndarray[Any, np.dtype[np.uint8]], begin: int) -> None:
-        """Fill `target` with what begins at the byte `begin`."""
+        """Fill `target` with the bytes from `begin` on."""
 
 
 class _Found(NamedTuple):
-    """What was seen of a block: how its rows begin and end, their sums before and after."""
+    """The findings about a block: first and last keys of rows, and sums before and after."""
 
     begin: int
     size: int
@@ -50,9 +50,9 @@ def find_fault(
     result: Readable,
     done: Callable[[int], None] = lambda keys: None,
 ) -> str | None:
-    """Return what is wrong with rows of sorted keys, or None; they were `given` before.
+    """Return what is wrong with sorted rows of the keys in `given`; None if nothing.
 
-    `done` gets how many keys were looked at since it was called last.
+    `done` is called with the number of keys checked since its last call.
     """
     last = 0
     sums = np.zeros((2, 2), np.uint64)
@@ -75,7 +75,7 @@ def find_fault(
 
 
 def _in_turn(problem: SortProblem, given: Readable, result: Readable) -> Iterator[_Found]:
-    """Yield what threads have seen of blocks, in order."""
+    """Yield the findings about blocks, which threads check, in order."""
     threads = default_threads()
     with ThreadPoolExecutor(threads, "oclab-check") as pool:
         jobs: deque[Future[_Found]] = deque()

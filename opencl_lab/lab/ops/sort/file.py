@@ -32,7 +32,7 @@ HEADER = 1 << 12
 
 
 class _Wrong(Exception):
-    """The result is not to be kept."""
+    """The result is wrong, and is deleted."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class FileSort:
 
     @property
     def problem(self) -> SortProblem:
-        """What is solved."""
+        """The problem that is solved."""
         return self.split.whole
 
     @property
@@ -76,11 +76,11 @@ class FileSort:
 
     @property
     def reason(self) -> str:
-        """Why nothing else can be done with the file."""
+        """Why the file cannot be sorted in any other way."""
         return f"{self.path} holds {size_text(self.nbytes)}, which are sorted in parts"
 
     def check(self, output: Path) -> None:
-        """Check early that the result can replace `output`, with room for it and sorted runs."""
+        """Check early that `output` can be replaced, and that there is room for it and the runs."""
         if output.suffix.lower() != ".npy":
             raise InvalidProblem(f"cannot write {output}: {self.reason} into a .npy file")
         aside = self.problem.n * self.problem.dtype.itemsize if self.split.merges else 0
@@ -89,9 +89,9 @@ class FileSort:
     def run(self, output: Path, report: Callable[[int, int, str], None]) -> FileResult:
         """Sort the file into another one, or into itself, and check the result.
 
-        `output` is replaced as a whole at the end, if the result is right. `report` is called with
-        steps done, steps in all, and what comes next. `InvalidProblem` says that a file cannot be
-        read or written, or was changed meanwhile.
+        `output` is replaced atomically at the end, if the result is correct. `report` is called
+        with the units of work done, their total, and a label of the next one. `InvalidProblem` is
+        raised if a file cannot be read or written, or was changed meanwhile.
         """
         parts, problem = self.split, self.problem
         steps = parts.steps + parts.runs
@@ -134,12 +134,12 @@ def sort_file(
     algorithm: str = "auto",
     limit: float | None = None,
 ) -> FileSort | None:
-    """Return how a file is sorted in parts, or None if it is read and sorted as a whole.
+    """Return the job that sorts a file in parts, or None if it is sorted as a whole.
 
-    It is parted if sorting it takes more of the device's memory than `limit` bytes. Without a
-    limit, that is `OCLAB_DEVICE_BYTES` or all of it, and it is also parted where the host could
-    hardly hold what comparisons make. `InvalidProblem` says why what must be parted cannot be.
-    `options` are those of the operation that were given.
+    It is sorted in parts if sorting takes more than `limit` bytes of the device's memory, by
+    default `OCLAB_DEVICE_BYTES` or all of it. Without a limit it is also sorted in parts if the
+    host's memory is too small for the arrays of a comparison. `InvalidProblem` is raised if it must
+    be sorted in parts but cannot be. `options` are the given options of the operation.
     """
     if path.suffix.lower() != ".npy" or not path.is_file():
         return None

@@ -1,10 +1,9 @@
-"""How to search a space: each strategy is one function.
+"""Search strategies: each is a function that returns a point generator.
 
-A strategy is a generator. It yields the configuration that it wants to know
-next, or several, the most wanted first, and is sent the `Evaluation` of one of
-them: the first that is built, as the others are built ahead meanwhile. Asking
-twice costs nothing, as the tuner remembers. It knows neither budgets nor
-devices, and ends when it has no more questions.
+The generator yields candidates for the next evaluation, the most promising first, and is sent the
+`Evaluation` of one of them: the first that is built, while the others are built ahead. Results are
+cached, so a configuration can be yielded again at no cost. Strategies know neither budgets nor
+devices, and end when they have no more candidates.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TypeAlias
 
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.space import Config
-from opencl_lab.lab.engine.explore import Strategy as Questions
+from opencl_lab.lab.engine.explore import PointGenerator
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.strategies.local_search import local_search
@@ -24,7 +23,7 @@ from opencl_lab.lab.tuning.strategies.walks import exhaustive, in_order, random_
 
 __all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy", "in_order"]
 
-Strategy: TypeAlias = Callable[[Points, Random], Questions[Config, Evaluation]]
+Strategy: TypeAlias = Callable[[Points, Random], PointGenerator[Config, Evaluation]]
 
 STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,
@@ -34,7 +33,7 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 DEFAULT_STRATEGY = "model"
-"""It finds the best with the fewest questions on recorded runs (tests/test_tuning_recorded.py)."""
+"""It needs the fewest evaluations on recorded runs (tests/test_tuning_recorded.py)."""
 
 
 def get_strategy(name: str) -> Strategy:

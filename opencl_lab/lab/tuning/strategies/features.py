@@ -1,4 +1,4 @@
-"""Configurations as points of a cube, so that a model can say which are near each other."""
+"""Configurations as points of the unit cube, so that a model can use their distances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opencl_lab.core.space import Config, Value
 
 
 class Features:
-    """A number from 0 to 1 for each parameter and trait that varies; for words one for each value.
+    """A number from 0 to 1 for each varying parameter and trait; for text, one for each value.
 
     The values of `configs` span the cube.
     """
@@ -35,11 +35,11 @@ class Features:
 
     @property
     def count(self) -> int:
-        """How many numbers a configuration has."""
+        """Number of features of a configuration."""
         return len(self._columns) + len(self._ranges)
 
     def of(self, configs: Sequence[Config]) -> np.ndarray[Any, Any]:
-        """Return a row for each configuration."""
+        """Return the features of configurations, a row for each."""
         rows = [self._rows.get(config) or self._row(config) for config in configs]
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.count)
 
@@ -52,7 +52,7 @@ class Features:
 
 
 def _columns(values: list[Value]) -> list[Callable[[Value], float]]:
-    """Return what makes numbers of a parameter's values."""
+    """Return the functions that map values of a parameter to numbers."""
     if any(isinstance(value, str) for value in values):
         return [partial(_is, known) for known in values]
     if all(type(value) is int for value in values):
@@ -70,5 +70,5 @@ def _between(low: float, high: float, value: Value) -> float:
 
 
 def _step(value: int) -> float:
-    """Return a size on the scale of doublings, on which sizes matter."""
+    """Return a size on a logarithmic scale."""
     return math.copysign(math.log2(1 + abs(value)), value)

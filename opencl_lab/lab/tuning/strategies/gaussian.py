@@ -1,4 +1,4 @@
-"""Regression by a Gaussian process: predictions that say how unsure they are."""
+"""Gaussian process regression: predictions with standard deviations."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from opencl_lab.core.plan import ceil_divide
 Array: TypeAlias = np.ndarray[Any, Any]
 
 LENGTHS = (0.1, 10.0)
-"""Of the cube's sides: the shortest and the longest over which a function may change."""
+"""Bounds of the length scales, relative to the sides of the cube."""
 NOISES = (1e-4, 1e-1)
-"""Least and largest variance of a measurement, of all that the function varies."""
+"""Bounds of the noise variance, relative to the variance of the function."""
 STEP = 2.0
 GROW = 1.1
 ALONE = 0.5
-"""Of the variance: what comes from each coordinate alone."""
+"""Share of the variance that comes from single coordinates."""
 MOST = 160
-"""Points that are fitted: the lowest half, and of the others as many, evenly."""
+"""Largest number of points to fit: half of them the lowest, half spread over the others."""
 LEARNED = 96
-"""Points that lengths and noise are chosen by."""
+"""Largest number of points to choose length scales and noise by."""
 
 
 class Process:
-    """A function of points in a cube of so many dimensions, known at some of them."""
+    """A Gaussian process on the unit cube of `dimensions` dimensions."""
 
     def __init__(self, dimensions: int):
         self._lengths = np.ones(dimensions)
@@ -35,7 +35,7 @@ class Process:
         self._points = np.empty((0, dimensions))
 
     def fit(self, points: Array, heights: Array) -> None:
-        """Take in what is known: points in rows, and the function's heights there."""
+        """Fit the function values `heights` at `points`, which are rows."""
         known = len(points)
         points, heights = _some(points, heights, MOST)
         self._mean = float(heights.mean())
@@ -51,7 +51,7 @@ class Process:
         self._weights = self._inverse.T @ (self._inverse @ heights)
 
     def predict(self, points: Array) -> tuple[Array, Array]:
-        """Return the heights to expect, and their standard deviations."""
+        """Return the expected values at points, and their standard deviations."""
         between = _covariance(points, self._points, self._lengths)
         spread = between @ self._inverse.T
         variance = np.maximum(1 - (spread**2).sum(axis=1), 1e-9)
@@ -59,7 +59,7 @@ class Process:
         return mean * self._scale + self._mean, np.sqrt(variance) * self._scale
 
     def _learn(self, points: Array, heights: Array) -> None:
-        """Choose lengths and noise by the marginal likelihood, one at a time from the last."""
+        """Choose length scales and noise by the marginal likelihood, one coordinate at a time."""
 
         def likelihood(lengths: Array, noise: float) -> float:
             return _likelihood(points, heights, lengths, noise)
@@ -84,7 +84,7 @@ class Process:
 
 
 def _some(points: Array, heights: Array, most: int) -> tuple[Array, Array]:
-    """Return so many points at most: the lowest half, and of the others as many, evenly."""
+    """Return at most `most` points: half of them the lowest, half spread over the others."""
     if len(points) <= most:
         return points, heights
     order = np.argsort(heights, kind="stable")
@@ -94,10 +94,10 @@ def _some(points: Array, heights: Array, most: int) -> tuple[Array, Array]:
 
 
 def _likelihood(points: Array, heights: Array, lengths: Array, noise: float) -> float:
-    """Return the log likelihood of heights, with a prior for lengths."""
+    """Return the log marginal likelihood of heights, with a prior for length scales."""
     count = len(points)
-    # The factor of the covariance with the heights as its last row has the factor's inverse times
-    # the heights there; the corner is large enough for any heights.
+    # With the heights as the last row of the matrix, the last row of its Cholesky factor solves
+    # the triangular system for them; the corner is large enough for any heights.
     bordered = np.empty((count + 1, count + 1))
     bordered[:count, :count] = _covariance(points, points, lengths)
     bordered[np.diag_indices(count)] += noise
@@ -106,16 +106,16 @@ def _likelihood(points: Array, heights: Array, lengths: Array, noise: float) -> 
     lower = np.linalg.cholesky(bordered)
     fit = -0.5 * float((lower[count, :count] ** 2).sum())
     fit -= float(np.log(np.diag(lower)[:count]).sum())
-    # Lengths near the middle unless the data say otherwise.
+    # The prior prefers length scales near the middle.
     return fit - 0.5 * float((np.log(lengths) ** 2).sum()) / math.log(4) ** 2
 
 
 def _covariance(one: Array, other: Array, lengths: Array) -> Array:
-    """Return the covariance between all pairs of points: of the whole, and of each coordinate.
+    """Return the covariances between all pairs of points, and the mean ones of single coordinates.
 
-    A function is taken for a sum: of one that all coordinates together make, and of one for each
-    coordinate alone, which few points are enough to learn (Duvenaud, Nickisch and Rasmussen,
-    Additive Gaussian Processes).
+    The function is modelled as the sum of a function of all coordinates and of functions of single
+    coordinates, which can be learned from few points (Duvenaud, Nickisch and Rasmussen, Additive
+    Gaussian Processes).
     """
     if not one.shape[1]:
         return np.ones((len(one), len(other)))
@@ -124,7 +124,7 @@ def _covariance(one: Array, other: Array, lengths: Array) -> Array:
 
 
 def _each(one: Array, other: Array, lengths: Array) -> Array:
-    """Return the mean of the covariances of the coordinates, which have few values each."""
+    """Return the mean of the covariances of single coordinates, which have few values each."""
     found, places = [], []
     for mine, theirs, length in zip(one.T, other.T, lengths, strict=True):
         values, place = np.unique(theirs, return_inverse=True)
@@ -135,14 +135,14 @@ def _each(one: Array, other: Array, lengths: Array) -> Array:
 
 
 def _distances(a: Array, b: Array) -> Array:
-    """Return how far all pairs are apart."""
+    """Return the distances of all pairs."""
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
     apart: Array = np.sqrt(np.maximum(squares, 0.0))
     return apart
 
 
 def _matern(distance: Array) -> Array:
-    """Return the Matern covariance of order 5/2 by distance."""
+    """Return the Matern covariance of order 5/2 at a distance."""
     scaled = math.sqrt(5) * distance
     matern: Array = (1 + scaled + scaled**2 / 3) * np.exp(-scaled)
     return matern

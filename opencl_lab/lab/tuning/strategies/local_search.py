@@ -1,4 +1,4 @@
-"""Descent to a local optimum by one parameter at a time, again and again from elsewhere."""
+"""Descent to a local optimum, one parameter at a time, with restarts."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 
 GAIN = 0.99
-"""A step must take at most this share of the time: less is noise."""
+"""A move is accepted if the ratio of the new time to the old one is below this; less is noise."""
 STEPS = 3
 KICKS = 3
-"""A restart tries so many places, each so many random steps from the best, and one anywhere."""
+"""A restart tries `KICKS` points, each `STEPS` random moves from the best, and one random point."""
 
 
 def local_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
-    """Descend from the best of the starting configurations, then from elsewhere.
+    """Descend from the best starting configuration, then restart.
 
-    The first neighbour that is faster becomes the new place, in random order of
-    the neighbours; a descent ends where none is. The next one begins at the best
-    of a few places, most of them not far from the best so far: good configurations
-    lie together, and in a large space hardly any of those drawn at random is one.
+    Neighbours are tried in random order, and the first faster one becomes the new point; a descent
+    ends where none is faster. The next descent starts at the best of a few points, most of them
+    near the best so far: good configurations lie close together, and in a large space random
+    points are hardly ever good.
     """
     elsewhere = points.shuffled(rng)
     starts, best = list(points.starts), None
@@ -32,7 +32,7 @@ def local_search(points: Points, rng: Random) -> Generator[list[Config], Evaluat
             tried.append((yield list(starts)))
             starts.remove(tried[-1].config)
         here = min(tried, key=lambda evaluation: evaluation.time_ms)
-        moved = here.status == "correct"  # around what fails, failures abound
+        moved = here.status == "correct"  # neighbours of failing configurations often fail
         while moved:
             moved = False
             near = points.neighbours(here.config)
@@ -53,7 +53,7 @@ def local_search(points: Points, rng: Random) -> Generator[list[Config], Evaluat
 
 
 def _walk(points: Points, config: Config, rng: Random) -> Config:
-    """Return where a few random steps lead to."""
+    """Return the configuration after a few random moves."""
     for _ in range(STEPS):
         config = rng.choice(points.neighbours(config) or [config])
     return config

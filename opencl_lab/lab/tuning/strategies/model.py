@@ -1,14 +1,14 @@
-"""A Gaussian process over what was measured proposes what is worth measuring next.
+"""Bayesian optimisation: a Gaussian process proposes what to measure next.
 
 ```text
- measured --fit--> predicted log time, and how unsure --> expected improvement --> the best first
-     ^                                                                                  |
-     +---------------------------- evaluation of one of them ---------------------------+
+ measured --fit--> mean and deviation of log time --> expected improvement --> the best first
+     ^                                                                              |
+     +--------------------------- evaluation of one of them ------------------------+
 ```
 
 After Rasmussen and Williams, Gaussian Processes for Machine Learning, algorithm 2.1, with a Matern
-kernel, a length for each parameter, and lengths by the marginal likelihood; and Jones, Schonlau and
-Welch, Efficient Global Optimization, for the expected improvement.
+kernel, a length scale for each parameter, chosen by the marginal likelihood; and Jones, Schonlau
+and Welch, Efficient Global Optimization, for the expected improvement.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from opencl_lab.lab.tuning.strategies.walks import AHEAD
 Array: TypeAlias = np.ndarray[Any, Any]
 
 NEAR_START = 4
-"""Configurations nearest to the best start, which come first: people have chosen it well."""
+"""Configurations nearest to the best start that are evaluated first, as starts are good."""
 SPREAD = 1
-"""Others, far from those, before there is anything to learn from."""
-PATIENCE = 128
-"""The model is asked anew when it can know this part more than before."""
+"""Further configurations, far from those, before the first fit."""
+REFIT_RUNS = 128
+"""With n evaluations known, the model is fitted again after ``1 + n // REFIT_RUNS`` more."""
 LISTED = 4000
-"""Points that are all candidates; of more, a prediction for each would take longer than a run."""
+"""Largest space in which all points are candidates; predictions for more take longer than a run."""
 DRAWN = 2000
-"""Candidates of such a space; those near the best come on top."""
+"""Random candidates in a larger space; neighbours of the best are added."""
 NEAR_BEST = 3
 CEILING = 1.5
-"""Log times above the best by more are all the same: how bad the bad are says little."""
+"""Log times are clipped at so much above the best: how slow a slow one is tells little."""
 
 
 def model(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
-    """Ask for what a model of the times expects most of, until nothing is left.
+    """Yield the candidates with the largest expected improvement, until none is left.
 
-    At first for the starting configurations, for those near the best of them, and for a few far
-    from all others.
+    The first are the starting configurations, those near the best of them, and a few far from all
+    others.
     """
     known: dict[Config, Evaluation] = {}
     candidates = _Candidates(points, rng)
@@ -65,7 +65,7 @@ def model(points: Points, rng: Random) -> Generator[list[Config], Evaluation, No
 def _rounds(
     candidates: _Candidates, starts: list[Config], known: dict[Config, Evaluation], rng: Random
 ) -> Iterator[tuple[list[Config], int]]:
-    """Yield what to ask for, the most wanted first, and how many answers change that."""
+    """Yield candidates, the most promising first, and after how many answers to rank them again."""
     features = candidates.features
     yield starts, len(starts)
     best = min(known.values(), key=lambda item: item.time_ms).config
@@ -80,11 +80,11 @@ def _rounds(
             yield [some[place] for place in far], 1
     process = Process(features.count)
     while left := candidates.left(known):
-        yield _ranked(process, features, known, left), 1 + len(known) // PATIENCE
+        yield _ranked(process, features, known, left), 1 + len(known) // REFIT_RUNS
 
 
 class _Candidates:
-    """What may be asked: all points of a small space, some of a large one."""
+    """The candidates: all points of a small space, some of a large one."""
 
     def __init__(self, points: Points, rng: Random):
         self._points = points
@@ -95,7 +95,7 @@ class _Candidates:
         self.features = Features([*points.starts, *self._drawn], points.traits)
 
     def left(self, known: dict[Config, Evaluation]) -> list[Config]:
-        """Return those that nobody knows yet, without the known and with new ones instead."""
+        """Return the candidates, with evaluated ones replaced by new ones."""
         self._drawn = [config for config in self._drawn if config not in known]
         if self._whole:
             return self._drawn
@@ -109,7 +109,7 @@ class _Candidates:
 
 
 def _distances(features: Features, some: Sequence[Config], others: Sequence[Config]) -> Array:
-    """Return how far each of some is from each of the others, along the axes."""
+    """Return the Manhattan distance of each of `some` from each of `others`."""
     apart: Array = np.abs(features.of(some)[:, None] - features.of(others)).sum(axis=2)
     return apart
 
@@ -117,7 +117,7 @@ def _distances(features: Features, some: Sequence[Config], others: Sequence[Conf
 def _ranked(
     process: Process, features: Features, known: dict[Config, Evaluation], left: Sequence[Config]
 ) -> list[Config]:
-    """Return the candidates that promise most, the best first."""
+    """Return the candidates by expected improvement, the best first."""
     times = _heights(list(known.values()))
     process.fit(features.of(list(known)), times)
     mean, deviation = process.predict(features.of(left))
@@ -126,7 +126,7 @@ def _ranked(
 
 
 def _heights(evaluations: list[Evaluation]) -> Array:
-    """Return log times, those far above the best and failures cut."""
+    """Return log times, clipped at `CEILING` above the best; failures are clipped, too."""
     times = np.array([item.time_ms for item in evaluations])
     with np.errstate(invalid="ignore"):
         heights = np.log(times)
@@ -138,7 +138,7 @@ def _heights(evaluations: list[Evaluation]) -> Array:
 
 
 def _improvement(mean: Array, deviation: Array, best: float) -> Array:
-    """Return how far below the best each is expected to be, where it is below."""
+    """Return the expected improvement below `best` for each mean and deviation."""
     gain = (best - mean) / deviation
     density = np.exp(-0.5 * gain**2) / math.sqrt(2 * math.pi)
     below = 0.5 * (1 + _erf(gain / math.sqrt(2)))

@@ -1,4 +1,4 @@
-"""Every configuration, in the order of the space or at random."""
+"""Exhaustive and random search."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 
 AHEAD = 64
-"""Configurations that are named ahead, so that they can be built meanwhile."""
+"""Number of configurations that are yielded together, so that they can be built ahead."""
 
 
 def exhaustive(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
-    """Ask for all there is."""
+    """Yield all configurations in order."""
     yield from in_order(points)
 
 
 def random_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
-    """Ask in random order."""
+    """Yield configurations in random order."""
     yield from in_order(points.shuffled(rng))
 
 
 def in_order(configs: Iterable[Config]) -> Generator[list[Config], Evaluation, None]:
-    """Ask for each of these once."""
+    """Yield each of these until it was evaluated."""
     source = iter(configs)
     named = list(islice(source, AHEAD))
     while named:

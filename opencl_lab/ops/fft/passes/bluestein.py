@@ -6,7 +6,7 @@ n points x into
     X[k] = w[k] * sum over j of (x[j] w[j]) * conj(w)[k - j],
 
 a convolution, done by two transforms of a smooth length m >= 2n - 1 and a product between them.
-Of n = 1,009 points, a prime, m = 2,048: `convolution_length` takes the least length of factors
+For n = 1,009 points, a prime, m = 2,048: `convolution_length` takes the least length of factors
 2, 3 and 5 that is a multiple of 64.
 
 Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
@@ -30,8 +30,8 @@ def any_length(
 ) -> None:
     """Add transforms of any length, as `Planner.transform` does those of smooth ones.
 
-    A smooth length is the planner's. For every other one it may have a convolution in one launch;
-    else there are launches before, between and after two of its transforms.
+    A smooth length is left to the planner. For any other one, the planner may have a convolution in
+    one launch; else there are launches before, between and after two of its transforms.
     """
     if is_smooth(layout.n):
         planner.transform(builder, layout, how)
@@ -61,7 +61,7 @@ def _by_convolution(
         builder, device, (BLUESTEIN, "chirp_multiply"), m, count,
         {"rows": other, "chirp_spectrum": spectrum, "m": m},
     )  # fmt: skip
-    # The inverse, by the same program, as ``chirp_multiply`` and ``chirp_out`` swap the parts.
+    # The same program as an inverse: ``chirp_multiply`` and ``chirp_out`` swap the components.
     planner.transform(builder, BatchedLayout.rows(m, count, other, rows))
     over_rows(
         builder, device, (BLUESTEIN, "chirp_out"), n, count,

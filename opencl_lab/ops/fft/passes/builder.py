@@ -16,7 +16,7 @@ StepT = TypeVar("StepT")
 
 
 def real_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type of the real and the imaginary part of a complex type."""
+    """Return the type of the real and imaginary components of a complex type."""
     return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
 
 
@@ -39,22 +39,22 @@ class PlanBuilder:
         return real_type(self.dtype)
 
     def buffer(self, name: str) -> Buffer:
-        """Return the buffer of a name."""
+        """Return the buffer with a name."""
         return next(buffer for buffer in self.buffers if buffer.name == name)
 
     def add(
         self, name: str, role: Role, shape: tuple[int, ...], dtype: np.dtype[Any] | None = None
     ) -> str:
-        """Add memory of the user, of complex numbers unless told otherwise; return its name."""
+        """Add a buffer of the user, of complex numbers by default; return its name."""
         self.buffers.append(Buffer(name, role, shape, dtype or self.dtype))
         return name
 
     def scratch(self, name: str, elements: int, dtype: np.dtype[Any] | None = None) -> str:
-        """Add scratch memory, of complex numbers unless told otherwise; return its name."""
+        """Add a scratch buffer, of complex numbers by default; return its name."""
         return self.add(self._unique(name), "scratch", (elements,), dtype)
 
     def zeros(self, name: str, elements: int) -> str:
-        """Add words that are zero at each launch, which leaves them so; return their name."""
+        """Add a buffer of words that are zero before and after each launch; return its name."""
         return self.add(self._unique(name), "zeros", (elements,), np.dtype(np.uint32))
 
     def table(
@@ -65,7 +65,7 @@ class PlanBuilder:
         function: Callable[..., np.ndarray[Any, Any]],
         *arguments: Hashable,
     ) -> str:
-        """Add a table of the host, unless it is there; return its name."""
+        """Add a table made by the host, unless there is one already; return its name."""
         table = Table(function, arguments)
         for known in self.buffers:
             if known.table == table:
@@ -77,9 +77,9 @@ class PlanBuilder:
         return f"{name}_{len(self.buffers)}"
 
     def is_unaligned(self, name: str) -> bool:
-        """Return whether a buffer of real numbers serves as one of complex numbers.
+        """Return whether a buffer of real numbers is used as one of complex numbers.
 
-        A user's array of reals is aligned to one of them and not to two.
+        A user's array of real numbers may be aligned to a real number only.
         """
         return self.buffer(name).dtype.kind != "c"
 
@@ -88,7 +88,7 @@ class PlanBuilder:
         return math.prod(self.buffer(name).shape)
 
     def index(self, *elements: int) -> Any:
-        """Return the type that counts so many elements."""
+        """Return the index type for the largest of some numbers of elements."""
         return index_type(max(elements))
 
     def finish(self) -> Plan:
@@ -98,16 +98,16 @@ class PlanBuilder:
 
 @dataclass(frozen=True)
 class PlannedStep(Generic[StepT]):
-    """One step of a launch: what its template emits, and what the kernel is given for it."""
+    """One step of a launch: what its template emits, and its arguments."""
 
     step: StepT  # what the template emits
-    tasks: int  # in how many parts it is done: tasks that single items do, or work-groups
+    tasks: int  # number of tasks of single items, or of work-groups
     index: Any  # NumPy type that counts the elements of the arrays
     arguments: dict[str, Argument]  # of the kernel by name, without the number of the step
 
 
 def arguments_of(steps: Sequence[PlannedStep[Any]]) -> dict[str, Argument]:
-    """Return the arguments of a launch of some steps, whose names end with 0, 1, ..: the step."""
+    """Return the arguments of a launch of some steps; names end with the number of the step."""
     return {
         f"{name}_{number}": argument
         for number, step in enumerate(steps)

@@ -1,4 +1,4 @@
-"""What transforms are likely to cost on a CPU: how a plan is chosen before any is run.
+"""Estimated costs of transforms on a CPU, by which a plan is chosen.
 
 An estimate counts what a launch does with each point, in nanoseconds of one compute unit whose
 vectors have 32 bytes::
@@ -11,8 +11,8 @@ vectors have 32 bytes::
                            + a second step's twiddle factors                    STEP_TWIDDLE
 
 The time is that of the unit with the most tasks; lanes without a transform cost as much as others.
-The coefficients are fits to a few measured transforms on two cores; they need to order
-plans, not to foretell times. The tuning database overrides the choice (``SPLIT``).
+The coefficients are fitted to a few measured transforms on two cores; they need to order
+plans, not to predict times. The tuning database overrides the choice (``SPLIT``).
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.factors import pairs_of, radices_of
 
 LAUNCH = 12_000.0
-"""Nanoseconds of a launch before and after its units work."""
+"""Nanoseconds of overhead of a launch."""
 MEETING = 2_000.0
-"""Nanoseconds in which the units of a fused launch go on to its second step."""
+"""Nanoseconds for the units of a fused launch to go on to its second step."""
 FLOP = 0.013
 """Nanoseconds of one operation of a butterfly on one point, in single precision."""
 MOVE = 0.10
-"""Reading and writing a point in a pass, in the level-1 cache."""
+"""Nanoseconds to read and write a point in a pass, in the L1 cache."""
 LEVELS = ((48 << 10, 1.0), (256 << 10, 1.3), (768 << 10, 1.8), (2 << 20, 4.0))
-"""Pairs: for a task's arrays of up to so many bytes, a move costs so many times `MOVE`. For larger
-ones it is `FAR` times."""
+"""Pairs: up to so many bytes of a task's arrays, a move costs so many times `MOVE`; for larger
+arrays, `FAR` times."""
 FAR = 6.0
 CACHED = 2 << 20
-"""Bytes of what a launch reads and writes that a unit may find in its caches."""
+"""Bytes per unit that a launch may read and write within caches."""
 STEP_TWIDDLE = 0.3
-"""Multiplying a point by the twiddle factor between two steps, in the passes of the second."""
+"""Nanoseconds to multiply a point by its step twiddles, in the passes of the second step."""
 TRANSPOSE = 0.45
-"""Turning rows into columns in registers, on the way in or out."""
+"""Nanoseconds per point to transpose rows in registers, as they are loaded or stored."""
 STRIDED = 0.1
-"""Reading or writing columns of a matrix instead of rows."""
+"""Nanoseconds per point to read or write columns of a matrix instead of rows."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class StepCost:
     n: int  # points of a transform
     count: int  # transforms
     radices: tuple[int, ...]  # of the passes
-    # Whether lanes are points of one transform, and not several transforms.
+    # Whether lanes are points of one transform, not of several transforms.
     over_points: bool = False
     block: int = 1  # vectors side by side
     # Whether the passes also multiply by the twiddle factors between the steps.
@@ -66,7 +66,7 @@ class StepCost:
 
 @dataclass(frozen=True)
 class CostModel:
-    """What costs depend on besides the transforms: configuration and device."""
+    """What costs depend on besides the transforms: the configuration and the device."""
 
     width: int  # lanes of a vector
     block: int  # vectors of columns side by side
@@ -105,12 +105,13 @@ class CostModel:
 def worth_fetching(
     moved: int, held: int, columns: bool, units: int
 ) -> Literal["none", "source", "both"]:
-    """Return what the items of a launch had better fetch ahead: none, source or both.
+    """Return what the items of a launch should prefetch: none, source or both.
 
-    A step reads and writes `moved` bytes, and the arrays of a task hold `held`; columns of a matrix
-    may be written. A processor foresees one long run of addresses, and a task has many short ones.
-    Nothing is gained where the caches hold all that a launch moves. Columns that are written lie
-    far apart: they fight for the same lines of a cache, unless the arrays of a task are small.
+    A step reads and writes `moved` bytes, and the arrays of a task have `held` bytes; columns of a
+    matrix may be written. The hardware prefetches one long run of addresses, and a task has many
+    short ones. There is nothing to gain where caches hold all that a launch moves. Columns that are
+    written lie far apart: they compete for the same cache lines, unless the arrays of a task are
+    small.
     """
     if moved <= CACHED * units:
         return "none"
@@ -118,7 +119,7 @@ def worth_fetching(
 
 
 def _operations(radix: int) -> float:
-    """Return additions and multiplications for each point of a butterfly and its twiddles."""
+    """Return the operations per point of a butterfly and its twiddle factors."""
     # fmt: off
     alone = {
         1: 0, 2: 2, 3: 5, 4: 4, 5: 8, 6: 8, 7: 12, 8: 7, 9: 11, 10: 11, 11: 20, 12: 10, 13: 24,
@@ -132,13 +133,13 @@ def _operations(radix: int) -> float:
 def best_split(
     model: CostModel, n: int, count: int, longest: int
 ) -> tuple[float, tuple[int, int] | None]:
-    """Return the estimate of the best transform in two steps, and the lengths of these.
+    """Return the estimated time of the best transform in two steps, and their lengths.
 
-    Without a split whose steps are no longer than `longest`, the estimate is infinite and the
-    second value None.
+    If there is no split into steps of at most `longest` points, the time is infinite and the second
+    value None.
     """
     best: tuple[float, tuple[int, int] | None] = (float("inf"), None)
-    # The second step reads and writes columns: it gets the shorter ones.
+    # The second step reads and writes columns: it gets the shorter length.
     for n2, n1 in pairs_of(n):
         if max(n1, n2) <= longest:
             cost = model.two_steps(n1, n2, count)

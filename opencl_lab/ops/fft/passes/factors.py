@@ -1,4 +1,4 @@
-"""What lengths are products of: radices, and the two lengths of a four-step transform."""
+"""Factors of lengths: radices, and the two lengths of a four-step transform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PRIMES = (13, 11, 7, 5, 3, 2)
 
 
 def _exponents(n: int) -> dict[int, int] | None:
-    """Return the exponents of the primes of `n`, or None if one has no butterfly."""
+    """Return the exponents of the prime factors of `n`, or None if one has no butterfly."""
     found: dict[int, int] = {}
     for prime in PRIMES:
         while n % prime == 0 and n > 1:
@@ -21,7 +21,7 @@ def _exponents(n: int) -> dict[int, int] | None:
 
 
 def is_smooth(n: int) -> bool:
-    """Return whether radices with a butterfly multiply to `n`."""
+    """Return whether `n` is a product of radices that have a butterfly."""
     return n > 0 and _exponents(n) is not None
 
 
@@ -33,10 +33,10 @@ def largest_prime(n: int) -> int:
 
 @lru_cache(maxsize=4096)
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
-    """Return few radices of about the same size that multiply to a smooth `n`, the largest first.
+    """Return the fewest radices whose product is a smooth `n`, the largest first.
 
-    Of the fewest passes, those with the least sum. `largest` bounds composite radices only:
-    primes are radices whatever it is.
+    Of equally many, those with the least sum. `largest` bounds composite radices only: all primes
+    are allowed.
     """
     if not is_smooth(n):
         raise ValueError(f"{n} has a prime factor without a butterfly")
@@ -54,13 +54,13 @@ def _best_radices(n: int, able: tuple[int, ...]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def pairs_of(n: int) -> tuple[tuple[int, int], ...]:
-    """Return every two factors of `n` above 1, the smaller one first, the most equal first."""
+    """Return all pairs of factors of `n` above 1, smaller one first, nearly equal pairs first."""
     return tuple((small, n // small) for small in range(math.isqrt(n), 1, -1) if n % small == 0)
 
 
 @lru_cache(maxsize=4096)
 def next_smooth(n: int, multiple: int = 1) -> int:
-    """Return the least multiple of `multiple`, not below `n`, of the primes 2, 3, 5 alone."""
+    """Return the least multiple of `multiple`, at least `n`, whose primes are 2, 3 and 5 only."""
     best = multiple
     while best < n:
         best *= 2
@@ -78,5 +78,5 @@ def next_smooth(n: int, multiple: int = 1) -> int:
 
 
 def convolution_length(n: int) -> int:
-    """Return the length of the convolutions that a transform of any length `n` becomes."""
+    """Return the length of the convolution for a transform of any length `n`."""
     return next_smooth(2 * n - 1, 64)

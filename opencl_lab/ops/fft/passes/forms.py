@@ -1,4 +1,4 @@
-"""The two forms of the FFT, the tuning parameters of both, and what is built in for a device."""
+"""The two forms of the FFT, their tuning parameters, and the built-in configurations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
 from opencl_lab.ops.fft.passes.vector import VectorPlanner
 
 TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
-"""All that a plan of either form may render."""
+"""All templates that a plan of either form may use."""
 PLANNERS: dict[str, type[Planner]] = {"vector": VectorPlanner, "local-memory": LocalMemoryPlanner}
 FORMS = tuple(PLANNERS)
 WHETHER = ("auto", "never", "always")
@@ -29,27 +29,27 @@ LOCAL_MEMORY_PARAMETERS = (
     "WG_SIZE", "POINTS", "TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_LIMIT", "LOCAL_PAD",
     "EXCHANGE", "FEW_TWIDDLES", "FUSED",
 )  # fmt: skip
-"""The parameters that one form alone has."""
+"""The parameters that only one of the forms uses."""
 
 
 SPACE = SearchSpace(
     (
         Parameter("FORM", FORMS, "vectors of single items, or groups with local memory"),
         Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "lanes of a vector, where items use vectors"),
-        Parameter("BLOCK", (1, 2, 4, 8), "vectors side by side, where they hold several columns"),
+        Parameter("BLOCK", (1, 2, 4, 8), "vectors side by side, if they hold columns"),
         Parameter("MAX_RADIX", (4, 8, 16, 32), "largest composite radix"),
         Parameter("ITEMS_PER_UNIT", (1, 4, 8, 16), "items for each compute unit"),
-        Parameter("SPLIT", WHETHER, "rows in two steps; auto: by costs"),
+        Parameter("SPLIT", WHETHER, "rows in two steps; auto: by estimated cost"),
         Parameter("WG_SIZE", (32, 64, 128, 256), "least items of a group with short rows"),
         Parameter("POINTS", (4, 8, 16, 32), "points of an item, at least; more for a large radix"),
-        Parameter("TRANSFORMS", (0, 8, 16, 32), "columns of a group that reads them; 0: by costs"),
+        Parameter("TRANSFORMS", (0, 8, 16, 32), "columns of a group that reads them; 0: by cost"),
         Parameter(
-            "LAST_TRANSFORMS", (0, 4, 8, 16), "columns of a group that reads rows; 0: by costs"
+            "LAST_TRANSFORMS", (0, 4, 8, 16), "columns of a group that reads rows; 0: by cost"
         ),
         Parameter("LOCAL_LIMIT", (1024, 4096, 16384), "most points of a group's transform"),
         Parameter("LOCAL_PAD", (0, 32), "elements between gaps in local memory; 0: by the layout"),
         Parameter("EXCHANGE", EXCHANGES, "how points go through local memory; auto: by the length"),
-        Parameter("FEW_TWIDDLES", (False, True), "load few twiddles and multiply the others"),
+        Parameter("FEW_TWIDDLES", (False, True), "load few twiddles, compute others from them"),
         Parameter("FUSED", WHETHER, "two steps of rows in one launch; auto: by estimate"),
     ),
     (
@@ -69,14 +69,14 @@ SPACE = SearchSpace(
         *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
     ),
 )
-"""The tuning parameters of both forms; a planner reads those of its own and MAX_RADIX."""
+"""The tuning parameters of both forms; a planner uses MAX_RADIX and those of its own form."""
 
 
 def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
-    """Return vectors for CPUs, groups with local memory for others.
+    """Return vectors for CPUs, groups with local memory for other devices.
 
-    `n` is the length of the complex transforms: half of that of real rows that are packed; `real`
-    is the type of real and imaginary parts.
+    `n` is the length of the complex transforms, half of that of packed real rows; `real` is the
+    type of the real and imaginary components.
     """
     cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
     return Config(

@@ -1,7 +1,7 @@
 """Two steps of a transform in one launch, whose groups take tickets.
 
-The second step follows so close behind the first that it reads what that has written from the
-device's cache. ``fused_steps.mako`` shows who does what.
+The second step follows the first so closely that it reads the results of the first from the
+device's cache. ``fused_steps.mako`` draws the order of the groups.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opencl_lab.ops.fft.passes.splits import Limits, paired_columns, worth_fusin
 from opencl_lab.ops.fft.passes.steps import Step
 
 LOOK_AHEAD_POINTS = 1 << 12
-"""Points per unit by which the first of two steps in a launch is ahead: those a unit works on."""
+"""Points per compute unit by which the first of two steps is ahead: as many as a unit works on."""
 TICKET_BYTES = 4
 LEAST_TIMES = 4
 """Fewest transforms of a fused launch, in multiples of those by which the first step is ahead."""
@@ -28,18 +28,18 @@ class Fusion:
     """How two steps share a launch."""
 
     limits: Limits  # by which both are planned
-    # Of each step: columns of a group, and groups of a whole transform.
+    # For each step: columns of a group, and groups of a whole transform.
     columns: tuple[int, int]
     tiles: tuple[int, int]
-    transforms: int  # how many there are
-    look_ahead: int  # by how many transforms the first step is in front
+    transforms: int  # number of transforms
+    look_ahead: int  # by how many transforms the first step is ahead
 
 
 def can_fuse(device: Device) -> bool:
     """Return whether two steps can share a launch.
 
-    CPUs cannot: PoCL's compiler, which makes loops of what lies between barriers, makes wrong
-    code of some barriers in conditions.
+    CPUs cannot: PoCL's compiler, which turns the code between barriers into loops, generates wrong
+    code for some barriers in conditions.
     """
     able = device.capabilities.forward_progress and device.capabilities.visible_writes
     return able and device.kind != "cpu"
@@ -48,9 +48,9 @@ def can_fuse(device: Device) -> bool:
 def fusion_of(
     steps: Sequence[Step], config: Config, limits: Limits, device: Device
 ) -> Fusion | None:
-    """Return how two steps of rows share a launch, or None if they had better not.
+    """Return how two steps of rows share a launch, or None if they should not.
 
-    FUSED may say to share always where that can be, or never.
+    The parameter FUSED may ask for it wherever possible, or never.
     """
     if (
         len(steps) != 2
@@ -60,7 +60,7 @@ def fusion_of(
     ):
         return None
     first, second = steps[0].shape, steps[1].shape
-    assert first is not None and second is not None  # columns in, or columns out
+    assert first is not None and second is not None  # both read or write columns
     exchanges = ("split", "two-phase") if config["EXCHANGE"] == "auto" else (limits.exchange,)
     room = limits.local_memory - TICKET_BYTES
     limited = [replace(limits, exchange=exchange, local_memory=room) for exchange in exchanges]

@@ -14,7 +14,7 @@ class Strides(NamedTuple):
     lane: int
 
     def named(self, side: str) -> dict[str, int]:
-        """Return them by the names of a kernel's parameters, for one side of a transform."""
+        """Return the strides of one side of a transform by the names of the kernel's parameters."""
         return {f"{side}_{axis}": stride for axis, stride in self._asdict().items()}
 
 
@@ -22,14 +22,15 @@ class Strides(NamedTuple):
 class BatchedLayout:
     """Length, counts and strides of many transforms: FFTW's iodims, cuFFT's advanced data layout.
 
-    Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane`` of its strides,
-    where p < `n` is the position in a transform, and o < `outer` and c < `lanes` number the
-    transforms: c those that may be neighbours in memory, such as the columns of a matrix, o the
-    others. (The lanes of a vector are another thing: a vector over the batch holds some of these.)
+    Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane``, by its strides.
+    Here p < `n` is the position in a transform, and o < `outer` and c < `lanes` number the
+    transforms: c those that may be neighbours in memory, such as the columns of a matrix, and o the
+    others. (These are not the lanes of a vector, though a vector over the batch holds some of
+    them.)
     """
 
     n: int  # points of a transform
-    # How many transforms there are: their product.
+    # The number of transforms is the product of these.
     outer: int
     lanes: int
     # Names of the buffers that are read and written.
@@ -49,13 +50,13 @@ class BatchedLayout:
     def rows(
         cls, n: int, count: int, source: str, target: str, lengths: tuple[int, int] | None = None
     ) -> BatchedLayout:
-        """Return transforms of `count` contiguous rows; `lengths` if theirs differ from `n`."""
+        """Return transforms of `count` contiguous rows, of `lengths` in and out if not `n`."""
         read, written = (Strides(length * count, 1, length) for length in lengths or (n, n))
         return cls(n, 1, count, source, target, read, written)
 
     @property
     def count(self) -> int:
-        """How many transforms there are."""
+        """Number of transforms."""
         return self.outer * self.lanes
 
     @property

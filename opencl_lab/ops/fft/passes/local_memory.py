@@ -1,10 +1,10 @@
 """Plans of the FFT for GPUs: work-groups that transform in registers and local memory.
 
-It decides three things, each in a module of its own:
+It decides three things, each in its own module:
 
 1. `splits` chooses lengths: one where a group can hold the transform, else one for each step.
-2. `steps` says where the steps read and write, as strides; `fusion`, whether two share a launch.
-3. `local_schedule` says what a group does in a step, which is handed to the template here.
+2. `steps` gives the strides by which steps read and write; `fusion`, whether two share a launch.
+3. `local_schedule` gives what a group does in a step; this module passes it to the template.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TEMPLATE = "fourier/fft_local.cl.mako"
 CONSTANTS = (
     "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
 )  # fmt: skip
-"""Arguments that follow from the length of rows: as constants, they make addresses simpler."""
+"""Arguments that follow from the length of rows; as constants, they make addresses simpler."""
 
 
 class LocalMemoryPlanner(Planner):
@@ -48,7 +48,7 @@ class LocalMemoryPlanner(Planner):
         """Add the launches of transforms of a smooth length, as rows or as columns.
 
         There is one launch where a group can hold a transform. Else the transform is arranged as a
-        matrix, or as a box, and each launch transforms along one of its axes, or along both.
+        matrix or a three-dimensional array, and each launch transforms along one axis or two.
         """
         n, rows, word = layout.n, layout.reads_rows, builder.real.itemsize
         batch, inner = (layout.count, 1) if rows else (layout.outer, layout.lanes)
@@ -98,7 +98,7 @@ class LocalMemoryPlanner(Planner):
             n, convolved = convolution_length(n), Convolved(n, inverse)
             limits = self._convolution_limits(builder, n)
             fits = not packed and limits.fits(n, 1)
-        # Opposite frequencies of packed signals meet in local memory.
+        # Opposite frequencies of packed signals are combined in local memory.
         if not fits or (packed and len(limits.radices(n)) == 1):
             return False
         step = Step(
@@ -109,7 +109,7 @@ class LocalMemoryPlanner(Planner):
         return True
 
     def _convolution_limits(self, builder: PlanBuilder, m: int) -> Limits:
-        """Return the limits of convolutions of length `m`, which gain from interleaved parts."""
+        """Return the limits of convolutions of length `m`, which are faster interleaved."""
         limits = Limits.of(m, builder.real.itemsize, self.config, self.device)
         chosen = self.config["EXCHANGE"] != "auto"
         return limits if chosen else replace(limits, exchange="interleaved")
@@ -141,7 +141,7 @@ class LocalMemoryPlanner(Planner):
         """Return how many transforms of a step a group does at a time."""
         if step.shape is not None:
             return columns_of(step.shape, limits)
-        # Rows gain nothing from neighbours: as many as make a group of WG_SIZE items.
+        # Rows gain nothing from neighbours: take as many as make a group of WG_SIZE items.
         n, least = step.layout.n, self.config.integer("WG_SIZE")
         transforms = max(1, min(step.layout.lanes, ceil_divide(least, limits.items_of(n))))
         while transforms > 1 and not limits.fits(n, transforms):
@@ -151,7 +151,7 @@ class LocalMemoryPlanner(Planner):
     def _planned(
         self, builder: PlanBuilder, step: Step, group: GroupSchedule, constant: bool, tiles: int = 0
     ) -> PlannedStep[LocalStep]:
-        """Return what the template and the kernel take of a step."""
+        """Return the template's and the kernel's parameters for a step."""
         layout, real = step.layout, step.real
         index = builder.index(
             *(b.nbytes // builder.dtype.itemsize for b in builder.buffers if b.role != "table")
@@ -213,7 +213,7 @@ class LocalMemoryPlanner(Planner):
                     "LOOK_AHEAD": fusion.look_ahead if fusion else 0,
                     "STEPS": steps,
                 },
-                # All in the first dimension: others are short on some devices.
+                # All in the first dimension: some devices limit the others to few groups.
                 global_size=(sum(each.tasks for each in planned) * items,),
                 local_size=(items,),
                 arguments=arguments,
@@ -225,7 +225,7 @@ class LocalMemoryPlanner(Planner):
 def _middles(
     builder: PlanBuilder, n: int, batch: int, inner: int, lengths: tuple[int, ...]
 ) -> list[str]:
-    """Add the arrays between steps: one, or two that alternate, each as large as needed."""
+    """Add the arrays between steps: one, or two that alternate, of the size needed."""
     word = builder.real.itemsize
     sizes = [rows * pitch for rows, pitch in middle_rows(n, inner, lengths, word)]
     alternating = (sizes[::2], sizes[1::2])
@@ -259,7 +259,7 @@ def _tables(
 
 
 def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[str, Argument], int]:
-    """Add two tables of about sqrt(order) entries, whose products are all the powers."""
+    """Add two tables of about sqrt(order) entries, whose products are all powers."""
     order, dtype = twiddles.order, builder.dtype
     bits = order.bit_length() // 2
     sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}

@@ -1,16 +1,16 @@
-"""How a work-group does the passes of its transforms: which item has what, and where it lies.
+"""How a work-group does the passes of its transforms: which item has which points, and where.
 
 A group does `transforms` transforms of n points. `items` items share each of them: in a pass of
 n / R butterflies, item j has butterflies j, j + items, j + 2 items and so on, one a round, and
 keeps their points in registers. Between two passes all points go through local memory, where
-transforms lie one after the other, or side by side where the result is columns. An element is left
-out after every `gap`, so that what lies a power of two apart is not all in one bank:
+transforms lie one after the other, or side by side where the result is columns. After every `gap`
+elements one is left out, so that points a power of two apart are not all in one bank:
 
     point      0 1 2 3 4 5 6 7     8 9 ..         gap = 8
     element    0 1 2 3 4 5 6 7 (8) 9 10 ..
 
-`GroupSchedule` says all that, and `LocalStep` adds what else the kernel of a step is made of: the
-template ``local_step.mako`` computes none of it again.
+`GroupSchedule` holds all that, and `LocalStep` adds the rest of what the template
+``local_step.mako`` needs to emit the kernel of a step.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
 BANKS = 32
-"""Banks of local memory: so many real numbers are read at once."""
+"""Banks of local memory: the real numbers that can be read at once."""
 
 
 class Place(NamedTuple):
-    """Where a point lies in local memory, as seen from another one, the first.
+    """Where a point lies in local memory, relative to a first one.
 
-    It is ``padded(first + rest) + offset``, where ``padded`` adds the gaps before a place.
+    It is ``padded(first + rest) + offset``, where ``padded`` adds the gaps before an element.
     """
 
     rest: int
@@ -39,21 +39,21 @@ class Place(NamedTuple):
 def items_of(n: int, radices: tuple[int, ...], points: int) -> int:
     """Return the items of one transform.
 
-    Each has about `points` points, but at least a whole butterfly of the largest radix: 1,024
-    points of radices 32, 32 have 32 items, though `points` is 4.
+    Each item has about `points` points, but at least a whole butterfly of the largest radix: 1,024
+    points of radices 32, 32 have 32 items even if `points` is 4.
     """
     most = n // max(radices)
     return max(1, min(most, ceil_divide(n, points)))
 
 
 def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) -> int:
-    """Return after how many elements of local memory one is left out, or 0 for no gaps.
+    """Return the elements of local memory between two that are left out, or 0 for no gaps.
 
-    The items that load a row write the results of the first pass `radix` positions apart, each
-    position being `transforms` elements long where columns are stored. The gap is the power of two
-    in that distance, or the number of banks if that is larger: then neighbours are in different
-    banks. Other numbers would cost a division. Where columns are loaded and stored, neighbouring
-    items have neighbouring elements, and no gap is needed.
+    Items that load a row write the results of the first pass `radix` positions apart; a position
+    takes `transforms` elements where columns are stored. The gap is the largest power of two that
+    divides this distance, or the number of banks if that is larger: then neighbours are in
+    different banks. Other numbers would cost a division. Where columns are loaded and stored,
+    neighbouring items have neighbouring elements, and no gap is needed.
     """
     if load == store == "columns":
         return 0
@@ -76,8 +76,8 @@ class GroupSchedule:
     load: str
     store: str
     # How points go through local memory: as complex numbers ("interleaved"); as real and imaginary
-    # parts in two arrays ("split"); or first all real and then all imaginary parts in one array,
-    # which takes half the memory ("two-phase").
+    # components in two arrays ("split"); or first all real and then all imaginary components in one
+    # array, which takes half the memory ("two-phase").
     exchange: str
     gap: int  # elements of local memory between two that are left out, 0 for none
 
@@ -97,7 +97,7 @@ class GroupSchedule:
         return self.transforms * self.items
 
     def rounds(self, each: Pass) -> int:
-        """Return how many butterflies of a pass an item has at most."""
+        """Return the most butterflies of a pass that an item has."""
         return ceil_divide(each.butterflies, self.items)
 
     def fills_rounds(self, each: Pass) -> bool:
@@ -107,15 +107,15 @@ class GroupSchedule:
     def order(self, each: Pass) -> str:
         """Return how items are numbered in a pass: along "rows", or across "columns".
 
-        The first pass is numbered as it loads, all others as they store; a single pass that stores
-        columns, as it stores.
+        The first pass is numbered as its loads need it, all others as their stores do; so is a
+        single pass that stores columns.
         """
         alone = len(self.passes) == 1
         return self.store if each.index or (alone and self.store == "columns") else self.load
 
     @property
     def opposite_rounds(self) -> int:
-        """How many pairs of opposite frequencies, k and n - k, an item has at most."""
+        """The most pairs of opposite frequencies, k and n - k, that an item has."""
         return ceil_divide(self.n // 2 + 1, self.items)
 
     @property
@@ -126,26 +126,26 @@ class GroupSchedule:
 
     @property
     def local_reals(self) -> int:
-        """Real numbers of local memory: none where there is one pass."""
+        """Real numbers in local memory; 0 if there is only one pass."""
         if len(self.passes) == 1:
             return 0
         return self.padded * (1 if self.exchange == "two-phase" else 2)
 
     @property
     def phases(self) -> tuple[tuple[str, ...], ...]:
-        """The parts of numbers that go through local memory at a time, in order."""
+        """The components that go through local memory together, in order."""
         return (("re",), ("im",)) if self.exchange == "two-phase" else (("re", "im"),)
 
     @property
     def neighbours(self) -> int:
-        """Elements of local memory between neighbouring positions of a transform, but for gaps."""
+        """Elements of local memory between neighbouring positions of a transform, without gaps."""
         return self.transforms if self.store == "columns" else 1
 
     def places(self, count: int, step: int) -> tuple[Place, ...]:
         """Return where `count` points lie that are `step` positions apart.
 
-        A place is known from that of a point a multiple of the gap before it, or, if all of them
-        lie between the same two gaps, from that of the first.
+        A place follows from that of a point a multiple of the gap before it, or, if all points lie
+        between the same two gaps, from that of the first one.
         """
         offsets = [i * step * self.neighbours for i in range(count)]
         if not self.gap:
@@ -160,29 +160,29 @@ class GroupSchedule:
 
 @dataclass(frozen=True)
 class LocalStep:
-    """One step of a transform as the template emits it, as part of a launch."""
+    """One step of a transform as the template emits it within a launch."""
 
     group: GroupSchedule
-    # Of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number only), or the form
-    # of a real transform that reads in its own way.
+    # The fragment of ``local_loads.mako``: "complex", "unaligned" (aligned to one real number
+    # only), or the name of a real transform that has its own.
     load_fragment: str
-    store_fragment: str  # of ``local_stores.mako``, alike
-    # Names of the tables and the indices that the kernel takes.
+    store_fragment: str  # the same of ``local_stores.mako``
+    # Names of the tables and the integers that are arguments of the kernel.
     tables: tuple[str, ...]
     numbers: tuple[str, ...]
-    # Names and values of those that are known as it is compiled, instead.
+    # Names and values of the integers that are compile-time constants instead.
     constants: tuple[tuple[str, int], ...]
     convolved: int  # 0, or the length of transforms that are done as convolutions
-    # Whether numbers are halved as they are read, and scaled as they are written.
+    # Whether numbers are halved when they are read, and scaled when they are written.
     halved: bool
     scaled: bool
-    # Binary logarithm of the length of the finer of the two tables of twiddle factors between the
-    # steps of a transform, or 0 where there are none at the end.
+    # Binary logarithm of the length of the finer of the two tables of step twiddles, or 0 if
+    # results are not multiplied by any.
     step_twiddle_bits: int
-    # Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; all others are
-    # products of these.
+    # Whether only about 2 sqrt(radix) twiddle factors of a butterfly are loaded; the others are
+    # computed as products of these.
     few_twiddles: bool
-    # Whether all transforms are neighbours, so that a group finds its own without a division.
+    # Whether all transforms are neighbours, so that a group finds its own ones without a division.
     single_batch: bool
     partial_group: bool  # whether the last group has fewer transforms
     # Groups of a whole transform in this step, if two steps share the launch; else 0.
@@ -190,24 +190,24 @@ class LocalStep:
 
     @property
     def loaded(self) -> int:
-        """Positions that are read, 0 for all."""
+        """Positions that are read; 0: all."""
         return self.convolved
 
     @property
     def length(self) -> int:
-        """Points of the transforms, which are fewer than those of a convolution."""
+        """Points of the transforms; those of the convolution that computes them are more."""
         return self.convolved or self.group.n
 
     @property
     def stored(self) -> int:
-        """Positions that are written, 0 for all: the others of a real signal mirror them."""
+        """Positions that are written; 0: all. Other frequencies of real signals mirror them."""
         return self.length // 2 + 1 if self.load_fragment == "r2c-full" else self.convolved
 
     @property
     def packs_spectrum(self) -> bool:
-        """Whether opposite frequencies meet at the end, to become those of a packed signal."""
+        """Whether opposite frequencies are combined at the end, to those of a packed signal."""
         return self.store_fragment == "r2c-packed"
 
     def twiddle_spacing(self, radix: int) -> int:
-        """Return how far apart twiddles of a butterfly are that are no products of two others."""
+        """Return the distance of those twiddle factors of a butterfly that are loaded."""
         return max(2, round(math.sqrt(radix))) if self.few_twiddles and radix >= 4 else 1

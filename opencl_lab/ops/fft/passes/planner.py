@@ -1,4 +1,4 @@
-"""What the planners of both forms can do: the one interface that the rest of the package uses."""
+"""The interface of the planners of both forms, which the rest of the package uses."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
-"""Which side of a transform is real, and how it is done: two neighbours *packed* as one complex
-number, in a transform of half the length, or each number as a complex one, in one of *full*
-length."""
+"""Which side of a transform is real, and how it is done: by two neighbours *packed* as one complex
+number, in a transform of half the length, or in one of *full* length."""
 
 
 class How(NamedTuple):
-    """What transforms do besides.
+    """Direction and scaling of transforms.
 
-    Packed real signals are halved, as their transform may be larger than the spectrum made of it.
+    Packed real signals are halved, as their transform may overflow where their spectrum does not.
     """
 
     inverse: bool = False  # whether the exponents are positive
     scale: float = 1.0  # factor of the results
-    halved: bool = False  # whether numbers are halved as they are read
+    halved: bool = False  # whether numbers are halved when they are read
 
 
 FORWARD = How()
@@ -33,7 +32,7 @@ FORWARD = How()
 
 @dataclass(frozen=True)
 class Planner(ABC):
-    """Adds the launches of transforms to a plan, by one of the two forms."""
+    """Adds the launches of transforms to a plan, in one of the two forms."""
 
     config: Config  # the tuning parameters of `opencl_lab.ops.fft.passes.forms`
     device: Device
@@ -45,23 +44,24 @@ class Planner(ABC):
     def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
         """Add complex transforms of a length that `is_smooth`.
 
-        They read and write rows (positions have stride 1) or columns (lanes have it).
+        They read and write rows (positions have stride 1) or columns (lanes have stride 1).
         """
 
     def real(
         self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
     ) -> bool:
-        """Add transforms from or to contiguous real rows, if one launch can; return whether it can.
+        """Add transforms from or to contiguous real rows if one launch can do them; return whether.
 
-        Where they are packed, `layout.n` counts the complex numbers of a row, and there is one
-        frequency more on the other side; else it counts the real numbers, of ``n // 2 + 1``
-        frequencies.
+        Where they are packed, `layout.n` is the number of complex numbers of a row, and there is
+        one frequency more on the other side; else it is the number of real numbers, and there are
+        ``n // 2 + 1`` frequencies.
         """
         return False
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add transforms of any length by convolutions of length `m`, if one launch can do them.
 
-        Return whether it can. The convolution is that of `opencl_lab.ops.fft.passes.bluestein`.
+        Return whether one launch can. The convolution is that of
+        `opencl_lab.ops.fft.passes.bluestein`.
         """
         return False

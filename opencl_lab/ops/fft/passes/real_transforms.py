@@ -1,12 +1,13 @@
 """Transforms of real signals to their first n // 2 + 1 frequencies, and back: r2c and c2r.
 
-A planner may have them in one launch (`Planner.real`). Else they are complex transforms with a
-launch before or after:
+A planner may do them in one launch (`Planner.real`). Else they are complex transforms with a launch
+before or after:
 
-* Even n: two neighbours are packed as one complex number. The spectrum is made from the transform
-  of these n / 2 numbers, or back (``r2c_packed`` and ``c2r_packed`` in ``real.cl.mako``).
-* Odd n: two rows are the real and the imaginary parts of one complex row of n numbers. So that the
-  rounding errors of a large row do not drown a small one, each is scaled first.
+* Even n: two neighbours are packed as one complex number. The spectrum is computed from the
+  transform of these n / 2 numbers, or the reverse (``r2c_packed`` and ``c2r_packed`` in
+  ``real.cl.mako``).
+* Odd n: two rows are the real and imaginary components of one complex row of n numbers. Each is
+  scaled first, so that the rounding errors of a large row do not swamp a small one.
 
 Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
 programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
@@ -42,11 +43,11 @@ class RealRows:
         (self._paired_r2c if self.n % 2 else self._packed_r2c)(source, target, scale)
 
     def c2r(self, source: str, target: str, scale: float) -> None:
-        """Add the transforms back. The imaginary part of frequency 0 is taken for 0."""
+        """Add the inverse transforms. The imaginary component of frequency 0 is taken as 0."""
         (self._paired_c2r if self.n % 2 else self._packed_c2r)(source, target, scale)
 
     def _packed_r2c(self, source: str, target: str, scale: float) -> None:
-        """Transform neighbours packed as complex numbers; then make the spectrum from that."""
+        """Transform neighbours packed as complex numbers; then compute the spectrum."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h, h + 1))
         if self.planner.real(builder, layout, "r2c-packed", scale):
@@ -57,7 +58,7 @@ class RealRows:
         self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
     def _packed_c2r(self, source: str, target: str, scale: float) -> None:
-        """Make the spectrum of the packed numbers; then transform it back."""
+        """Compute the spectrum of the packed numbers; then transform it back."""
         h, batch, builder = self.n // 2, self.batch, self.builder
         layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
         if self.planner.real(builder, layout, "c2r-packed", scale):
@@ -68,7 +69,7 @@ class RealRows:
         any_length(self.planner, builder, packed, How(True, scale))
 
     def _halves(self, kernel: str, buffers: Arguments) -> None:
-        """Add a launch with an item for each two opposite frequencies, k and h - k."""
+        """Add a launch with an item for each pair of opposite frequencies, k and h - k."""
         h, builder, dtype = self.n // 2, self.builder, self.builder.dtype
         points = h // 2 + 1
         twiddles = builder.table(
@@ -78,7 +79,7 @@ class RealRows:
         self._launch(kernel, points, self.batch, arguments, alone=True)
 
     def _paired_r2c(self, source: str, target: str, scale: float) -> None:
-        """Transform rows in pairs; then take their spectra apart."""
+        """Transform rows in pairs; then separate their spectra."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (n, self.bins))
         if self.planner.real(builder, layout, "r2c-full", scale):
@@ -90,13 +91,13 @@ class RealRows:
         self._pairs("pair_split", self.bins, {"rows": other, "spectrum": target}, scales)
 
     def _paired_c2r(self, source: str, target: str, scale: float) -> None:
-        """Join spectra in pairs; then transform them back."""
+        """Combine spectra in pairs; then transform them back."""
         n, batch, builder = self.n, self.batch, self.builder
         layout = BatchedLayout.rows(n, batch, source, target, (self.bins, n))
         if self.planner.real(builder, layout, "c2r-full", scale):
             return
         rows, other = self._two_rows()
-        # The imaginary part of frequency 0 is taken for 0.
+        # The imaginary component of frequency 0 is taken as 0.
         scales = self._scales(source, n + 1, 2)
         self._pairs("pair_join", self.bins, {"spectrum": source, "rows": rows}, scales)
         self._complex(rows, other, True, scale)
@@ -109,7 +110,7 @@ class RealRows:
 
     @property
     def pairs(self) -> int:
-        """Complex rows; of the last pair, the second row may be missing."""
+        """Number of complex rows; the last one may have a single real row."""
         return ceil_divide(self.batch, 2)
 
     def _two_rows(self) -> tuple[str, str]:
@@ -117,7 +118,7 @@ class RealRows:
         return self.builder.scratch("rows", size), self.builder.scratch("rows", size)
 
     def _scales(self, source: str, count: int, first: int) -> Arguments:
-        """Return the argument that holds the scales of rows that share a transform, if any do."""
+        """Return the argument with the scales of rows that share a transform, if any do."""
         if self.batch == 1:
             return {}
         scales = scales_of(self.builder, self.planner, source, count, first, self.batch)

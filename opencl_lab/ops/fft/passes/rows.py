@@ -1,4 +1,4 @@
-"""Launches over the rows of arrays, an item for each point: what surrounds the transforms."""
+"""Launches over the rows of arrays, an item per point, before and after transforms."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PRODUCT = "fourier/pointwise.cl.mako"
 ROWS = "fourier/rows.cl.mako"
 SCALES = "fourier/scales.cl.mako"
 WG_SIZES = (256, 128, 64)
-"""Items of a group: the most that leave no more than a fifth of all items without a point."""
+"""Items of a group: the most with which at most a fifth of all items have no point."""
 VECTOR_BYTES = 32
 GROUPS_PER_UNIT = 8
 LEAST_PART = 4096
-"""Numbers of a row that are worth a group of their own."""
+"""Numbers of a row that are worth another group."""
 
 Arguments: TypeAlias = Mapping[str, Argument | int]
 
@@ -41,9 +41,9 @@ def over_rows(
 ) -> None:
     """Add a launch with an item for each point of each row.
 
-    The kernel is named by its template and its name there, and covers rows as ``grid.mako`` says.
-    Of its arguments, plain numbers become indices. The template has `params` besides REAL_T,
-    INDEX_T and WG_SIZE.
+    The kernel is given by its template and its name there, and covers rows as in ``grid.mako``.
+    Plain numbers among its arguments get the index type. The template takes `params` besides
+    REAL_T, INDEX_T and WG_SIZE.
     """
     index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
     wg_size = min(wg_size or _wg_size(points), group_limit(device))
@@ -58,7 +58,7 @@ def over_rows(
                 "WG_SIZE": wg_size,
                 **params,
             },
-            # All in the first dimension: others are short on some devices.
+            # All in the first dimension: some devices limit the others to few groups.
             global_size=(round_up(points, wg_size) * rows,),
             local_size=(wg_size,),
             arguments={
@@ -71,7 +71,7 @@ def over_rows(
 
 
 def _wg_size(points: int) -> int:
-    """Return the items of a group: many, as a device starts only about one group per clock."""
+    """Return the items of a group: many, as a device starts about one group per clock."""
     return next(
         (size for size in WG_SIZES if 5 * points >= 4 * round_up(points, size)), WG_SIZES[-1]
     )
@@ -92,7 +92,7 @@ def columns_as_rows(
 
 
 def widened(builder: PlanBuilder, device: Device, source: str) -> str:
-    """Return the name of a buffer's numbers, which are converted first if they are float16."""
+    """Return the name of a buffer, or of its copy in float32 if it holds float16."""
     if builder.buffer(source).dtype != np.float16:
         return source
     count = builder.elements(source)
@@ -108,11 +108,11 @@ def scales_of(
 ) -> str:
     """Add the scales of `batch` rows, as ``scales.cl.mako`` defines them; return their name.
 
-    The source has rows of `count` real numbers, of which number 0 counts, and those from `first`
-    on. If the planner is cooperative, a group weighs a part of a row, else an item.
+    The source has rows of `count` real numbers; number 0 is looked at, and those from `first` on.
+    A slice of a row is done by a group if the planner is cooperative, else by an item.
     """
     device = planner.device
-    # No more items than numbers, but for few of them.
+    # Not more items than numbers, unless there are very few numbers.
     most = 1 << min(8, max(5, count.bit_length() - 1))
     wg_size = min(most, group_limit(device)) if planner.cooperative else 1
     groups = GROUPS_PER_UNIT * device.compute_units
@@ -136,7 +136,7 @@ def _weigh(
     first: int,
     batch: int,
 ) -> None:
-    """Add a launch that finds the largest of each of the `parts` of rows, or their scales."""
+    """Add a launch that finds the maximum of each of the `parts` slices of rows, or the scales."""
     word, alone = builder.real.itemsize, wg_size == 1
     arguments: Arguments = {
         "numbers": ends[0], "results": ends[1], "count": count, "parts": parts, "from": first,
@@ -149,9 +149,9 @@ def _weigh(
 
 
 def mirror(n: int, rows: int, dtype: np.dtype[Any], conjugate: bool, device: Device) -> Plan:
-    """Return the plan that makes ``whole`` spectra of real signals, or their conjugates.
+    """Return the plan that makes the ``whole`` spectra of real signals, or their conjugates.
 
-    Of each row, ``half_rows`` has the first n // 2 + 1 frequencies.
+    ``half_rows`` holds the first n // 2 + 1 frequencies of each row.
     """
     builder = PlanBuilder(dtype)
     builder.add("half_rows", "in", (rows, n // 2 + 1))

@@ -1,4 +1,4 @@
-"""The passes of one transform, computed once: what planners count by and templates emit.
+"""The passes of one transform, which planners and templates use.
 
 A transform of n = R0 * R1 * ... points is a sequence of passes. Pass s has n / R_s butterflies of
 R_s points each, all independent of each other. In Stockham's order of the points, the last pass
@@ -8,9 +8,10 @@ leaves them sorted. In a pass of radix R, with S the product of the radices befo
     multiplies   point i by the twiddle factor  w_(S R)^(i * (j mod S))
     writes       positions  (j div S) * S * R + (j mod S) + i * S
 
-Here w_m is exp(-2 pi sqrt(-1) / m). S is also the distance of what a butterfly writes: the *stride*
-of the pass. In the first pass S is 1, so that all twiddle factors are 1 and none are stored; those
-of the others lie in one table, pass by pass. For 1,024 points of radices 16, 8, 8:
+Here w_m is exp(-2 pi sqrt(-1) / m). S is also the distance between the points that a butterfly
+writes: the *stride* of the pass. In the first pass S is 1, so that all twiddle factors are 1 and
+none are stored; those of the other passes are in one table, pass by pass. For 1,024 points of
+radices 16, 8, 8:
 
     pass   radix   stride   butterflies   twiddles   from
     0      16      1        64            0          0
@@ -35,13 +36,13 @@ class Pass:
 
     index: int  # its place in the schedule
     radix: int  # points of a butterfly
-    stride: int  # distance of what a butterfly writes: the product of the radices before
-    butterflies: int  # how many there are, which is also the distance of what a butterfly reads
-    twiddle_offset: int  # where its factors begin in the table of all passes, in complex numbers
+    stride: int  # distance of a butterfly's outputs: the product of the radices before
+    butterflies: int  # their number, which is also the distance of a butterfly's inputs
+    twiddle_offset: int  # where its twiddle factors begin in the table, in complex numbers
 
     @property
     def twiddle_count(self) -> int:
-        """Complex factors in the table: none in the first pass, where all are 1."""
+        """Number of twiddle factors in the table: none in the first pass, where all are 1."""
         return self.stride * (self.radix - 1) if self.index else 0
 
 
@@ -71,7 +72,7 @@ class Schedule:
 
     @property
     def twiddle_count(self) -> int:
-        """Complex factors of all passes."""
+        """Number of twiddle factors of all passes."""
         return sum(each.twiddle_count for each in self.passes)
 
     @property

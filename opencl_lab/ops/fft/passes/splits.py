@@ -1,10 +1,10 @@
-"""How long transforms are split for work-groups, and how many of them a group does at a time.
+"""How long transforms are split into steps, and how many transforms a group does at a time.
 
-Both follow from an estimate of what a launch costs. The unit is the time of reading and writing all
+Both follow from an estimate of the cost of a launch. The unit is the time to read and write all
 data once at full speed. A launch costs more where the columns that a group reads or writes are less
-than whole sectors of memory, where a group holds so many points that few groups are at work, and
-where there are few groups in all. The coefficients are read off about 3,600 measured launches on an
-NVIDIA H200; they need to order plans, not to foretell times. The tuning database overrides how many
+than whole memory sectors, where a group holds so many points that few groups run at once, and where
+there are few groups in all. The coefficients are fitted to about 3,600 measured launches on an
+NVIDIA H200; they need to order plans, not to predict times. The tuning database overrides how many
 columns a group does (``TRANSFORMS``, ``LAST_TRANSFORMS``).
 """
 
@@ -24,18 +24,18 @@ from opencl_lab.ops.fft.passes.local_schedule import GroupSchedule, gap_of, item
 from opencl_lab.ops.fft.passes.schedule import Schedule
 
 SECTOR = 32
-"""Bytes that memory moves at least."""
+"""Bytes of a memory sector, the smallest transaction."""
 LINE = 128
-"""Bytes that it moves best."""
+"""Bytes of the most efficient memory transaction."""
 CROWD = 4096
-"""Points of a group, in single precision, from which on it leaves little room for other groups."""
+"""Points of a group, in single precision, above which little room is left for other groups."""
 LAUNCH_BYTES = 8 << 20
-"""What a launch costs to begin and end, as the bytes that could be moved in that time."""
+"""Overhead of a launch, in bytes that could be moved in that time."""
 CANDIDATES = 16
-"""Lengths that are tried for each step but the last, those nearest to equal ones."""
+"""How many lengths are tried for each step but the last: those nearest to equal lengths."""
 TWO_PHASE = 8192
-"""Bytes of the real parts of a whole transform, above which the exchange is "two-phase" by default:
-in most steps of long transforms that was the faster way on an H200."""
+"""Bytes of the real components of a whole transform, above which the exchange is "two-phase" by
+default: in most steps of long transforms that was the faster way on an H200."""
 NEAR = 1e-5
 """Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
@@ -44,7 +44,7 @@ MOST_STEPS = 7
 
 @dataclass(frozen=True)
 class Limits:
-    """What a device and a configuration say of a group."""
+    """The limits that a device and a configuration set to a group."""
 
     word: int  # bytes of a real number
     # Largest composite radix, fewest points of an item, and most points of a transform.
@@ -57,7 +57,7 @@ class Limits:
     # choose by cost.
     transforms: int
     last_transforms: int
-    # Bytes, items of a group and compute units of the device.
+    # Local memory in bytes, most items of a group, and compute units of the device.
     local_memory: int
     items: int
     units: int
@@ -115,16 +115,16 @@ class StepShape:
     """One step, which writes columns: what its cost depends on."""
 
     n: int  # points of a transform
-    lanes: int  # neighbouring transforms, and `times` how often there are so many
+    lanes: int  # neighbouring transforms; there are `times` such sets
     times: int
-    reads_columns: bool  # whether columns are read, too, as in all steps but the last of long rows
-    pitch: int  # a number of elements that divides the distance between positions of a column
+    reads_columns: bool  # whether it reads columns, too, as all steps but the last of long rows
+    pitch: int  # a divisor of the distance between positions of a column, in elements
 
 
 def middle_rows(
     n: int, inner: int, lengths: tuple[int, ...], word: int
 ) -> tuple[tuple[int, int], ...]:
-    """Return the rows of an array between two steps, and their distance: whole sectors."""
+    """Return the rows of an array between two steps, and their distance in whole sectors."""
     done, rows = 1, []
     for length in lengths[:-1]:
         done *= length
@@ -133,16 +133,16 @@ def middle_rows(
 
 
 def columns_of(shape: StepShape, limits: Limits) -> int:
-    """Return how many neighbouring columns a group does."""
+    """Return how many neighbouring columns a group transforms."""
     return _cheapest(shape, limits)[1]
 
 
 def paired_columns(
     first: StepShape, second: StepShape, limits: Limits
 ) -> tuple[float, tuple[int, int]]:
-    """Return the cost of two steps whose groups have equally many items, and columns per group.
+    """Return the cost of two steps whose groups have equally many items, and the columns per group.
 
-    The cost is infinite where there are no such groups.
+    The cost is infinite if there are no such groups.
     """
     items = limits.items_of(first.n), limits.items_of(second.n)
     pairs = [
@@ -160,9 +160,9 @@ def worth_fusing(
     """Return whether two steps in one launch are likely to be faster than in two.
 
     On an NVIDIA H200 they were, by 2 to 8 %, where three things hold: items of both steps have
-    equally many points, the exchange is not two-phase, and columns are whole lines of memory.
+    equally many points, the exchange is not two-phase, and columns are whole cache lines.
     Elsewhere one of the steps lost more, by too many registers or too narrow columns, than the
-    cache gave.
+    cache gained.
     """
     each = first.n // limits.items_of(first.n), second.n // limits.items_of(second.n)
     lines = min(columns) * 2 * limits.word >= LINE
@@ -171,12 +171,12 @@ def worth_fusing(
 
 @lru_cache(maxsize=4096)
 def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
-    """Return the cost of a step, and the columns per group that make it the cheapest."""
+    """Return the least cost of a step, and the columns per group that give it."""
     return min(_choices(shape, limits), default=(math.inf, 1))
 
 
 def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
-    """Return costs of a step with the numbers of columns that a group can do."""
+    """Return the cost of a step for each number of columns that a group can do."""
     wanted = limits.transforms if shape.reads_columns else limits.last_transforms
     most = min(wanted or MOST_COLUMNS, shape.lanes)
     load = "columns" if shape.reads_columns else "rows"
@@ -208,11 +208,10 @@ def _crowded(n: int, transforms: int, limits: Limits) -> float:
 
 @lru_cache(maxsize=4096)
 def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
-    """Return the lengths of the steps of a transform, one if a group can do it, or None.
+    """Return the lengths of the steps of a transform: one if a group can do it; None: impossible.
 
-    Of batch x n x inner elements the middle axis is transformed. If there are two lengths or more,
-    each step but the last transforms columns and leaves them columns; the last one reads rows where
-    `inner` is 1.
+    The middle axis of batch x n x inner elements is transformed. If there are two lengths or more,
+    each step but the last reads and writes columns; the last one reads rows where `inner` is 1.
     """
     launch = LAUNCH_BYTES / (4 * limits.word * n * batch * inner)
     best: tuple[float, tuple[int, ...] | None] = (math.inf, None)
@@ -222,10 +221,10 @@ def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...
             cost, left = launch * count, count
             for step in _costs(n, batch, inner, lengths, limits):
                 cost, left = cost + step, left - 1
-                if cost + left > best[0] + NEAR:  # those that are left cost 1 each at least
+                if cost + left > best[0] + NEAR:  # each remaining step costs at least 1
                     cost = math.inf
                     break
-            # Of equals, the one with the shortest columns first: those are furthest apart.
+            # Of equal costs, the shortest columns first: their points are furthest apart.
             best = min(
                 best, (cost, lengths), key=lambda found: (round(found[0], 6), found[1] or ())
             )
@@ -259,7 +258,7 @@ def _costs(
 
 
 def _factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
-    """Yield factors, in every order, that are near equal and not too long."""
+    """Yield factors of `n` in every order, nearly equal and at most `longest`."""
     if count == 1:
         yield (n,)
         return

@@ -5,18 +5,18 @@ becomes frequency k = k1 + n1 * k2, for
 
     X[k] = sum over j2 of  w_n^(j2 k1) w_n2^(j2 k2) * sum over j1 of  w_n1^(j1 k1) x[j1 n2 + j2]
 
-so that the first step transforms columns, of length n1, and multiplies them by the *step twiddles*
-w_n^(j2 k1), and the second one transforms rows, of length n2, and writes them as columns.
-Between them, y lies in scratch memory:
+so that the first step transforms columns of length n1 and multiplies them by the *step twiddles*
+w_n^(j2 k1), and the second one transforms rows of length n2 and writes them as columns. Between
+them, y is in scratch memory:
 
     x [j1][j2]  --first step: columns to columns-->  y [k1][j2]
     y [k1][j2]  --second step: rows to columns---->  X [k2][k1]   the spectrum
 
-(Bailey counts four: the multiplication and the transposition are steps of their own there.) With
-three lengths or more the matrix becomes a box: each step but the last transforms one digit j of the
-position to a digit k of the frequency in its place, and the last one writes the digits of the
-frequency in reverse order. `passes.splits` chooses the lengths: on an H200, 2^20 points
-have two steps of 1,024, and 2^24 points three of 128, 256 and 512.
+(Bailey counts four steps, as the multiplication and the transposition are steps of their own
+there.) With three lengths or more, the matrix becomes an array of as many dimensions: each step but
+the last transforms one digit j of the position to a digit k of the frequency in place, and the last
+one writes the digits of the frequency in reverse order. `passes.splits` chooses the lengths: on an
+H200, 2^20 points have two steps of 1,024, and 2^24 points three of 128, 256 and 512.
 
 Source: D. H. Bailey, "FFTs in external or hierarchical memory", The Journal of Supercomputing 4,
 1990.
@@ -38,7 +38,7 @@ from opencl_lab.ops.fft.passes.splits import StepShape, middle_rows
 class StepTwiddles(NamedTuple):
     """The factors between two steps: point p of lane c is multiplied by w_order^(p * (c // lanes)).
 
-    `lanes` neighbours have the same factor: the same column of as many interleaved signals.
+    `lanes` neighbours have the same factor: they are the same column of interleaved signals.
     """
 
     order: int
@@ -46,7 +46,7 @@ class StepTwiddles(NamedTuple):
 
 
 class Convolved(NamedTuple):
-    """The length and the direction of transforms that are done as convolutions."""
+    """Length and direction of transforms that are done as convolutions."""
 
     n: int
     inverse: bool
@@ -54,7 +54,7 @@ class Convolved(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """The slowest axis of a launch: how often its layout is repeated, how far apart, from where."""
+    """The slowest axis of a launch: how often its layout repeats, its strides and offsets."""
 
     count: int = 1
     source_stride: int = 0
@@ -65,25 +65,25 @@ class Grid:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a transform: where it reads and writes, and what else it does."""
+    """One step of a transform: where it reads and writes, and how it scales and multiplies."""
 
     layout: BatchedLayout
-    grid: Grid = Grid()  # how often there are the transforms of the layout
+    grid: Grid = Grid()  # repetitions of the layout
     scale: float = 1.0  # factor of the results
-    # What the results are multiplied by, if another step follows.
+    # The step twiddles by which results are multiplied, if another step follows.
     twiddles: StepTwiddles | None = None
-    convolved: Convolved | None = None  # what is transformed by convolutions of the layout's length
+    convolved: Convolved | None = None  # if transforms are convolutions of the layout's n
     real: RealForm | None = None  # which side is real, if any
-    halved: bool = False  # whether numbers are halved as they are read
+    halved: bool = False  # whether numbers are halved when they are read
 
     @property
     def times(self) -> int:
-        """How many sets of neighbouring lanes there are."""
+        """Number of sets of neighbouring lanes."""
         return self.layout.outer * self.grid.count
 
     @property
     def orders(self) -> tuple[str, str]:
-        """How items read and write, as `load` and `store` of a `GroupSchedule` say."""
+        """How items read and write: `load` and `store` of a `GroupSchedule`."""
         layout = self.layout
         read, written = (
             "columns" if strides.lane == 1 and layout.lanes > 1 else "rows"
@@ -93,7 +93,7 @@ class Step:
 
     @property
     def shape(self) -> StepShape | None:
-        """What the cost of columns depends on, or None for rows."""
+        """What the cost depends on if columns are written, or None for rows."""
         load, store = self.orders
         if load == store == "rows":
             return None
@@ -104,9 +104,9 @@ class Step:
 
 
 class _Array(NamedTuple):
-    """An array between two steps: a row for each value of the frequency digits `done` so far.
+    """An array between two steps: a row for each value of the `done` digits of the frequency.
 
-    Rows are `pitch` elements apart, and transforms `size`.
+    Rows are `pitch` elements apart, and transforms `size` elements.
     """
 
     name: str
@@ -116,7 +116,7 @@ class _Array(NamedTuple):
 
 
 class _Axis(NamedTuple):
-    """An axis of the last step: its length, and the distances of its digits in and out."""
+    """An axis of the last step: its length, and its strides in and out."""
 
     length: int
     source: int
@@ -133,8 +133,8 @@ def steps_of(
 ) -> list[Step]:
     """Return the steps of transforms along the middle axis of contiguous arrays, outer x n x lanes.
 
-    The lengths of the steps, two or more, multiply to n. What lies between the steps is in
-    `middles`, one buffer or two that alternate, in rows of whole sectors.
+    The product of `lengths`, two or more, is n. Between the steps, points are in `middles`, one
+    buffer or two that alternate, with rows of whole sectors.
     """
     n, inner = layout.n, layout.lanes
     array = _Array(layout.source, 1, n * inner, n * inner)
@@ -151,7 +151,7 @@ def steps_of(
 def _columns(
     layout: BatchedLayout, length: int, array: _Array, target: _Array, halved: bool
 ) -> Step:
-    """Return a step that transforms the first digit of the rest of the position in its place."""
+    """Return a step that transforms the first remaining digit of the position in place."""
     n, inner = layout.n, layout.lanes
     rest = n // target.done * inner
     columns = BatchedLayout(
@@ -165,9 +165,9 @@ def _columns(
 def _last(
     layout: BatchedLayout, lengths: tuple[int, ...], array: _Array, scale: float
 ) -> Iterator[Step]:
-    """Yield the last step, which reverses the digits of the frequency: often one launch.
+    """Yield the last step, which reverses the digits of the frequency; often it is one launch.
 
-    A launch has axes for the lanes and two more; launches in a loop go through all others.
+    A launch has an axis for the lanes and two more; there is a launch for each index of the others.
     """
     inner, done = layout.lanes, array.done
     axes = [_Axis(layout.outer, array.size, layout.n * inner)]
@@ -175,9 +175,9 @@ def _last(
     for length in lengths[:-1]:
         before *= length
         axes.append(_Axis(length, array.pitch * (done // before), inner * (before // length)))
-    # Neighbouring lanes are neighbours in the result: those of the user, or else k1.
+    # Neighbouring lanes are neighbours in the result: the user's lanes, or else k1.
     lanes = axes.pop(1) if inner == 1 else _Axis(inner, 1, 1)
-    # The loop of launches has the axes of fewest steps.
+    # There is a launch for each index of the shortest axes.
     axes.sort(reverse=True)
     outer, repeated, *looped = axes if len(axes) > 1 else [*axes, _Axis(1, 0, 0)]
     rows = BatchedLayout(

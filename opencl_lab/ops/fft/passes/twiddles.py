@@ -17,8 +17,8 @@ from opencl_lab.ops.fft.passes.schedule import Schedule
 def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
     """Return ``exp(-2 pi i power / n)`` of integer powers, in complex128.
 
-    Powers are reduced exactly, by integers, to an eighth of the circle, so that the
-    error is that of the sine of a small angle: half a unit of the last digit or so.
+    Powers are reduced exactly, as integers, to an eighth of the circle, so that the error is that
+    of the sine of a small angle: about half a unit in the last place.
     """
     quarter, rest = np.divmod(4 * (np.asarray(powers, dtype=np.int64) % n), n)
     mirrored = 2 * rest > n
@@ -32,7 +32,7 @@ def roots_of_unity(powers: Any, n: int) -> np.ndarray[Any, Any]:
 
 
 def rounded(values: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return complex numbers in `dtype`, rounded once."""
+    """Return complex numbers rounded to `dtype`."""
     return np.ascontiguousarray(values.astype(dtype))
 
 
@@ -43,10 +43,10 @@ def root_table(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, A
 
 
 def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the twiddle factors of Stockham passes for groups of items.
+    """Return the twiddle factors of Stockham passes for the local-memory form.
 
-    For each pass but the first, each i from 1 to R - 1 and each k below S, the product of
-    the radices before: w_(S R)^(i k). They begin at the `twiddle_offset` of the pass.
+    These are w_(S R)^(i k), for each pass but the first, each i from 1 to R - 1, and each k below
+    S, the product of the radices before. They begin at the `twiddle_offset` of the pass.
     """
     parts = [np.empty(0, np.complex128)]
     for each in Schedule.of(radices).passes[1:]:
@@ -69,7 +69,7 @@ def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def chirp_spectrum(n: int, m: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return the transform, of length m and divided by m, of the conjugate chirp around 0."""
+    """Return the transform of length m, divided by m, of the conjugate chirp around 0."""
     wave = _chirp(n) if inverse else _chirp(n).conj()
     around = np.zeros(m, np.complex128)
     around[:n] = wave

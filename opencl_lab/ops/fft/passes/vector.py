@@ -1,11 +1,11 @@
 r"""Plans of the FFT for CPUs: single items that work on explicit vectors, without a barrier.
 
-A launch does one *step*, transforms of one length. How points lie in vectors is in
-`passes.vector_step`; this module decides how many steps there are, and where they read and write.
+A launch does one *step*: transforms of one length. `passes.vector_step` describes how points lie in
+vectors; this module decides how many steps there are, and where they read and write.
 
 One step is enough where a transform fits into a cache and there is work for every compute unit.
-Else a row of n = n1 * n2 points takes two, as the *four-step* transform does that D. H. Bailey
-describes ("FFTs in external or hierarchical memory", 1990). With w_m = exp(-2 pi i / m), and
+Else a row of n = n1 * n2 points takes two, by D. H. Bailey's *four-step* transform ("FFTs in
+external or hierarchical memory", 1990). With w_m = exp(-2 pi i / m), and
 j = n2 * j1 + j2, k = k1 + n1 * k2,
 
     X[k1 + n1 k2]  =  sum over j2 of  w_n2^(j2 k2)  w_n^(j2 k1)  sum over j1 of  w_n1^(j1 k1) x[j]
@@ -21,10 +21,10 @@ where x, an intermediate y and X are matrices whose rows lie one after the other
     v  v  v  v               v  -------               v  v  v  v
        columns                  stored as rows           columns of y, and of X in their place
 
-Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors
-between, a transposition, and the transforms on the left. Here *step* means a launch, or a part of
-one, and there are two of them. The transposition is done in registers as rows of y are stored. The
-*step twiddles* w_n^(j2 k1) take no step of their own either:
+Bailey's four steps are the transforms on the right, the multiplication by the twiddle factors, a
+transposition, and the transforms on the left. Here a *step* is a launch, or one of two in a fused
+launch, and there are two of them. The transposition is done in registers when rows of y are stored.
+The *step twiddles* w_n^(j2 k1) need no step of their own either:
 
     w_n2^(j2 k2) w_n^(j2 k1)  =  w_n2^(j2 (k2 + k1 / n1)),
 
@@ -32,8 +32,8 @@ so the second step evaluates transform k1 at frequencies k2 + k1 / n1. Each of i
 by a factor that depends on the position and by one that depends on k1
 (`opencl_lab.ops.fft.passes.vector_twiddles`).
 
-Where units see what others have written, both steps share a launch: they are *fused*, and
-``clkernels/common/work_stealing.mako`` says how items go from one to the next.
+Where units see what others have written, both steps share a launch: they are *fused*.
+``clkernels/common/work_stealing.mako`` describes how items go from the first to the second.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vect
 
 TEMPLATE = "fourier/fft_vector.cl.mako"
 LONGEST = 1 << 13
-"""Points of a transform over the batch, of which the level-2 cache holds two arrays."""
+"""Most points of a transform over the batch: the L2 cache holds two arrays of them."""
 PATIENCE = 1
-"""How often an item looks whether others have finished before it leaves them, per point of its
-work arrays. A look takes longer than a point, so that it stays longer than a task takes."""
+"""How often an item polls whether others have finished before it exits, per point of its work
+arrays. A poll takes longer than a point, so that the item waits longer than a task takes."""
 
 
 class VectorPlanner(Planner):
@@ -95,7 +95,7 @@ class VectorPlanner(Planner):
     def _radices_over_points(self, n: int) -> tuple[int, ...] | None:
         """Return radices for vectors over the points, or None where lanes would stay empty.
 
-        The first is a multiple of the width, and no fewer points are left for the others.
+        The first is a multiple of the width, and the others have at least as many points as lanes.
         """
         width, largest = self._width, self.config.integer("MAX_RADIX")
         for first in (16, 8, 4, 2):
@@ -108,7 +108,7 @@ class VectorPlanner(Planner):
     def _split(self, layout: BatchedLayout, word: int) -> int:
         """Return the length n1 of the first of two steps that are cheaper than one, or 0.
 
-        SPLIT may say to split always where there are two lengths, or never.
+        The parameter SPLIT may ask for two steps wherever possible, or never.
         """
         if not _are_rows(layout) or self.config["SPLIT"] == "never":
             return 0
@@ -134,7 +134,7 @@ class VectorPlanner(Planner):
     def _one_step(
         self, builder: PlanBuilder, layout: BatchedLayout, how: How
     ) -> PlannedStep[VectorStep]:
-        """Return a transform in one step: over the points where rows allow it."""
+        """Return a transform in one step, with vectors over the points where rows allow it."""
         radices = self._radices_over_points(layout.n) if _are_rows(layout) else None
         vectors = Vectors.over_points(self._width) if radices else None
         schedule = Schedule.of(radices or self._radices(layout.n))
@@ -145,8 +145,8 @@ class VectorPlanner(Planner):
     ) -> list[PlannedStep[VectorStep]]:
         """Return a four-step transform: columns of n1 points, stored as rows; columns of n2 points.
 
-        The second step writes where it has read if no vectors of it overlap, so that the memory
-        of the result is the only one that is passed twice.
+        The second step writes where it has read if none of its vectors overlap. Then the memory of
+        the result is the only memory that is gone through twice.
         """
         n, count, n2 = layout.n, layout.count, layout.n // n1
         in_place = n1 % self._width == 0
@@ -170,7 +170,7 @@ class VectorPlanner(Planner):
         if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
             return one
         nbytes = one.array(layout.n) * self._width * word
-        fitting = self.device.capabilities.local_memory // nbytes - 1  # and one is free
+        fitting = self.device.capabilities.local_memory // nbytes - 1  # one more array is free
         block = _block(layout.lanes, self._width, self.config.integer("BLOCK"), fitting)
         return Vectors.over_batch(layout.lanes, self._width, block)
 
@@ -184,7 +184,7 @@ class VectorPlanner(Planner):
         halved: bool = False,
         step_twiddles: bool = False,
     ) -> PlannedStep[VectorStep]:
-        """Return one step; its vectors are over the batch unless they are given."""
+        """Return one step; its vectors are over the batch by default."""
         word = builder.real.itemsize
         vectors = vectors or self._over_batch(layout, word)
         batch = vectors.over == "batch"
@@ -211,7 +211,7 @@ class VectorPlanner(Planner):
         return PlannedStep(step, tasks, index, arguments)
 
     def _fetch(self, step: VectorStep, layout: BatchedLayout) -> Fetch:
-        """Return what the passes of a step fetch ahead."""
+        """Return what the passes of a step prefetch."""
         if self.device.kind != "cpu" or self.device.simulated:
             return "none"
         moved = 2 * layout.n * layout.count * 2 * step.word  # in and out, real and imaginary
@@ -256,23 +256,23 @@ class VectorPlanner(Planner):
 
 
 def _are_rows(layout: BatchedLayout) -> bool:
-    """Return whether transforms are contiguous, in and out, and nothing else."""
+    """Return whether transforms are contiguous rows, in and out, without gaps."""
     return layout.reads_rows and layout.writes_rows and layout.outer == 1
 
 
 def _sees_writes(device: Device) -> bool:
-    """Return whether units see what others have written before the fence of this form.
+    """Return whether compute units see what others have written before the fence of this form.
 
-    It is the one of OpenCL C, which NVIDIA compiles to a fence for the own group alone.
+    That is the fence of OpenCL C, which NVIDIA compiles to a fence for the own work-group only.
     """
     return device.capabilities.visible_writes and not device.capabilities.inline_ptx
 
 
 def _block(lanes: int, width: int, most: int, fitting: int) -> int:
-    """Return how many vectors of lanes go side by side: neighbours in memory, loaded at once.
+    """Return how many vectors of lanes are side by side: neighbours in memory, loaded together.
 
-    At most `most`, and no more than fit or than there are. Fewer are better than a last block
-    that overlaps the one before it.
+    They are at most `most`, at most `fitting`, and not more than there are. Fewer are better than a
+    last block that overlaps the one before it.
     """
     able = [b for b in range(most, 0, -1) if b == 1 or (b <= fitting and b * width <= lanes)]
     return next((b for b in able if lanes % (b * width) == 0), able[0])

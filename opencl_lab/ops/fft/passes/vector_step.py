@@ -1,34 +1,34 @@
-"""The geometry of transforms by explicit vectors, computed once: templates only emit it.
+"""The geometry of transforms by explicit vectors, which templates emit.
 
 An item does one *task* at a time: a *block* of neighbouring transforms, or a single one, in arrays
 that stay in the caches of its processor. Vectors have `width` lanes, used in one of two ways.
 
-Vectors over the *batch* hold the same position of `width` transforms. No lane needs another one, so
-that a pass is the scalar one, written with vectors::
+Vectors over the *batch* hold the same position of `width` transforms. Lanes are independent, so
+that a pass is the scalar code with vectors for numbers::
 
                     position 0     1      2          n-1
     transform 0             +---+  +---+  +---+      +---+
     transform 1             | v |  | v |  | v |  ..  | v |      vectors of 4 lanes,
-    transform 2             | 0 |  | 1 |  | 2 |      |n-1|      each with real and
-    transform 3             +---+  +---+  +---+      +---+      imaginary parts apart
+    transform 2             | 0 |  | 1 |  | 2 |      |n-1|      real and imaginary
+    transform 3             +---+  +---+  +---+      +---+      components apart
 
-Vectors over the *points* hold `width` neighbouring positions of one transform, which serves rows
-whose radices allow it: one row is work enough. In the first pass the results of a butterfly are
-neighbours, so that those of `width` butterflies are transposed in registers; from then on
-neighbours are whole vectors::
+Vectors over the *points* hold `width` neighbouring positions of one transform. They are used for
+rows whose radices allow it, as even a single row fills them. In the first pass the results of a
+butterfly are neighbours, so that those of `width` butterflies are transposed in registers; from
+then on neighbours are whole vectors::
 
                     position 0 1 2 3   4 5 6 7      .. n-1
     transform 0             +-------+ +-------+   +-------+
                             |   0   | |   1   | ..| n/4-1 |
                             +-------+ +-------+   +-------+
 
-Source: of both, P. N. Swarztrauber, "FFT algorithms for vector computers", Parallel Computing,
-1984; of short vectors within a transform also F. Franchetti, M. Püschel, "Short vector code
+Source: for both, P. N. Swarztrauber, "FFT algorithms for vector computers", Parallel Computing,
+1984; for short vectors within a transform also F. Franchetti, M. Püschel, "Short vector code
 generation for the discrete Fourier transform", IPDPS 2003.
 
-**Blocks.** The transforms of a batch are neighbours in memory where they are columns of a matrix.
+**Blocks.** The transforms of a batch are neighbours in memory if they are columns of a matrix.
 `block` vectors side by side make longer runs of neighbours, which are loaded and stored together;
-in between, each vector goes through its passes alone, in an array of its own::
+in between, each vector goes through its passes separately, in an array of its own::
 
     user's columns      | vector 0 | vector 1 | vector 2 |      one run of memory in each row
                              |          |          |            first pass: all vectors together
@@ -37,18 +37,18 @@ in between, each vector goes through its passes alone, in an array of its own::
                              |          |          |            last pass: all together
     user's columns      | vector 0 | vector 1 | vector 2 |
 
-**Arrays.** A pass cannot write where others of its butterflies still read: passes go to and fro
+**Arrays.** A pass cannot write where other butterflies of it still read, so passes alternate
 between two arrays, 0 and 1. The last pass may write what it reads (its butterflies read and write
-the same positions), and the user's memory counts as a third array::
+the same positions), and the user's memory is a third array::
 
     columns in, columns out        user -> 0 -> 1 -> 0 -> user        four passes
     rows in, rows out              user => 0 -> 1 -> 1 => user        two passes
                                         (=> rows become vectors over the batch, and back)
 
-Each vector of a block has an array 0 (`array` vectors long, after `padding` that keeps equal
-places of two of them out of the same lines of a cache). They share one array 1, unless the last
-pass, over the whole block, is to find them in arrays 1. Then they are *chained*: each takes array 0
-of the vector before it as its array 1, as that vector has gone on to its own array 1 by then::
+Each vector of a block has an array 0 (`array` vectors long, after `padding`, so that equal
+positions of two of them are not in the same cache lines). They share one array 1, unless the last
+pass, which goes over the whole block, reads arrays 1. Then the arrays are *chained*: the array 1 of
+a vector is array 0 of the vector before it, which has gone on to its own array 1 by then::
 
     work     | free | vector 0 | vector 1 | vector 2 |
     array 0 of              0          1          2
@@ -66,13 +66,13 @@ from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
 CACHE_LINE = 64
 PADDING = 9
-"""Positions between the arrays of a block, which would fight for the same lines of the caches
-where their lengths are powers of two."""
+"""Positions between the arrays of a block, which would compete for the same cache lines if their
+lengths are powers of two."""
 
 Fetch: TypeAlias = Literal["none", "source", "both"]
 Side: TypeAlias = Literal["columns", "rows"]
-"""The lanes of a vector are neighbours in memory ("columns" of a matrix), or one apiece of several
-"rows", which are transposed in registers."""
+"""The lanes of a vector are neighbours in memory ("columns" of a matrix), or from several "rows",
+one each, which are transposed in registers."""
 Tail: TypeAlias = Literal["none", "overlapping", "partial"]
 
 
@@ -84,11 +84,11 @@ class Vectors:
     over: Literal["batch", "points"]
     width: int  # lanes of a vector
     block: int  # vectors side by side in a task; 1 over the points
-    # What happens where blocks do not divide the batch: the last one begins earlier ("overlapping")
-    # and stores only what the one before it does not; where there are fewer transforms than lanes,
-    # the only vector is "partial"; otherwise "none".
+    # What happens if blocks do not divide the batch: the last one begins earlier ("overlapping")
+    # and stores only what the one before it does not. If there are fewer transforms than lanes, the
+    # only vector is "partial". Otherwise "none".
     tail: Tail
-    active_lanes: int  # lanes of a vector that have a transform: fewer than all where it is partial
+    active_lanes: int  # lanes that have a transform: fewer than all in a partial vector
 
     @classmethod
     def over_points(cls, width: int) -> Vectors:
@@ -111,7 +111,7 @@ class Vectors:
 
     @property
     def transforms(self) -> int:
-        """Transforms of a task, if it is a full one."""
+        """Transforms of a full task."""
         return 1 if self.over == "points" else self.width * self.block
 
     @property
@@ -120,15 +120,15 @@ class Vectors:
         return 0 if self.over == "points" else PADDING
 
     def array(self, n: int) -> int:
-        """Return how many vectors an array for length `n` has: of real and of imaginary parts."""
+        """Return the vectors of an array for length `n`: of real and of imaginary components."""
         return 2 * (n // self.positions + self.padding)
 
     def blocks(self, lanes: int) -> int:
-        """Return how many tasks so many neighbouring transforms are."""
+        """Return how many tasks there are for `lanes` neighbouring transforms."""
         return ceil_divide(lanes, self.transforms)
 
     def first_lanes(self, lanes: int) -> list[int]:
-        """Return where blocks begin: the last one earlier where it would not be full."""
+        """Return where blocks begin: the last one earlier if it would not be full."""
         last = max(lanes - self.transforms, 0)
         return [min(first, last) for first in range(0, lanes, self.transforms)]
 
@@ -137,30 +137,30 @@ class Vectors:
 class VectorPass(Pass):
     """One pass of a step: what it reads and writes, counted in vectors."""
 
-    # The array, 0 or 1; None is the user's.
+    # The arrays, 0 or 1; None: the user's memory.
     reads: int | None
     writes: int | None
     spacing: int  # vectors between two inputs of a butterfly
-    # Vectors between two outputs of a butterfly, which are as many butterflies with twiddle factors
-    # of their own: the stride, in vectors.
+    # Vectors between two outputs of a butterfly: the stride in vectors. So many butterflies have
+    # different twiddle factors.
     run: int
-    runs: int  # how many such runs there are, all with the same factors
-    step_twiddle_offset: int  # where its factors begin among a vector's step twiddles, in vectors
-    # What is fetched ahead in this pass: "source" (of the next task) or "target" (of this one).
+    runs: int  # how many such runs there are, all with the same twiddle factors
+    step_twiddle_offset: int  # where its factors begin among the step twiddles, in vectors
+    # What is prefetched in this pass: "source" (of the next task) or "target" (of this one).
     fetches: tuple[Literal["source", "target"], ...]
 
     @property
     def whole_block(self) -> bool:
-        """Whether it does all vectors of a block together: it reads or writes the user's memory."""
+        """Whether it does all vectors of a block together: it uses the user's memory."""
         return self.reads is None or self.writes is None
 
 
 @dataclass(frozen=True)
 class VectorStep:
-    """Transforms of one length, as one function of a kernel: what templates know of them."""
+    """Transforms of one length, which are one function of a kernel, as templates emit them."""
 
-    # The passes. Over the points, the first radix is a multiple of the width, and at least as many
-    # points as lanes are left for the others.
+    # The passes. Over the points, the first radix is a multiple of the width, and the product of
+    # the others at least the width.
     schedule: Schedule
     vectors: Vectors
     word: int  # bytes of a real number
@@ -168,14 +168,14 @@ class VectorStep:
     # neighbours in it, as in columns.
     load: Side
     store: Side
-    # What passes fetch ahead into the cache: "none", the "source" of the next task, or "both" that
-    # and the target of their own.
+    # What passes prefetch: "none", the "source" of the next task, or "both" that and the target of
+    # their own.
     fetch: Fetch = "none"
-    # Whether this is the second step of a four-step transform: column p, of as many as the layout
-    # has `lanes`, is transformed at frequencies k + p / lanes, for which each pass multiplies by a
-    # factor that differs by column, too.
+    # Whether this is the second step of a four-step transform: column p of the layout's `lanes` is
+    # evaluated at frequencies k + p / lanes, so that each pass also multiplies by a factor that
+    # depends on the column.
     step_twiddles: bool = False
-    halved: bool = False  # whether what is read is halved first
+    halved: bool = False  # whether numbers are halved when they are read
     scaled: bool = False  # whether results are multiplied by a factor
 
     @property
@@ -185,12 +185,12 @@ class VectorStep:
 
     @property
     def array(self) -> int:
-        """Vectors of an array."""
+        """Length of an array in vectors."""
         return self.vectors.array(self.n)
 
     @property
     def room(self) -> int:
-        """Vectors of the arrays of an item: one for each vector of a block, and one more."""
+        """Vectors of all arrays of an item: one array for each vector of a block, and one more."""
         return self.array * (self.vectors.block + 1)
 
     @property
@@ -200,7 +200,7 @@ class VectorStep:
 
     @property
     def fetch_lines(self) -> int:
-        """Lines of a cache that a vector of complex numbers takes in the user's memory."""
+        """Cache lines that a vector of complex numbers takes in the user's memory."""
         return max(2 * self.vectors.width * self.word // CACHE_LINE, 1)
 
     @property
@@ -247,7 +247,7 @@ class VectorStep:
         return tuple(found)
 
     def _fetches(self, index: int) -> tuple[Literal["source", "target"], ...]:
-        """Return what a pass fetches: the last one for the next task, the one before the target."""
+        """Return what a pass prefetches: the last the next source, the one before it the target."""
         last = len(self.schedule.passes) - 1
         if index == last and self.fetch != "none":
             return ("source",)
@@ -260,7 +260,7 @@ class VectorStep:
 
     @property
     def middle(self) -> tuple[VectorPass, ...]:
-        """The passes from array to array, which each vector of a block goes through alone."""
+        """The passes from array to array, which each vector of a block goes through separately."""
         return tuple(each for each in self.passes if not each.whole_block)
 
     @property

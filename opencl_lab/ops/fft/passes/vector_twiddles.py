@@ -1,16 +1,16 @@
 """The twiddle factors of the vector form, in the order in which its passes read them.
 
-Of a pass with stride S and radix R, and of each of its inputs i from 1 to R - 1, a butterfly at
-place k of its run needs w_(S R)^(i k), with w_m = exp(-2 pi sqrt(-1) / m). Real and imaginary parts
-lie apart, as those of the points do::
+In a pass with stride S and radix R, the butterfly at place k of its run multiplies input i, from 1
+to R - 1, by w_(S R)^(i k), with w_m = exp(-2 pi sqrt(-1) / m). Real and imaginary components are in
+separate vectors, as those of the points are::
 
     over the batch    k = 0: re im (i = 1), re im (i = 2), ..  k = 1: ..        numbers
     over the points   k = 0 .. V-1: re im (i = 1), ..          k = V .. 2V-1    vectors of V lanes
 
 The second step of a four-step transform evaluates its transform p, out of `lanes` side by side (not
-those of a vector), at frequencies k + p / lanes. The factor w_(S R)^(i (k + p / lanes)) of input i
-is a product: w_(S R)^(i k) by position times w_(S R lanes)^(i p) by transform. The latter are the
-*step twiddles*::
+the lanes of a vector), at frequencies k + p / lanes. The factor w_(S R)^(i (k + p / lanes)) of
+input i is a product: w_(S R)^(i k) by position times w_(S R lanes)^(i p) by transform. The latter
+are the *step twiddles*::
 
     vector of p = 0 .. V-1      pass 0: re im (i = 1), re im (i = 2), ..  pass 1: ..
     vector of p = V .. 2V-1     pass 0: ..
@@ -32,10 +32,10 @@ from opencl_lab.ops.fft.passes.vector_step import Vectors
 def vector_twiddles(
     schedule: Schedule, positions: int, dtype: np.dtype[Any]
 ) -> np.ndarray[Any, Any]:
-    """Return the factors of all passes but the first, whose own are 1, as real numbers of `dtype`.
+    """Return the twiddle factors of all passes but the first, as real numbers of `dtype`.
 
-    There are two for each of the schedule's `twiddle_count`. A vector has so many neighbouring
-    `positions` of a transform: 1 over the batch.
+    There are two real numbers for each of the schedule's `twiddle_count` factors. A vector has
+    `positions` neighbouring positions of a transform: 1 over the batch.
     """
     parts = [np.empty(0)]
     for each in schedule.passes[1:]:
@@ -50,7 +50,7 @@ def vector_step_twiddles(
 ) -> np.ndarray[Any, Any]:
     """Return the step twiddles of all passes of a second step, for each vector of each block.
 
-    There are as many `lanes`, transforms beside each other, as the first step has points.
+    `lanes` is the number of transforms side by side: the points of the first step.
     """
     first = np.array(vectors.first_lanes(lanes))
     p = np.add.outer(first, np.arange(vectors.transforms)).reshape(-1, 1, vectors.width)
@@ -62,5 +62,5 @@ def vector_step_twiddles(
 
 
 def _apart(factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the real and imaginary parts of vectors, one after the other."""
+    """Return the real and imaginary components of each vector, one after the other."""
     return np.stack([factors.real, factors.imag], axis=2)

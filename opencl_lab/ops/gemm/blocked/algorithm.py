@@ -1,4 +1,4 @@
-"""The matrix product by blocks in registers: the way of GPUs."""
+"""The matrix product by register blocking, for GPUs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from opencl_lab.ops.gemm.launches import vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 NEIGHBOURS = 32
-"""Items with numbers in a row that read local memory together: as many as the banks of most."""
+"""Items that read neighbouring numbers of local memory together: the banks of most devices."""
 UNROLLED = 1024
-"""Products of a trip of the inner loop: more overflow the instruction caches of GPUs."""
+"""Products per iteration of the inner loop: more overflow the instruction caches of GPUs."""
 
 
 def _tile(config: Config) -> Tile:
@@ -40,11 +40,11 @@ class Blocked(launches.Product):
             Parameter("WORK_N", (1, 2, 4, 8, 16, 32), "columns of an item"),
             Parameter("WG_M", (1, 2, 4, 8, 16, 32), "items of a group along the rows"),
             Parameter("WG_N", (1, 2, 4, 8, 16, 32), "items of a group along the columns"),
-            Parameter("TILE_K", (4, 8, 16, 32, 128), "length of a step along k"),
-            Parameter("BUFFERS", (1, 2), "2: the next step is loaded during this one"),
+            Parameter("TILE_K", (4, 8, 16, 32, 128), "values of k in a k tile"),
+            Parameter("BUFFERS", (1, 2), "2: the next k tile is loaded during this one"),
             Parameter("LOCAL_PAD", (0, 1), "vectors between the lines of a tile"),
             Parameter("SWIZZLE", (1, 8), "rows of tiles in a strip that groups go down"),
-            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "slices of k, whose sums are added up"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 64), "slices of k, summed at the end"),
         ),
         (
             *map(positive, ("WORK_M", "WORK_N", "WG_M", "WG_N", "TILE_K", "SWIZZLE", "SPLITS")),
@@ -62,25 +62,25 @@ class Blocked(launches.Product):
             ),
             Constraint(
                 lambda c: c.integer("WORK_M") * c.integer("WORK_N") <= 256,
-                "more than 256 sums an item do not fit in any registers",
+                "more than 256 sums per item do not fit in registers",
             ),
             Constraint(
                 lambda c: c["BUFFERS"] == 1 or _tile(c).prefetched <= 64,
-                "with two buffers an item holds its part of the next tiles, and more than 64 "
+                "with two buffers an item holds its share of the next tiles, and more than 64 "
                 "elements do not stay in registers",
             ),
         ),
     )
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:
-        """Need local memory and a work-group for the least of the built-in configurations."""
+        """Need the local memory and work-group of the smallest built-in configuration."""
         reason = super().supports(problem, device)
         if reason is None and not best_tiles(problem, device):
             return "the device has no room for the smallest tiles"
         return reason
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return what a model of the device's work takes the least time for."""
+        """Return the configuration with the least time by a model of the device."""
         tile, splits = best_tiles(problem, device)[0]
         return Config(
             **{name: getattr(tile, name) for name in Tile.__dataclass_fields__},
@@ -108,10 +108,10 @@ class Blocked(launches.Product):
         return replace(self.space, parameters=tuple(parameters))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan a group of items for every tile and slice of k, and what adds up the slices.
+        """Plan a work-group for every tile and slice of k, and the sum of the slices.
 
-        That is the last group of a tile, where groups see what others have written and its share of
-        the work is small, or else a second launch.
+        The last group of a tile sums them where groups see what others have written and that is
+        little work; else a second launch does.
         """
         buffers = launches.buffers(problem)
         if launches.is_empty(problem):
@@ -151,7 +151,7 @@ class Blocked(launches.Product):
 
 
 def _lines(problem: GemmProblem, config: Config, device: Device) -> tuple[int, int]:
-    """Return how many elements the lines of the tiles have, with the gap between them."""
+    """Return the elements of a line of each tile in local memory, padding included."""
     tile = _tile(config)
     gap = config.integer("LOCAL_PAD") * vector_width(problem, device)
     return tile.rows + gap, tile.columns + gap
@@ -164,12 +164,12 @@ def _local_bytes(problem: GemmProblem, config: Config, device: Device) -> int:
 
 
 def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
-    """Return the parameters of the template, but how k is split."""
+    """Return the parameters of the template, without those of splitting k."""
     tile, vector = _tile(config), vector_width(problem, device)
     line_a, line_b = _lines(problem, config, device)
     most = launches.builtin_width(problem, device)
     columns = math.gcd(vector, tile.WORK_N)
-    # Items of a CPU run one after the other: what they read need not be spread.
+    # Items of a CPU run one after the other: their reads need not be spread over banks.
     rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
     lanes_n = math.gcd(8, tile.WG_N)
     of_a, of_b = load_widths(tile, problem, device)

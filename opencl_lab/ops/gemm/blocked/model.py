@@ -1,11 +1,12 @@
-"""Which tiles of `blocked` take the least time, by a small model of the work of a device.
+"""Which tiles of `blocked` take the least time, by a small model of the device.
 
 A compute unit of a GPU holds as many groups as its registers and its local memory allow. All
-groups that the device holds are one wave. A step along k takes a wave as long as its
-multiplications, as what caches give it, or as one group's own time and the wait for what it reads,
-if too few groups are there to fill that wait. So large tiles multiply best, and small ones fill a
-device that has little to do; the least time is a matter of how many waves there are and how full
-the last is. Rows that are no whole vectors cost a load for each number, and registers.
+groups that the device holds at once are a wave. The time of a wave for one k tile is the largest of
+three: its multiplications at full rate; its reads at the bandwidth of the caches; and one group's
+own instructions and latency, if there are too few groups to hide latency. So large tiles are the
+most efficient, and small ones keep a device busy that has little to do; the time depends on how
+many waves there are and how full the last one is. Rows that are not whole vectors cost a load for
+each number, and registers.
 
 Source: own; the constants were fitted to times of 2,000 pairs of a product and a tile on an NVIDIA
 H200. They are round, and hold for GPUs whose units are alike: 64 Ki registers, 128 multiplications
@@ -28,58 +29,60 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 REGISTERS = 1 << 16
 """Registers of a compute unit, of four bytes."""
 MOST_REGISTERS = 255
-"""Registers that an item can have."""
+"""Most registers of an item."""
 OWN_REGISTERS, LOAD_REGISTERS = 16, 2
-"""Registers of an item beside its sums and what it reads, and those of a load, for its address."""
+"""Registers of an item besides sums and loaded values, and those of a load, for its address."""
 LANES = 128
-"""Multiplications of a compute unit in a clock."""
+"""Multiplications of a compute unit per clock."""
 WARP = 32
 MOST_GROUPS, MOST_ITEMS = 24, 2048
-"""Groups that a unit holds, however small, and items."""
+"""Most groups, and most items, that a compute unit holds."""
 LOCAL_MEMORIES = 4.5
-"""Local memory of a unit, in that of the largest group."""
+"""Local memory of a compute unit, in multiples of the most that a group may have."""
 READ_CLOCKS = 3
-"""Clocks of a warp for a vector that it reads from local memory."""
+"""Clocks of a warp to read a vector from local memory."""
 LOAD_CLOCKS = 7
-"""Clocks of a warp for a load that it brings to local memory."""
+"""Clocks of a warp to copy a load to local memory."""
 STEP_CLOCKS = 10
-"""Clocks of a warp for a step, for counting and the barrier."""
+"""Clocks of a warp for the loop and the barrier of a k tile."""
 WAIT_CLOCKS = 600
-"""Clocks of a step in which a group that is alone waits: for memory, for the barrier."""
+"""Latency of a k tile in clocks, of memory and of the barrier, if no other group hides it."""
 CACHE_BYTES = 22
-"""Bytes a clock that the caches of the device give a compute unit."""
+"""Bytes per clock from the device's caches to a compute unit."""
 EDGE_CLOCKS, STORE_CLOCKS = 2_500, 10
-"""Clocks in which groups begin and end, and those of a group for storing a result a lane."""
+"""Clocks in which groups begin and end; clocks of a group to store one result per lane."""
 LAST_SHARE = 0.7
-"""How much shorter the last wave is where it has fewer groups: as if this share of it were."""
+"""Weight of the last wave's own time after full ones; the other weight is that of a full wave."""
 BEGIN_CLOCKS = 5_000
 """Clocks in which a launch begins and ends."""
 ADDING_CLOCKS = 20_000
-"""Clocks of a second launch: ten microseconds of the host."""
+"""Clocks of a second launch: ten microseconds on the host."""
 HOST_CLOCKS, JOIN_HOST_CLOCKS, TWO_HOST_CLOCKS = 16_000, 32_000, 60_000
-"""Clocks that a launch takes the host in a row of calls, one that adds up slices, and two launches:
-no product is faster."""
+"""Clocks of the host per call in a row of calls: one launch, one that sums slices, two launches.
+
+No product is faster.
+"""
 JOIN_CLOCKS = 2_000
-"""Clocks in which a group says that it has come, and sees what others have written."""
+"""Clocks in which a group announces that it is done, and sees what others have written."""
 DOUBT, DOUBT_CLOCKS = 1.08, 1_500
-"""Slices of k must gain more than this: how long groups wait for each other is not in the model."""
+"""Least gain for which k is split: waits of groups for each other are not in the model."""
 FETCH_CLOCKS = 1_000
-"""Clocks until what others have written is there."""
+"""Latency in clocks of reading what other groups have written."""
 FETCHED = 16
-"""Vectors of an item that are on their way meanwhile."""
+"""Vectors that an item has in flight during that latency."""
 FETCHED_BYTES = 48
-"""Bytes a clock that one group reads at most."""
+"""Most bytes per clock that one group reads."""
 BYTES_A_CLOCK = 16
-"""Bytes of memory for a compute unit in a clock."""
+"""Bytes per clock from memory to a compute unit."""
 LEAST_STEPS = 8
-"""Steps that a slice of k has at least; half as many where no second launch adds them up."""
+"""Fewest k tiles of a slice of k; half as many where no second launch sums the slices."""
 MOST_SHARERS = 8
-"""Groups of a unit up to which k is split to have them."""
+"""Groups per compute unit up to which k is split to have more."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """What a group of `Blocked` owns: the parameters by their names."""
+    """The tile of a group of `Blocked`: its parameters by their names."""
 
     WORK_M: int
     WORK_N: int
@@ -104,7 +107,7 @@ class Tile:
 
     @property
     def prefetched(self) -> int:
-        """Elements of the next step that an item holds."""
+        """Elements of the next k tile that an item holds."""
         return (self.rows + self.columns) * self.TILE_K // self.items
 
     def count(self, problem: GemmProblem) -> int:
@@ -112,7 +115,7 @@ class Tile:
         return ceil_divide(problem.m, self.rows) * ceil_divide(problem.n, self.columns)
 
     def local_bytes(self, buffers: int, gap: int, itemsize: int) -> int:
-        """Return the bytes of local memory of its tiles, whose lines have a gap between them."""
+        """Return the bytes of local memory of its tiles, whose lines are padded by `gap`."""
         return buffers * self.TILE_K * (self.rows + self.columns + 2 * gap) * itemsize
 
 
@@ -159,14 +162,14 @@ TILES = tuple(
         (2, 2, 1, 1, 8),
     )
 )
-"""Those of GPUs, large ones first."""
+"""The tiles for GPUs, large ones first."""
 
 
 def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, int]:
     """Return how many elements of each factor to load at once: powers of two.
 
-    A row in memory is whole vectors of them, and so are its part in the tile and the share of an
-    item. So are the lines of the tile in local memory, whose gaps are vectors of the device.
+    They divide a row in memory, its segment in the tile and the share of an item. They divide the
+    lines of the tile in local memory, too, whose padding is a vector of the device.
     """
     vector, widths = vector_width(problem, device), []
     for along, length, extent in (
@@ -180,7 +183,7 @@ def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, 
 
 @lru_cache(maxsize=1024)
 def best_tiles(problem: GemmProblem, device: Device) -> tuple[tuple[Tile, int], ...]:
-    """Return the tiles that fit the device, each with its slices of k, the best first."""
+    """Return the tiles that fit the device, each with its number of slices of k, best first."""
     found = _of_cpu(problem, device) if device.kind == "cpu" else _of_gpu(problem, device)
     return tuple(found)
 
@@ -194,10 +197,10 @@ def _fits(tile: Tile, buffers: int, problem: GemmProblem, device: Device) -> boo
 
 
 def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
-    """Return tiles that live in the second cache; the best gives every unit work.
+    """Return tiles that fit the L2 cache; the best gives every unit work.
 
-    Items run one after the other, with as many sums as a core has registers, in long steps; none is
-    much longer than k.
+    Items run one after the other, with as many sums as a core has registers. Their k tiles are
+    long, but not much longer than k.
     """
     columns = max(1, 64 // problem.sum_type.itemsize)
     longest = max(4, 1 << max(0, problem.depth - 1).bit_length())
@@ -222,7 +225,7 @@ def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
 
 
 def _of_gpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
-    """Return tiles and slices of k by the time they take."""
+    """Return tiles and numbers of slices of k, the fastest first."""
     times = {
         (tile, splits): _time(tile, splits, problem, device)
         for tile in TILES
@@ -237,7 +240,7 @@ def _words(problem: GemmProblem) -> int:
 
 
 def _loads(tile: Tile, problem: GemmProblem, device: Device) -> int:
-    """Return how many loads an item makes in a step."""
+    """Return how many loads an item makes per k tile."""
     of_a, of_b = load_widths(tile, problem, device)
     a_elements, b_elements = tile.rows * tile.TILE_K, tile.columns * tile.TILE_K
     return a_elements // tile.items // of_a + b_elements // tile.items // of_b
@@ -261,7 +264,7 @@ def _groups_of_unit(tile: Tile, problem: GemmProblem, device: Device) -> int:
 
 
 def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
-    """Yield slices of k with which every unit has a group, two, or as many as it holds."""
+    """Yield numbers of slices of k that give every unit one group, two, or all that it holds."""
     yield 1
     groups = max(1, tile.count(problem) * problem.batch)
     least = LEAST_STEPS // (2 if device.capabilities.visible_writes else 1)
@@ -273,7 +276,7 @@ def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
 
 
 def _time(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
-    """Return about how many clocks a product takes in a row of calls, for comparison."""
+    """Return about how many clocks a product takes in a row of calls, to compare tiles."""
     clocks = _clocks(tile, splits, problem, device)
     if splits == 1:
         host = HOST_CLOCKS
@@ -291,7 +294,7 @@ def _time(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> floa
 
 
 def _together(one: float, other: float) -> float:
-    """Return the time of two things at once: that of the longer one, or more if both are long."""
+    """Return the time of two overlapping activities: the longer one, or more if both are long."""
     return float((one**3 + other**3) ** (1 / 3))
 
 
@@ -301,13 +304,13 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     full, rest = divmod(tile.count(problem) * problem.batch * splits, units * held)
     whole = _wave(tile, splits, held, problem, device) if full else 0.0
     last = _wave(tile, splits, ceil_divide(rest, units), problem, device) if rest else 0.0
-    if full and rest:  # units do not begin their last groups together, nor share them evenly
+    if full and rest:  # units neither start their last groups together nor share them evenly
         last = LAST_SHARE * last + (1 - LAST_SHARE) * whole
     return full * whole + last
 
 
 def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Device) -> float:
-    """Return the clocks in which compute units do so many groups each."""
+    """Return the clocks in which each compute unit does `held` groups."""
     steps = ceil_divide(problem.depth, splits * tile.TILE_K)
     own = _step(tile, problem, device)
     warps = round_up(tile.items, WARP) / LANES
@@ -319,14 +322,14 @@ def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Devi
 
 
 def reduces_in_launch(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
-    """Return whether the last group of a tile adds up its slices, and no second launch."""
+    """Return whether the last group of a tile sums its slices, instead of a second launch."""
     if not device.capabilities.visible_writes:
         return False
     return _joining(tile, splits, problem, device) <= _adding(splits, problem, device)
 
 
 def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
-    """Return the clocks in which the last groups of all tiles add up their slices."""
+    """Return the clocks in which the last groups of all tiles sum their slices."""
     own = splits * tile.WORK_M * tile.WORK_N * problem.sum_type.itemsize
     rounds = ceil_divide(tile.count(problem) * problem.batch, device.compute_units)
     trips = ceil_divide(own, FETCHED * VECTOR_BYTES)
@@ -334,16 +337,16 @@ def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> f
 
 
 def _adding(splits: int, problem: GemmProblem, device: Device) -> float:
-    """Return the clocks of a second launch that adds up all slices."""
+    """Return the clocks of a second launch that sums all slices."""
     sums = problem.batch * problem.m * problem.n
     nbytes = 2 * splits * sums * problem.sum_type.itemsize
     return ADDING_CLOCKS + nbytes / (BYTES_A_CLOCK * device.compute_units)
 
 
 def _step(tile: Tile, problem: GemmProblem, device: Device) -> float:
-    """Return the clocks of a step of one warp."""
+    """Return the clocks of one warp for a k tile."""
     words = _words(problem)
-    # Products of complex numbers are four; those of doubles count as two, or take longer anyway.
+    # A complex product is four real ones; one of doubles counts as two, or takes longer anyway.
     products = tile.WORK_M * tile.WORK_N * (words * 2 if problem.is_complex else words)
     reads = max(2.0, (tile.WORK_M + tile.WORK_N) * words / 4)
     loads = LOAD_CLOCKS * _loads(tile, problem, device)

@@ -18,7 +18,7 @@ HostArray = np.ndarray[Any, Any]
 
 
 def lacks_blas(problem: GemmProblem) -> str | None:
-    """Return why NumPy's BLAS cannot make a product, or None."""
+    """Return why NumPy's BLAS cannot form a product, or None."""
     if problem.is_integer:
         return "BLAS has no integers"
     if problem.dtype.itemsize == 2:
@@ -43,7 +43,7 @@ def multiply_by_blas(
             if problem.alpha != 1:
                 result *= number(problem.alpha)
         else:
-            result[...] = 0  # what is multiplied by 0 is not read
+            result[...] = 0  # a and b are not read when k or alpha is 0
         if problem.beta:
             c = inputs["c"]
             result += c if problem.beta == 1 else number(problem.beta) * c

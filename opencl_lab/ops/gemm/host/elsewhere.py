@@ -1,4 +1,4 @@
-"""Products that are not one run of a plan: of large host matrices, and by the host's BLAS."""
+"""Products that are not a single plan: in parts, and by the host's BLAS."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def multiply_elsewhere(
     queue: Any,
     call: Call,
 ) -> tuple[AnyArray | None, str]:
-    """Return the result, and the algorithm to run where there is none yet.
+    """Return the result, or None and the algorithm to run.
 
-    `call` is the public function, which is measured. What else it takes is as there.
+    `call` is the public function, which is measured; other parameters are the same as its own.
     """
     if algorithm == HYBRID and config:
         raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")
@@ -42,7 +42,7 @@ def multiply_elsewhere(
         queue = queue_or_default(queue)
         if _side(problem, session_of(queue).device, queue, call).host:
             return multiply_by_blas(problem, inputs, target), algorithm
-        note_condition(still_chosen())  # a further call may only enqueue
+        note_condition(still_chosen())  # repeated calls enqueue only while this holds
         algorithm = AUTO
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": queue}
     return multiply_streamed(problem, inputs, target, **how), algorithm
@@ -63,7 +63,7 @@ def how_made(
     config: Mapping[str, Any] | None,
     call: Call,
 ) -> str:
-    """Return how the public function `call` makes a product of host arrays, if by no one run."""
+    """Return how `call` forms a product of host arrays, if not by a single plan."""
     if algorithm != HYBRID:
         return parts_text(problem, device, algorithm, config)
     return str(_side(problem, device, device.queue(), call))

@@ -1,10 +1,10 @@
-"""Which side multiplies arrays of the host: its BLAS, or the device with all copies.
+"""Which side multiplies host arrays faster: the host's BLAS, or the device, copies included.
 
-Both sides are measured at a few sizes, as public calls. A side's time is modelled as
-``fixed + bytes / bandwidth + flops / speed``, fitted to them. Caches and idle threads make small
-products slower or faster than that; so the model is scaled to what was measured at the two nearest
-sizes of square matrices. What was measured is kept with the user's tuned configurations. It holds
-for a device with its driver, a BLAS with its threads, and the configurations at that time.
+Both sides are measured at a few sizes, by public calls. The time of a side is modelled as
+``fixed + bytes / bandwidth + flops / speed``, fitted to these measurements. Caches and idle threads
+make small products slower or faster than that; so the model is scaled to the measurements of the
+two nearest sizes of square matrices. Measurements are stored with the user's tuned configurations.
+They are valid for a device and its driver, a BLAS and its threads, and the configurations then.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _log = logging.getLogger(__name__)
 FORMAT = 1
 SQUARES = (32, 128, 512, 1024, 2048)
 FLAT = (16, 2048, 2048)
-"""Few rows: a product that takes the time that its bytes take."""
+"""Few rows: a product that is bound by memory."""
 LONGEST = 0.15
-"""Seconds of a call of a sample; sizes that would take longer are left out."""
+"""Most seconds of a call of a sample; sizes that would take longer are left out."""
 ROW, LONG_ROW = 0.02, 0.1
-"""Seconds of the calls that are timed for a sample, about: of short calls, and of the first few."""
+"""About how many seconds of calls are timed for a sample: of short calls, and of the first few."""
 LEAST_CALLS, FEW_CALLS, MOST_CALLS = 2, 5, 50
 PASSES = 2
 """Over all sizes: a busy moment spoils one."""
@@ -72,16 +72,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Model:
-    """What a side takes for products of one dtype."""
+    """The times of a side for products of one dtype."""
 
     dtype: np.dtype[Any]
     samples: tuple[Sample, ...]  # square ones and others; at least one
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:
-        """Seconds of a call, of a byte and of an operation: the best that are not negative.
+        """Seconds per call, per byte and per operation: the best fit that has no negative one.
 
-        Relative errors count. Each set of terms is tried, as there are seven.
+        Relative errors are minimised. All seven subsets of the terms are tried.
         """
         rows = np.array([sample.terms(self.dtype) for sample in self.samples])
         rows /= np.array([[sample.seconds] for sample in self.samples])
@@ -102,7 +102,7 @@ class Model:
 
     @cached_property
     def _scales(self) -> tuple[Sequence[float], Sequence[float]]:
-        """The flops of square samples, and how much longer than modelled they take; logarithms."""
+        """Logarithms of the flops of square samples, and of measured over modelled times."""
         squares = [item for item in self.samples if item.m == item.n == item.k]
         squares.sort(key=lambda item: item.m)
         terms = [item.terms(self.dtype) for item in squares]
@@ -113,7 +113,7 @@ class Model:
         )
 
     def seconds(self, flops: float, nbytes: float) -> float:
-        """Return what a call takes that does so much arithmetic on so many bytes."""
+        """Return the seconds of a call with so many operations and bytes."""
         expected = self._plain((1.0, nbytes, flops))
         sizes, scales = self._scales
         if not sizes or not flops:
@@ -139,9 +139,9 @@ class Choice:
 
 
 def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None = None) -> Choice:
-    """Return which side multiplies arrays of the host sooner.
+    """Return which side multiplies host arrays faster.
 
-    If that was never measured it is, by the public call `multiply`, see `Multiply`.
+    If that was not measured yet, it is measured now by `multiply`, see `Multiply`.
     """
     if getattr(_measuring, "host", False):
         return Choice(True, why="it is measured")
@@ -182,13 +182,13 @@ _lock = threading.RLock()
 
 
 def _conditions() -> tuple[Any, ...]:
-    """Return what decides, beside device and dtype, whether what was measured still holds."""
+    """Return what measurements depend on besides device and dtype."""
     variables = (os.environ.get(name) for name in (LIMIT, "OCLAB_DATA_DIR"))
     return (blas_name(), database.generation(), *variables)
 
 
 def _state() -> list[Any]:
-    """Return what changes when the user's configurations, or his limit of memory, do."""
+    """Return a value that changes with the user's configurations and the limit of memory."""
     limit = os.environ.get(LIMIT, "")
     try:
         state = overlay_file("gemm").stat()
@@ -198,7 +198,7 @@ def _state() -> list[Any]:
 
 
 def still_chosen() -> Callable[[], bool]:
-    """Return what tells whether a side that is chosen now would still be chosen."""
+    """Return a function that says whether the side chosen now would still be chosen."""
     now = _conditions()
     return lambda: _conditions() == now
 
@@ -206,7 +206,7 @@ def still_chosen() -> Callable[[], bool]:
 def measured(
     device: Device, dtype: np.dtype[Any], multiply: Multiply | None = None, *, anew: bool = False
 ) -> tuple[Model, Model]:
-    """Return the models of host and device; measure them `anew`, or where there are none."""
+    """Return the models of host and device; measure if there are none, or if `anew`."""
     key = (device.key, dtype.name, *_conditions())
     with _lock:
         found = None if anew else _known.get(key) or _read(device, dtype)
@@ -228,7 +228,7 @@ def measured(
 
 
 def _by_blas(multiply: Multiply, problem: GemmProblem, inputs: dict[str, Any]) -> None:
-    """Let the public call take the host's side."""
+    """Multiply on the host by the public call."""
     _measuring.host = True
     try:
         multiply(problem, inputs, algorithm=HYBRID)
@@ -252,7 +252,7 @@ def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
 
 
 def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
-    """Return what a call takes: the least of some after the first, as other load only adds."""
+    """Return the seconds of a call: the least of several, as other load only adds."""
     rng = np.random.default_rng(0)
     inputs = {
         name: rng.random(shape, np.float32).astype(problem.dtype, copy=False)
@@ -268,7 +268,7 @@ def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
 
 
 def _goes_on(calls: int, seconds: float) -> bool:
-    """Return whether a sample takes another call; long ones are not disturbed as much."""
+    """Return whether to time another call of a sample; long calls need fewer."""
     if calls < FEW_CALLS:
         return calls < LEAST_CALLS or seconds < LONG_ROW
     return calls < MOST_CALLS and seconds < ROW
@@ -287,7 +287,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 
 def _read(device: Device, dtype: np.dtype[Any]) -> tuple[Model, Model] | None:
-    """Return the models that are kept, unless anything has changed since."""
+    """Return the stored models, unless what they depend on has changed."""
     wanted = {**_head(device, dtype), "state": _state()}
     for item in _entries(model_file()):
         if all(item.get(name) == value for name, value in wanted.items()):
@@ -311,7 +311,7 @@ def _sample(values: Any) -> Sample:
 
 
 def _store(device: Device, dtype: np.dtype[Any], models: tuple[Model, Model]) -> None:
-    """Keep what was measured in place of what there was for the same device, BLAS and dtype."""
+    """Store the models in place of those of the same device, BLAS and dtype."""
     head, path = _head(device, dtype), model_file()
     samples = (
         [[item.m, item.n, item.k, item.seconds] for item in model.samples] for model in models

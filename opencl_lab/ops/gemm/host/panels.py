@@ -1,4 +1,4 @@
-"""Which tiles a large product is made of, and in which order: pure data.
+"""The tiles of a large product, and their order: pure data.
 
     m x n tiles of C, each of a panel of rows of A and a panel of columns of B:
 
@@ -7,12 +7,12 @@
        A1  C   C   C   C                   6 7 8 11    soon take longer than copies
        A2  C   C   C   C                  12 13 14 15
 
-Where both matrices fit, they come up once, in the order of shells. Where one does not, as many of
-its panels stay as there is room for, and the panels of the other one pass by. Where not even a
-panel fits, k is cut as well, and partial sums stay on the device.
+Where both matrices fit, each is copied once, in the order of shells. Where they do not, as many
+panels of one matrix stay on the device as fit, and the panels of the other pass by. Where not even
+a panel fits, k is cut as well, and partial sums stay on the device.
 
-Panels are all of one length, so that one program serves all: the last one begins before the end
-of the one before it, and makes a few rows of C twice.
+All panels have the same length, so that one program serves all: the last one overlaps the one
+before it, and computes a few rows of C twice.
 """
 
 from __future__ import annotations
@@ -35,38 +35,38 @@ from opencl_lab.runtime.tile_schedule import Step, Tile
 from opencl_lab.runtime.tiles import OUT_SLOTS
 
 LEAST = 256 << 20
-"""Bytes of matrices from which copies and kernels overlap by panels."""
+"""Bytes of matrices from which panels pay, as their copies and kernels overlap."""
 SMALL = 1 << 20
-"""Bytes of matrices which no limit is too small for, and for which none is looked up."""
+"""Bytes of matrices up to which no limit of memory is looked up."""
 LENGTHS = tuple(1 << bits for bits in range(13, -1, -1))
-"""Rows and columns of tiles, about."""
+"""About how many rows and columns tiles may have."""
 ALIGNED = 32
-"""What lengths of panels are multiples of, where they are longer."""
+"""Lengths of panels are multiples of it, if they are larger."""
 FEW = 8
-"""Pieces of k at least, where it is cut, unless they are short."""
+"""Fewest parts of k, where it is cut, unless they are short."""
 ROOM, ROOM_ASIDE = 4, 16 << 20
-"""What a plan takes for each byte of its matrices, and beside, is less."""
+"""A plan takes less than `ROOM` bytes per byte of its matrices, and `ROOM_ASIDE` bytes besides."""
 BALANCE = 1000.0
-"""Operations that devices do while a byte comes to them, about; it is 500 to 2000 on GPUs."""
+"""About how many operations a device does while a byte is copied to it: 500 to 2000 on GPUs."""
 STEP_BYTES = 24 << 20
-"""What a step costs beside its kernel, in bytes that could have been copied: half a millisecond,
-as 4, 16 and 64 steps of one product on a GPU tell."""
+"""Cost of a tile besides its kernel, in bytes that could be copied meanwhile: half a millisecond,
+as measured with 4, 16 and 64 tiles of one product on a GPU."""
 MOST_STEPS = 1 << 17
-"""More than this take minutes, whatever the device: so little memory is not meant."""
+"""Most tiles: more would take minutes on any device, so such a limit of memory is refused."""
 SHARES = (1.0, 0.75, 0.5)
-"""Of the memory that parts may take, which tiles fill."""
+"""Shares of the memory that are tried for tiles; the rest is for kernels."""
 GROUP_ELEMENTS = 128 * 128
-"""Elements of C of a work-group; units without one are idle."""
+"""Elements of C per work-group; compute units without a work-group are idle."""
 WORTH = 0.9
-"""Of the time of a product at once, less of which must be expected of one by panels."""
+"""Panels are used if their expected time is below this share of the time of a single plan."""
 
 
 @dataclass(frozen=True)
 class Panels:
-    """How a product is made of tiles."""
+    """How a product is divided into tiles."""
 
     problem: GemmProblem  # one product
-    # Rows and columns of a tile of C, and products that a step adds to its sums.
+    # Rows and columns of a tile of C, and the length of the sums that are added to it at a time.
     m: int
     n: int
     k: int
@@ -103,7 +103,7 @@ class Panels:
 
     @property
     def sent(self) -> int:
-        """Bytes of panels of A and B that come to the device."""
+        """Bytes of panels of A and B that are copied to the device."""
         a, b, _ = self.tile_bytes
         rows, columns, depth = self.counts
         times_a, times_b = {
@@ -115,14 +115,14 @@ class Panels:
         return depth * (times_a * rows * a + times_b * columns * b)
 
     def cost(self, units: int) -> float:
-        """Return how long it takes, in bytes that could be copied meanwhile; see `BALANCE`."""
+        """Return the estimated time, in bytes that could be copied meanwhile; see `BALANCE`."""
         waves = max(self.m * self.n, 1) / (GROUP_ELEMENTS * units)
         kernels = self.problem.work.flops / BALANCE * math.ceil(waves) / waves
-        ends = sum(self.tile_bytes)  # the first tiles that come and the last one that goes
+        ends = sum(self.tile_bytes)  # first and last copies overlap nothing
         return max(self.sent, kernels) + STEP_BYTES * math.prod(self.counts) + ends
 
     def part(self, first: bool = True, last: bool = True, k: int = 0) -> GemmProblem:
-        """Return the product of a step that is the first or the last one of its tile."""
+        """Return the product of a part of k, the first or the last one of its tile."""
         whole = self.problem
         return replace(
             whole,
@@ -178,7 +178,7 @@ class Panels:
 
 
 def _groups(passing: int, staying: int, slots: int) -> Iterator[tuple[int, int]]:
-    """Yield all pairs; so many of the second stay, while the first pass by to and fro."""
+    """Yield all pairs (passing, staying): `slots` stay while all others pass by, back and forth."""
     for turn, begin in enumerate(range(0, staying, slots)):
         for one in range(passing)[:: -1 if turn % 2 else 1]:
             for other in range(begin, min(begin + slots, staying)):
@@ -191,7 +191,7 @@ def _bounds(index: int, length: int, whole: int) -> tuple[int, int]:
 
 
 def _even(whole: int, length: int) -> int:
-    """Return the length of panels that are about as long, and of which none is much shorter."""
+    """Return a length near `length` that divides `whole` about evenly."""
     count = ceil_divide(whole, length)
     return min(round_up(ceil_divide(whole, count), ALIGNED if length > ALIGNED else 1), whole)
 
@@ -205,10 +205,10 @@ def panels_of(
     *,
     least: int | None = None,
 ) -> Panels | None:
-    """Return how one product of host arrays is made of tiles; None if it is made at once.
+    """Return how a product of host arrays is divided into tiles; None if it is done at once.
 
-    It may take `limit` bytes of the device's memory. From `least` bytes of matrices on, `LEAST` by
-    default, one that fits is made of tiles, if that saves time.
+    It may take `limit` bytes of the device's memory. Matrices of `least` bytes or more, `LEAST` by
+    default, are divided even if they fit, where that saves time.
     """
     values = tuple(sorted(config.items())) if config else ()
     try:
@@ -236,7 +236,7 @@ def _panels(
         return None
     room = limit_of_parts(device, limit)
     units = device.compute_units
-    # Kernels may need memory beside the tiles.
+    # Kernels may need memory besides the tiles.
     possible = [
         item
         for share in SHARES
@@ -269,7 +269,7 @@ def plan_bytes(
 
 
 def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:
-    """Yield panels that fit without what their kernels need beside."""
+    """Yield panels that fit, not counting memory that their kernels need besides."""
     for length in LENGTHS:
         m, n = (_even(size, length) for size in (problem.m, problem.n))
         whole = Panels(problem, m, n, problem.depth, "ab", 1, 1)

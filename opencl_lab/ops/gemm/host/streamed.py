@@ -1,6 +1,6 @@
-"""Products of large host matrices, by tiles: copies and kernels overlap, and all need not fit.
+"""Products of large host matrices in tiles: copies and kernels overlap, and matrices need not fit.
 
-See `panels` for which tiles, and `opencl_lab.runtime.tiles` for how they go through the device.
+`panels` chooses the tiles, and `opencl_lab.runtime.tiles` runs them.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def multiply_streamed(
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
 ) -> np.ndarray[Any, Any] | None:
-    """Multiply large host matrices by tiles; return None where they are multiplied at once.
+    """Multiply large host matrices in tiles; return None where they are multiplied at once.
 
-    They are made of tiles where they take more memory than the device has (or than
+    Tiles are used where the matrices take more memory than the device has (or than
     ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long. Inputs
-    and target are plain arrays, apart from each other. After an error or an interrupt the target
-    holds some of its tiles.
+    and target are plain arrays that do not overlap. After an error or an interrupt, only some tiles
+    of the target are written.
     """
     if _nbytes(problem) < panels.SMALL or is_empty(problem):
         return None
@@ -63,7 +63,7 @@ def multiply_streamed(
 def parts_text(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> str:
-    """Return of which parts a product is made that does not fit; nothing if it fits."""
+    """Return a description of the parts of a product that does not fit; "" if it fits."""
     limit = memory_limit(device)
     if is_empty(problem) or _quickly_fits(problem, device, limit):
         return ""
@@ -82,7 +82,7 @@ def _nbytes(problem: GemmProblem) -> int:
 
 
 def _quickly_fits(problem: GemmProblem, device: Device, limit: float) -> bool:
-    """Return whether a product fits, without planning what is planned again."""
+    """Return whether a product is so small that it fits, without making a plan."""
     room = panels.ROOM * _nbytes(problem) + panels.ROOM_ASIDE
     return room <= min(limit, device.max_allocation)
 
@@ -106,9 +106,9 @@ def _products(
     config: Mapping[str, Any] | None,
     limit: float,
 ) -> int | None:
-    """Return how many products along the first dimension of a stack go together.
+    """Return how many products along the first dimension of a stack are done at a time.
 
-    None: all at once. 0: not even one fits as a whole.
+    None: all at once. 0: not even one product fits.
     """
     count = problem.dimensions[0][0]
     if plan_bytes(problem, device, algorithm, config or {}) <= limit:
@@ -119,14 +119,14 @@ def _products(
 
     def fits(size: int) -> bool:
         part = _stack(problem, size)
-        # Two for what comes, three for what goes: see `tiles`.
+        # Two buffers for inputs and three for results: see `tiles`.
         return plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part) <= room
 
     return largest_fitting(fits, ceil_divide(count, 2))
 
 
 def _stack(problem: GemmProblem, count: int) -> GemmProblem:
-    """Return the product of so many items along the first dimension of a stack."""
+    """Return the product of `count` items along the first dimension of a stack."""
     (whole, moves_a, moves_b), *rest = problem.dimensions
     stacks = ((count, moves_a, moves_b), *rest)
     return replace(problem, stacks=stacks, batch=problem.batch // whole * count)
@@ -175,7 +175,7 @@ def _stack_steps(problem: GemmProblem, together: int) -> tuple[Step, ...]:
 def _one_by_one(
     problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
 ) -> None:
-    """Make each item along the first dimension of a stack by itself."""
+    """Multiply the items along the first dimension of a stack one by one."""
     count, *moves = problem.dimensions[0]
     single = replace(_stack(problem, 1), stacks=problem.dimensions[1:])
     moving = {"a": moves[0], "b": moves[1], "c": True, "bias": False}

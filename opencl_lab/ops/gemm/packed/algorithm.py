@@ -18,11 +18,11 @@ from opencl_lab.ops.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 PHASES = 3
-"""Packing B, tiles, lower tiles."""
+"""The phases: packing B, tiles, lower tiles."""
 MOST_TASKS = 1 << 31
-"""Tasks of a phase stay below it: items count them in 32 bits."""
+"""Tasks of a phase must be fewer, as items count them in 32 bits."""
 PACKING_POLLS = 1 << 20
-"""How often an item looks for others to finish packing, before it leaves the rest to them."""
+"""How often an item polls for the end of packing by others before it leaves the rest to them."""
 
 
 def _sums(config: Config) -> int:
@@ -50,33 +50,33 @@ class Packed(launches.Product):
     space = SearchSpace(
         (
             Parameter("ROWS", (2, 4, 5, 6, 8, 10, 12, 14), "rows of sums in registers"),
-            Parameter("VECTORS", (1, 2, 3, 4, 5), "vectors of sums beside each other"),
+            Parameter("VECTORS", (1, 2, 3, 4, 5), "vectors of sums side by side"),
             Parameter("VECTOR_WIDTH", (2, 4, 8, 16), "real numbers in a vector"),
             Parameter("PANELS_M", (1, 2, 4, 8, 12, 16), "times ROWS: rows of a tile"),
             Parameter("PANELS_N", (1, 2, 4, 8, 16, 32, 64), "times the vectors: columns of a tile"),
-            Parameter("TILE_K", (128, 192, 256, 384, 512), "length of a step along k"),
-            Parameter("UNROLL", (2, 4, 8), "values of k a trip of the inner loop"),
+            Parameter("TILE_K", (128, 192, 256, 384, 512), "values of k in a k tile"),
+            Parameter("UNROLL", (2, 4, 8), "values of k per iteration of the inner loop"),
             Parameter("PACK_A", (False, True), "A is copied to local memory"),
             Parameter("PACK_B", ("none", "panel", "ahead"), "where B is packed"),
-            Parameter("PRODUCTS", (1, 4, 16, 64, 256), "products of a stack a tile"),
-            Parameter("SPLITS", (1, 2, 4, 8, 16, 32), "slices of k, whose sums are added up"),
+            Parameter("PRODUCTS", (1, 4, 16, 64, 256), "products of a stack per task"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 32), "slices of k, summed at the end"),
         ),
         (
             *map(positive, ("ROWS", "VECTORS", "PANELS_M", "PANELS_N", "TILE_K")),
             *map(positive, ("UNROLL", "PRODUCTS", "SPLITS")),
             vector_width("VECTOR_WIDTH"),
-            divides("UNROLL", "TILE_K", "the inner loop makes whole trips"),
+            divides("UNROLL", "TILE_K", "the inner loop makes whole iterations"),
             one_of("PACK_B", ("none", "panel", "ahead")),
             Constraint(
                 lambda c: _sums(c) <= 32, "more than 32 vectors of sums do not stay in registers"
             ),
             Constraint(
                 lambda c: _sums(c) * c.integer("UNROLL") <= 512,
-                "more than 512 statements a trip take too long to compile",
+                "more than 512 statements per iteration take too long to compile",
             ),
             Constraint(
                 lambda c: c["SPLITS"] == 1 or c["PRODUCTS"] == 1,
-                "an item does one slice of k or several products, not both",
+                "a task is one slice of k or several products, not both",
             ),
         ),
     )
@@ -130,7 +130,7 @@ class Packed(launches.Product):
         return SearchSpace(tuple(parameters), (*self.space.constraints, *rules))
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan the product, which packs B first where that is done ahead, and the sum of slices."""
+        """Plan the product, after B is packed where that is done ahead, and the sum of slices."""
         found = launches.buffers(problem)
         if launches.is_empty(problem):
             return Plan(found, ())
@@ -147,14 +147,14 @@ class _Planned:
 
     def plan(self, found: tuple[Buffer, ...]) -> Plan:
         most = max(self.tasks.number, self._pieces)
-        if most >= MOST_TASKS:  # no memory holds such a product
+        if most >= MOST_TASKS:  # no memory can hold such a product
             raise InvalidProblem(f"{most:,} tiles are more than one product can have")
         products = [self._product(begin, end) for begin, end in self._spans()]
         adding = [self._adding()[1]] * (self.form.splits > 1)
         return Plan((*found, *self._scratch()), (*products, *adding))
 
     def _spans(self) -> list[tuple[int, int]]:
-        """Return the phases of each launch: the first, and the one after the last."""
+        """Return the range of phases of each launch: the first, and one after the last."""
         if self.form.pack_b != "ahead":
             return [(1, PHASES)]
         seen = self.device.capabilities.visible_writes
@@ -192,7 +192,7 @@ class _Planned:
         return Pieces.of(self.form).number if self.form.pack_b == "ahead" else 0
 
     def _product(self, begin: int, end: int) -> Launch:
-        """Return the launch of the phases from `begin` to before `end`."""
+        """Return the launch of phases `begin` to `end` - 1."""
         problem, form, tasks = self.problem, self.form, self.tasks
         index, pieces = launches.index_of(problem), Pieces.of(form)
         of_pieces: dict[str, Argument] = {
@@ -242,5 +242,5 @@ class _Planned:
         return max(1, launches.builtin_width(self.problem, self.device) // self.form.components)
 
     def _adding(self) -> tuple[Buffer, Launch]:
-        """Return the buffer of partial sums, and what adds them up."""
+        """Return the buffer of the slices' sums, and the launch that adds them."""
         return split_k.reduction(self.problem, self.device, self.form.splits)

@@ -1,7 +1,7 @@
 """The built-in configuration of the product by packed panels, from a model of its time.
 
-Times are cycles of one thread. The model knows the arithmetic, what packing, stores and launches
-cost, and how tiles share out among threads; it is meant to order configurations and no more. Its
+Times are cycles of one thread. The model has the arithmetic, the cost of packing, stores and
+launches, and how evenly threads share the tiles; it is meant to order configurations, no more. Its
 constants were fitted on Intel Xeons with AVX-512, of 2 and of 16 cores, with PoCL.
 """
 
@@ -21,35 +21,35 @@ MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (5, 5, 0.96), (12, 2, 0.9), (14, 1,
 FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
 """Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""
 STEP_BYTES = 1536
-"""Of a row of A in a step along k: blocks stay in the second cache, sums are seldom stored."""
+"""Bytes of a row of A in a k tile: blocks stay in the L2 cache, and sums are seldom stored."""
 BLOCK_BYTES = 208 << 10
-"""Of a block of A, which has to stay in the second cache beside panels of B."""
+"""Bytes of a block of A, which has to stay in the L2 cache beside panels of B."""
 SLAB_BYTES = 3 << 18
-"""The same where B is packed by each item, which is done the less often the more rows a tile has;
-A is read in place then, and may come from the third cache."""
+"""The same where each item packs B, which tiles with more rows need less often. A is read in
+place then, and may come from the L3 cache."""
 ROW_BYTES = 8 << 10
-"""Of a row of a tile: the tile comes back to the second cache for each step along k."""
+"""Bytes of a row of a tile, which comes back to the L2 cache for each k tile."""
 LAUNCH, PHASE, ITEM = 60_000, 10_000, 1_500
 """Cycles that a launch, a phase of a launch and a tile cost."""
 MOVE, TURN = 1.2, 1.8
-"""Cycles to pack four bytes as they lie, and across; ahead it costs as much again to write."""
+"""Cycles to pack four bytes in the order of memory, and transposed; ahead it costs twice that."""
 UNEVEN = 0.35
-"""How much longer the slowest of many threads takes for a tile: cores are seldom equally free."""
+"""How much longer the slowest of many threads takes for a tile, as cores are not equally free."""
 SHARED = 0.7
-"""How much more it costs to pack ahead for each thread beyond the second that has to do with a
-strip of tiles. Fitted to whole products on 16 threads: with 1, 2, 4 and 8 strips N = 2048 took
+"""How much more it costs to pack ahead, for each thread beyond the second that works on a strip
+of tiles. Fitted to whole products on 16 threads: with 1, 2, 4 and 8 strips N = 2048 took
 16.0, 13.4, 12.8 and 12.4 ms, though packing alone took as long in all of them."""
 NEAR, NEAR_BYTES = 0.35, 3 << 19
-"""How much of that it costs where B is so small that it stays in the second cache."""
+"""The fraction of that cost that is left where B is small enough to stay in the L2 cache."""
 STRIDED, SPREAD, PAGED = 1.2, 1.35, 2.5
-"""How much longer the arithmetic takes where B is read in place: its rows lie in other lines of
-memory, in more pages than a processor finds at once, or each in a page of its own."""
+"""How much longer the arithmetic takes where B is read in place: its rows lie in different cache
+lines, in more pages than the TLB holds, or in a page each."""
 PAGES = 64
-"""Pages that a processor finds at once."""
+"""Pages that the TLB holds."""
 PAGE_BYTES = 4096
 ALIASED_BYTES, ALIASED = 2048, 1.15
-"""Rows of A so far apart, or a multiple of it, share a few sets of a cache: they are copied, or
-the arithmetic takes longer."""
+"""Rows of A whose distance is a multiple of so many bytes share a few sets of a cache: they are
+copied, or the arithmetic takes so much longer."""
 
 
 def smallest(problem: GemmProblem, device: Device) -> Form:
@@ -83,7 +83,7 @@ def built_in(problem: GemmProblem, device: Device) -> Form:
 
 
 def _shape(m: int, vectors_n: int, device: Device) -> tuple[int, int]:
-    """Return rows and vectors of a block of sums: fast, and with little waste at the edges."""
+    """Return rows and vectors of a block of sums that is fast and wastes little at the edges."""
     shapes = MANY_REGISTERS if device.native_vector_bytes >= 64 else FEW_REGISTERS
 
     def speed(shape: tuple[int, int, float]) -> float:
@@ -101,7 +101,7 @@ def _is_aliased(problem: GemmProblem) -> bool:
 
 
 def _counts(total: int, most: int, units: int) -> list[int]:
-    """Return sizes of tiles that cut `total` panels evenly, at most so many each."""
+    """Return sizes of tiles that divide `total` panels evenly, at most `most` panels each."""
     fewest = ceil_divide(total, max(1, most))
     numbers = {*range(fewest, fewest + 8), *(times * units for times in range(1, 7))}
     return sorted({ceil_divide(total, number) for number in numbers if number >= fewest})
@@ -131,7 +131,7 @@ def _forms(least: Form, device: Device) -> Iterator[Form]:
 
 
 def _cycles(form: Form, device: Device) -> float:
-    """Return about how many cycles a form takes, but for its first launch."""
+    """Return about how many cycles a form takes, without its first launch."""
     problem, units = form.problem, device.compute_units
     tasks, late = Tasks.of(form, units), UNEVEN * (1 - 1 / units) ** 2
     columns = min(form.tile_n, form.panels_n * form.panel)
@@ -166,7 +166,7 @@ def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
     lanes = max(1, min(device.native_vector_bytes // form.real_type.itemsize, form.width))
     blocks = ceil_divide(rows, form.rows) * ceil_divide(columns, form.panel)
     steps = max(1, ceil_divide(depth, form.tile_k * form.components))
-    # Four cycles pass until a sum can be added to again, and two begin at once.
+    # An addition has a latency of four cycles, and two start per cycle.
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
     tile += blocks * steps * (2 * form.rows * form.vectors + 40)
@@ -192,7 +192,7 @@ def _stride_factor(form: Form) -> float:
 
 
 def _with_products(form: Form, device: Device) -> Form:
-    """Give each item as many products of a stack as an item is worth, yet all units some."""
+    """Give each task enough products of a stack to be worth claiming, and all units some."""
     one = _cycles(replace(form, problem=replace(form.problem, batch=1, stacks=())), device)
     shared = form.problem.batch * form.tiles_m * form.tiles_n // (4 * device.compute_units)
     worth = int(8 * LAUNCH / max(1.0, one))

@@ -1,4 +1,4 @@
-"""How the product by packed panels is cut: what a configuration means for a problem.
+"""How the product by packed panels is divided: what a configuration means for a problem.
 
 A `Form` is a configuration that fits its problem.
 """
@@ -18,7 +18,7 @@ from opencl_lab.ops.gemm.launches import index_of
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 LINE_BYTES = 64
-"""Between rows of a block of A, so that they do not all lie in the same set of a cache."""
+"""Padding between rows of a block of A, so that they are not all in the same set of a cache."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Blocking:
 
 @dataclass(frozen=True)
 class Form:
-    """A configuration of a problem, with what cannot be so for it put right."""
+    """A configuration adjusted to a problem: values that the problem rules out are replaced."""
 
     problem: GemmProblem
     rows: int
@@ -74,11 +74,11 @@ class Form:
 
     @classmethod
     def of(cls, problem: GemmProblem, config: Config) -> Form:
-        """Return the form that a configuration has for a problem.
+        """Return the form of a configuration for a problem.
 
-        Complex numbers need vectors and trips of pairs; halves must be packed, since vectors of
-        them are not summed up; what is transposed or narrower than a panel cannot be read in place
-        as B; a stack is not packed ahead, and k is not split for its products.
+        Complex numbers need vectors and iterations of whole pairs. Half precision must be packed,
+        since it is not summed as such. A B that is transposed or narrower than a panel cannot be
+        read in place. A stack is not packed ahead, and its products are not split over k.
         """
         return cls.of_values(
             problem,
@@ -101,7 +101,7 @@ class Form:
         return cls(problem, **values).fitted()
 
     def fitted(self) -> Form:
-        """Return the form with what cannot be so put right."""
+        """Return the form with values that fit the problem."""
         problem, components = self.problem, self.components
         width, rows = max(self.width, components), max(1, min(self.rows, problem.m))
         pack_b = self.pack_b
@@ -128,15 +128,15 @@ class Form:
         return found
 
     def _overflows(self) -> bool:
-        """Return whether 32 bits, which index the matrices, do not index all panels of B.
+        """Return whether all panels of B overflow the 32 bits that index the matrices.
 
-        Panels are filled: those of few columns take many times the memory of B.
+        Panels are padded: those of few columns take many times the memory of B.
         """
         packed = self.panels_n * self.panel * self.problem.depth * self.components
         return packed >= 1 << 32 and index_of(self.problem) is np.uint32
 
     def _most_splits(self) -> int:
-        """Return how many slices of k there are, so that 32 bits index their sums."""
+        """Return the most slices of k whose sums 32 bits can index."""
         problem = self.problem
         if problem.batch > 1 or not problem.depth:
             return 1
@@ -187,7 +187,7 @@ class Form:
 
     @property
     def sums(self) -> str:
-        """Where sums lie between two tiles of k."""
+        """Where sums are kept between k tiles."""
         if self.splits > 1:
             return "partial"
         halves = self.problem.dtype.itemsize == 2
@@ -230,19 +230,19 @@ class Form:
 
     @property
     def layers(self) -> int:
-        """Slices of k, or batches of products: how many times there are tiles."""
+        """Slices of k, or groups of products: how many sets of tiles there are."""
         return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
 
     @property
     def block_bytes(self) -> int:
-        """Local memory of a packed block of A."""
+        """Bytes of local memory of a packed block of A."""
         real = self.real_type.itemsize
         line = self.tile_k * self.components * real + LINE_BYTES * (not self.problem.trans_a)
         return self.tile_m * line
 
     @property
     def local_bytes(self) -> int:
-        """Local memory that the kernel declares itself."""
+        """Bytes of local memory that the kernel declares."""
         lines = self.rows + self.tile_k * self.components * (self.pack_b == "panel")
         return lines * self.panel * self.real_type.itemsize
 
@@ -254,19 +254,19 @@ class Form:
 
 @dataclass(frozen=True)
 class Tasks:
-    """How tiles are handed out: strips of whole ones, and lower ones for the last rows."""
+    """How tiles are handed out: strips of full tiles, and lower tiles for the last rows."""
 
-    down: int  # whole tiles of a strip
-    tail_m: int  # rows of the lower ones
-    tail_down: int  # how many of these end a strip
-    number: int  # tiles of all strips and steps
+    down: int  # full tiles of a strip
+    tail_m: int  # rows of a lower tile
+    tail_down: int  # lower tiles at the end of a strip
+    number: int  # tiles of all strips and slices of k
     claimed: bool  # whether items claim them one by one
 
     @classmethod
     def of(cls, form: Form, units: int) -> Tasks:
-        """Return the tasks of a form for so many threads.
+        """Return the tasks of a form for `units` threads.
 
-        About the last tile of each thread is cut in two, where threads have more than one.
+        Where threads have more than one tile, about the last one of each is cut in two.
         """
         strips, down = form.tiles_n, form.tiles_m
         whole = strips * down * form.layers
@@ -286,19 +286,19 @@ class Tasks:
 
 
 PIECE_PANELS, PIECE_ROWS = 8, 64
-"""Panels of B, and rows of them, that are packed at once."""
+"""Most panels of B, and rows of them, in a packing task."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """How the packing of B ahead is handed out: so many columns at once, and pieces."""
+    """How packing B ahead is handed out: pieces of some panels and rows."""
 
     columns: int
     number: int
 
     @classmethod
     def of(cls, form: Form) -> Pieces:
-        """Return the pieces of a form, of about as many panels each."""
+        """Return the pieces of a form, with about equally many panels each."""
         panels = ceil_divide(form.panels_n, ceil_divide(form.panels_n, PIECE_PANELS))
         strips = ceil_divide(form.panels_n, panels)
         return cls(

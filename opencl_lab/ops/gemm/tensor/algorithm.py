@@ -44,7 +44,7 @@ PACKED_ROWS = 64
 
 
 class Tensor(launches.Product):
-    """Matrix units, from matrices packed in the order that they read, or from halves in place."""
+    """Products by matrix units, of packed matrices, or of half precision in place."""
 
     name = "tensor"
     templates = (
@@ -71,21 +71,21 @@ class Tensor(launches.Product):
         return reason
 
     def work(self, problem: GemmProblem) -> Work:
-        """Return the work of the problem, done by matrix units, whose peaks are others."""
+        """Return the work of the problem, marked as that of matrix units, with their own peak."""
         return replace(problem.work, matrix_units=True)
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return the tiles that a model of waves finds fastest, of a few that fit the device."""
+        """Return the fastest of a few tiles that fit the device, by a model of waves."""
         config = built_in(problem, device)
         assert config is not None, "supports() has refused"
         return config
 
     def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
-        """Return what differs for this type and precision, on these units."""
+        """Return the parameters that matter for this type and precision, on these units."""
         return problem_space(problem, device)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch that multiplies, a group a tile, after one that packs both matrices."""
+        """Plan a launch that multiplies, a group per tile; where needed, after one that packs."""
         units = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
         if config["UNITS"] == "warpgroup" and not units:
             raise InvalidConfig(
@@ -96,7 +96,7 @@ class Tensor(launches.Product):
             raise InvalidConfig("sums of float64 are exact where they are; SUM_STEPS must be 0")
         if not is_packed(config) and not reads_in_place(problem, device):
             raise InvalidConfig(
-                "matrix units read matrices where they lie only if they are of float16 with rows "
+                "matrix units read matrices in place only if they are of float16 with rows "
                 "of whole 16 bytes; PACK=1 packs them"
             )
         if launches.is_empty(problem):
@@ -151,7 +151,7 @@ _Packing: TypeAlias = tuple[str, dict[str, Any], int]
 
 
 def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
-    """Pack halves, which stay in the order of memory."""
+    """Pack half precision, in the order of memory."""
     aligned = device.aligns_vectors
     params = {
         **{name: launches.params(problem)[name] for name in "AB"},
@@ -164,7 +164,7 @@ def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
 
 
 def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packing:
-    """Pack numbers that lie along k when they are packed, through local memory."""
+    """Pack numbers so that they lie along k, through local memory."""
     step = step_length(config, problem.dtype)
     params = {
         **{name: launches.params(problem)[name] for name in ("ELEMENT", "A", "B")},
@@ -177,7 +177,7 @@ def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packin
 
 
 def _slices(problem: GemmProblem, config: Config) -> tuple[int, int]:
-    """Return the steps of a slice of k, and how many slices there are; warps have one."""
+    """Return the k tiles of a slice of k, and how many slices there are; warps have one."""
     steps = steps_of(config, problem)
     if config["UNITS"] == "warp" or not steps:
         return steps, 1

@@ -1,4 +1,4 @@
-"""Configurations of the matrix product by matrix units: sizes, limits, what is built in."""
+"""Configurations of the matrix product by matrix units: sizes, limits, built-in ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from opencl_lab.ops.gemm.in_place import reads_in_place, row_lengths
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 INSTRUCTIONS = 4
-"""Instructions along k in a step of warpgroups, whose rows in local memory are 128 bytes."""
+"""Instructions along k for a k tile of warpgroups, whose rows in local memory have 128 bytes."""
 STAGE_BARRIERS = 16
 """Bytes of the barriers of a stage."""
 LINE_HALVES = 64
-"""Elements of float16 in a line of a cache."""
+"""Elements of float16 in a cache line."""
 WARPGROUP_TILES = {
     ((128, 128), 2): 1.0,
     ((64, 192), 3): 1.01,
@@ -32,23 +32,23 @@ WARPGROUP_TILES = {
     ((64, 128), 1): 2.3,
     ((64, 64), 1): 3.4,
 }
-"""Rows and columns of a warpgroup, and how many there are: time for as much work, as measured in
-float16 and TF32."""
+"""By rows and columns of a warpgroup and the number of warpgroups: relative time for the same work,
+measured in float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
-"""Time to pack: once, and for each row of a step. In the time that one sum of a tile takes for a
-step; fitted on an H200."""
+"""Time to pack: once, and per row of a k tile. The unit is the time of one sum of a tile for a k
+tile; fitted on an H200."""
 REDUCE_START, REDUCE_SUM = 130_000, 2.5
-"""Time to add up slices: once, and for each sum of a tile and slice; in the same unit."""
+"""Time to add up slices of k: once, and per sum of a tile and slice; in the same unit."""
 LEAST_STEPS, MOST_SPLITS = 4, 128
-"""Least steps of a slice of k, and most slices."""
+"""Fewest k tiles of a slice of k, and most slices."""
 REGISTERS = 1 << 16
-"""Registers of 32 bits of one compute unit."""
+"""32-bit registers of a compute unit."""
 OTHER_REGISTERS = 24
-"""Registers of an item of a warpgroup beside its sums, at least."""
+"""Fewest registers of an item of a warpgroup besides its sums."""
 
 
 def items(config: Config) -> int:
-    """Return the work-items of a group; warpgroups have a warp besides, which copies, or four."""
+    """Return the work-items of a group; warpgroups have one or four warps besides, which copy."""
     owners = config.integer("GROUPS_M") * config.integer("GROUPS_N")
     if config["UNITS"] == "warp":
         return 32 * owners
@@ -56,7 +56,7 @@ def items(config: Config) -> int:
 
 
 def is_packed(config: Config) -> bool:
-    """Return whether both matrices are packed first, as warps always need it."""
+    """Return whether both matrices are packed first; warps always need that."""
     return config["UNITS"] == "warp" or bool(config["PACK"])
 
 
@@ -72,12 +72,12 @@ def stored(problem: GemmProblem) -> tuple[int, int]:
 
 
 def step_length(config: Config, dtype: np.dtype[Any]) -> int:
-    """Return the elements of k in a step."""
+    """Return the values of k in a k tile."""
     return config.integer("INSTRUCTIONS") * (16 if dtype.itemsize == 2 else 8)
 
 
 def steps_of(config: Config, problem: GemmProblem) -> int:
-    """Return in how many steps k is gone through."""
+    """Return how many k tiles there are."""
     return ceil_divide(problem.depth, step_length(config, problem.dtype))
 
 
@@ -88,24 +88,24 @@ def tiles_of(config: Config, problem: GemmProblem) -> int:
 
 
 def limbs_of(problem: GemmProblem) -> int:
-    """Return how many limbs of TF32 each number is split into; 1 where it is not split."""
+    """Return into how many TF32 numbers each number is split; 1: it is not split."""
     return 2 if problem.precision == "3xtf32" else 1
 
 
 def stages_bytes(config: Config, problem: GemmProblem) -> int:
-    """Return the bytes of local memory of all stages: steps of both tiles, and their barriers."""
+    """Return the bytes of local memory of all stages: k tiles of both factors, and barriers."""
     step = sum(tile(config)) * step_length(config, problem.dtype) * problem.dtype.itemsize
     return config.integer("STAGES") * (step * limbs_of(problem) + STAGE_BARRIERS)
 
 
 def _is_even(config: Config) -> bool:
-    """Return whether the items copy a step of float16 or wider evenly, 16 bytes each."""
+    """Return whether items copy a k tile of float16 or wider evenly, 16 bytes each."""
     extents, step = tile(config), config.integer("INSTRUCTIONS") * 32
     return all(extent * step % (16 * items(config)) == 0 for extent in extents)
 
 
 def _sums(config: Config) -> int:
-    """Return how many sums an item of warpgroups has, fresh ones with them."""
+    """Return how many sums an item of warpgroups has, the fresh ones of SUM_STEPS included."""
     rows = config.integer("BLOCK_M") + (64 if config["SUM_STEPS"] else 0)
     return rows * config.integer("BLOCK_N") // 128
 
@@ -115,18 +115,18 @@ SPACE = SearchSpace(
         Parameter("UNITS", ("warpgroup", "warp"), "instructions: wgmma or mma.sync"),
         Parameter("BLOCK_M", (32, 64, 128), "rows of a warpgroup or warp"),
         Parameter("BLOCK_N", (32, 64, 128, 192, 256), "columns of a warpgroup or warp"),
-        Parameter("GROUPS_M", (1, 2, 3, 4), "warpgroups or warps above each other"),
-        Parameter("GROUPS_N", (1, 2, 4), "warps beside each other"),
-        Parameter("INSTRUCTIONS", (2, 4), "instructions along k in a step"),
-        Parameter("STAGES", (2, 3, 4, 5, 6), "steps in local memory"),
+        Parameter("GROUPS_M", (1, 2, 3, 4), "warpgroups or warps along the rows"),
+        Parameter("GROUPS_N", (1, 2, 4), "warps along the columns"),
+        Parameter("INSTRUCTIONS", (2, 4), "instructions along k for a k tile"),
+        Parameter("STAGES", (2, 3, 4, 5, 6), "k tiles in local memory"),
         Parameter(
             "SUM_STEPS",
             (0, 1, 2, 4),
             "instructions along k until sums leave the unit; 0: at the end",
         ),
-        Parameter("BAND", (4, 8, 16), "rows of tiles that are worked on together"),
+        Parameter("BAND", (4, 8, 16), "rows of tiles that groups go through together"),
         Parameter(
-            "SPLITS", (1, 2, 4, 8, 16, 32), "slices of k, added up by the last group of a tile"
+            "SPLITS", (1, 2, 4, 8, 16, 32), "slices of k, summed by the last group of a tile"
         ),
         Parameter("PACK", (1, 0), "1: matrices are packed first; 0: warpgroups read them in place"),
     ),
@@ -137,14 +137,14 @@ SPACE = SearchSpace(
         one_of("SUM_STEPS", (0, 1, 2, 4)),
         one_of("PACK", (0, 1)),
         Constraint(lambda c: c.integer("SPLITS") <= 1024, "k is split into at most 1024 slices"),
-        Constraint(lambda c: c.integer("STAGES") >= 2, "a step is copied while another is read"),
+        Constraint(lambda c: c.integer("STAGES") >= 2, "a k tile is copied while another is read"),
         Constraint(
             lambda c: all(extent % 64 == 0 for extent in tile(c)),
             "tiles are packed in blocks of 64 rows and columns",
         ),
         Constraint(
             lambda c: c.integer("SUM_STEPS") <= c.integer("INSTRUCTIONS"),
-            "sums leave the unit at least once a step",
+            "sums leave the unit at least once per k tile",
         ),
         Constraint(
             lambda c: (
@@ -157,7 +157,7 @@ SPACE = SearchSpace(
                 )
             ),
             "a warpgroup owns multiples of 64 rows and at most 256 columns of a tile, "
-            "in steps of 4 instructions",
+            "in k tiles of 4 instructions",
         ),
         Constraint(
             lambda c: c["UNITS"] == "warp" or (_sums(c) + OTHER_REGISTERS) * items(c) <= REGISTERS,
@@ -165,7 +165,7 @@ SPACE = SearchSpace(
         ),
         Constraint(
             lambda c: c["UNITS"] == "warp" or _sums(c) <= 160,
-            "more than 160 sums an item do not stay in registers",
+            "more than 160 sums per item do not stay in registers",
         ),
         Constraint(
             lambda c: (
@@ -180,7 +180,7 @@ SPACE = SearchSpace(
         ),
         Constraint(
             lambda c: c["UNITS"] == "warpgroup" or _is_even(c),
-            "the items must share the copies of a step evenly",
+            "the items must share the copies of a k tile evenly",
         ),
         Constraint(lambda c: items(c) <= 1024, "a group has at most 1024 items"),
     ),
@@ -188,7 +188,7 @@ SPACE = SearchSpace(
 
 
 def _config(units: str, block: tuple[int, int], groups: tuple[int, int], **others: int) -> Config:
-    """Return a configuration; what `others` leaves out is the same for all built-in ones."""
+    """Return a built-in configuration; values not in `others` are the same for all."""
     return Config(
         UNITS=units,
         BLOCK_M=block[0],
@@ -207,7 +207,7 @@ def _config(units: str, block: tuple[int, int], groups: tuple[int, int], **other
 
 
 def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, float]]:
-    """Yield built-in configurations, and how long they take for as much work, as measured."""
+    """Yield built-in configurations, and their measured relative time for the same work."""
     split = problem.precision == "3xtf32"
     if problem.dtype.itemsize == 8:
         yield _config("warp", (64, 32), (2, 2), INSTRUCTIONS=2), 1.0
@@ -231,7 +231,7 @@ def _candidates(problem: GemmProblem, device: Device) -> Iterator[tuple[Config, 
 
 
 def _unpacked(problem: GemmProblem) -> float:
-    """Return how many times as long steps take that are copied from where the matrices lie."""
+    """Return how much longer k tiles take that are copied from unpacked matrices."""
     return 1.12 if all(length % LINE_HALVES == 0 for length in row_lengths(problem)) else 1.55
 
 
@@ -240,7 +240,7 @@ def _local_memory(device: Device) -> int:
 
 
 def _splits(problem: GemmProblem, config: Config, device: Device) -> list[int]:
-    """Return how many slices of k there may be, so that all units have a tile if these are few."""
+    """Return into how many slices k may be split to give all units work, if tiles are few."""
     if config["UNITS"] == "warp" or not device.capabilities.visible_writes:
         return [1]
     tiles, steps = max(1, tiles_of(config, problem)), steps_of(config, problem)
@@ -249,9 +249,10 @@ def _splits(problem: GemmProblem, config: Config, device: Device) -> list[int]:
 
 
 def _time(problem: GemmProblem, config: Config, cost: float, splits: int, device: Device) -> float:
-    """Return the time that is expected, by waves of tiles.
+    """Return the expected time, by waves of tiles.
 
-    All compute units start a tile together, so that the last few tiles take as long as many.
+    All compute units start their tiles together, so that a wave of few tiles takes as long as a
+    full one.
     """
     tile_m, tile_n = tile(config)
     steps = steps_of(config, problem)
@@ -278,14 +279,14 @@ def built_in(problem: GemmProblem, device: Device) -> Config | None:
 
 
 def _more_or_fewer(problem: GemmProblem, device: Device) -> tuple[int, ...]:
-    """Return numbers of slices of k to try: as many as built in, half, double, and one."""
+    """Return numbers of slices of k worth trying: the built-in one, half, double, and one."""
     default = built_in(problem, device)
     built = 1 if default is None else default.integer("SPLITS")
     return tuple(sorted({1, max(1, built // 2), built, *([2 * built] if built > 1 else [])}))
 
 
 def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
-    """Return the part of the space in which a type and precision can differ."""
+    """Return the parameters that matter for a type and precision, and their values."""
     groups = device.capabilities.warpgroup_matrix_units and problem.dtype.itemsize < 8
     split = problem.precision == "3xtf32"
     kept: dict[str, tuple[Any, ...]] = {
@@ -308,11 +309,11 @@ def problem_space(problem: GemmProblem, device: Device) -> SearchSpace:
             *SPACE.constraints,
             Constraint(
                 lambda c: stages_bytes(c, problem) <= limit,
-                "the steps must fit in local memory",
+                "the k tiles must fit in local memory",
             ),
             Constraint(
                 lambda c: c["SPLITS"] == 1 or tiles_of(c, problem) * c.integer("SPLITS") <= most,
-                "k is split where tiles are too few for all compute units",
+                "k is split only where tiles are too few for all compute units",
             ),
         ),
     )

@@ -1,6 +1,6 @@
 """A matrix times few vectors: the matrix is read once, at the speed of memory.
 
-Numbers of items, and of bytes that are worth one, were measured on an NVIDIA H200 and on Intel
+Numbers of items, and of bytes that are worth an item, were measured on an NVIDIA H200 and on Intel
 Xeons with AVX-512, of 2 and of 16 cores.
 """
 
@@ -38,28 +38,28 @@ from opencl_lab.ops.gemm.thin.lines import (
 LOAD_BYTES = 16
 """Bytes that an item of a GPU loads at once."""
 MOST_FEW = 16
-"""Most vectors at once: their sums live in registers."""
+"""Most vectors: their sums stay in registers."""
 STACK = 128 << 10
-"""Bytes of such an array that fit the stack of a CPU's threads anywhere."""
+"""Bytes of private arrays that fit the stack of a CPU's threads on any system."""
 TWO_LAUNCHES_BYTES, ONE_LAUNCH_BYTES = 1 << 18, 32 << 10
-"""Bytes of both factors that make a group more worth it, where a second launch adds up their sums,
-and where the last group does."""
+"""Bytes of both factors per group that are worth splitting k: with a second launch that adds up,
+and where the last group adds up."""
 TURNED = range(4, MOST_FEW + 1, 2)
-"""So many vectors that lie across k: items that have several values of k each would read numbers of
-them that lie far apart, and these are often in the same bank of a cache."""
+"""Numbers of vectors across k for which an item should not have several values of k: it would read
+numbers far apart, which are often in the same bank of a cache."""
 UNDER_WAY = 32
 """Words of a matrix, and of x, that an item of a group loads before it uses them."""
 SECTOR = 32
-"""Bytes that memory gives at least."""
+"""Bytes of the smallest memory transaction."""
 SPREAD, ENOUGH, WANTED = 384, 192, 1536
-"""Items of a compute unit up to which more of them share a line; with which k is not split; and so
-many if it is."""
+"""Items per compute unit: up to the first, more of them share a line; from the second on, k is not
+split; if it is split, the third is the aim."""
 LEAST_SLICES = 4
-"""Fewer slices of k save less than it takes to add them up."""
+"""Fewer slices of k save less time than it takes to add them up."""
 
 
 class Gemv(launches.Product):
-    """One read of a matrix for all of a few vectors, k in as many slices as keep a device busy."""
+    """One read of a matrix for a few vectors, with enough slices of k to keep a device busy."""
 
     name = "gemv"
     templates = ("gemm/gemv_cpu.cl.mako", "gemm/gemv_gpu.cl.mako", split_k.REDUCTION)
@@ -75,10 +75,8 @@ class Gemv(launches.Product):
                 (16, 64, 128, 256, 512, 1024, 2048, 4096, 8192),
                 "lines of an item without a group",
             ),
-            Parameter("STEP_K", (256, 512, 1024, 2048), "values of k a trip, without a group"),
-            Parameter(
-                "SPLITS", (1, 2, 4, 8, 16, 32, 64, 128), "slices of k, whose sums are added up"
-            ),
+            Parameter("STEP_K", (256, 512, 1024, 2048), "values of k at a time, without a group"),
+            Parameter("SPLITS", (1, 2, 4, 8, 16, 32, 64, 128), "slices of k, summed at the end"),
         ),
         (
             positive("LANES"),
@@ -91,7 +89,7 @@ class Gemv(launches.Product):
             positive("SPLITS"),
             Constraint(
                 lambda c: c.integer("ROWS") * c.integer("UNROLL") * c.integer("VECTOR") <= 256,
-                "more than 256 numbers under way do not stay in registers",
+                "more than 256 loaded numbers do not stay in registers",
             ),
         ),
     )
@@ -103,12 +101,12 @@ class Gemv(launches.Product):
         return self.lacks_type(problem, device) or lacks_groups(device)
 
     def default_config(self, problem: GemmProblem, device: Device) -> Config:
-        """Return items on their own for CPUs, and groups that share the sums elsewhere."""
+        """Return items that work alone for CPUs, and groups that share sums for other devices."""
         form = alone.built_in if device.kind == "cpu" else _grouped
         return form(problem, device)
 
     def search_space(self, problem: GemmProblem, device: Device) -> SearchSpace:
-        """Leave out what the form for this kind of device does not have."""
+        """Leave out parameters that the form for this kind of device does not have."""
         if device.kind == "cpu":
             return self.space.narrowed({"LANES": 1, "PIECES": 1, "UNROLL": 1})
         return self.space.narrowed({"BLOCK": 256, "STEP_K": 1024})
@@ -209,7 +207,7 @@ def _group_params(problem: GemmProblem, config: Config, device: Device) -> dict[
 
 
 def _x_vector(problem: GemmProblem, together: int) -> int:
-    """Return how many numbers of x are one load, where those of so many values of k are needed."""
+    """Return how many numbers of x to load at once, if `together` values of k are needed."""
     few = few_of(problem)
     if not is_other_along(problem):
         return math.gcd(together * few, LOAD_BYTES // problem.dtype.itemsize)
@@ -228,7 +226,7 @@ def _tree(config: Config, problem: GemmProblem) -> int:
 
 
 def _grouped(problem: GemmProblem, device: Device) -> Config:
-    """Return the built-in configuration of groups: 16 bytes a load, several under way."""
+    """Return the built-in configuration of groups: loads of 16 bytes, several in flight."""
     form = _grouped_along if is_along(problem) else _grouped_across
     lanes, pieces, vector, rows, unroll = form(problem, device)
     sums = rows * few_of(problem) * problem.sum_type.itemsize
@@ -252,7 +250,7 @@ def _grouped(problem: GemmProblem, device: Device) -> Config:
 
 
 def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int, int, int]:
-    """Return lanes, pieces, vector, rows, unroll for lines along k: two lines an item.
+    """Return lanes, pieces, vector, rows, unroll for lines along k: two lines per item.
 
     More items share a line where there are few lines, until each has one load.
     """
@@ -276,10 +274,10 @@ def _grouped_along(problem: GemmProblem, device: Device) -> tuple[int, int, int,
 
 
 def _grouped_across(problem: GemmProblem, device: Device) -> tuple[int, int, int, int, int]:
-    """Return lanes, pieces, vector, rows, unroll for lines across k: a group for each unit.
+    """Return lanes, pieces, vector, rows, unroll for lines across k: a group per compute unit.
 
-    So no group waits for others: many items share a few lines, as many as a sector of memory has
-    at least. Where rows are no whole vectors, the items of a group read side by side.
+    So all groups run at once. Many items share a few lines, at least as many as a memory sector
+    has. Where rows are not whole vectors, neighbouring items of a group read neighbours.
     """
     few, lines = few_of(problem), lines_of(problem)
     words = max(1, problem.sum_type.itemsize // 4)
@@ -300,7 +298,7 @@ def _grouped_across(problem: GemmProblem, device: Device) -> tuple[int, int, int
 
 
 def _splits_of_groups(problem: GemmProblem, groups: int, items: int, device: Device) -> int:
-    """Return in how many slices of k enough items share the work; few slices do not pay."""
+    """Return the slices of k with which enough items share the work; few slices do not pay."""
     units = device.compute_units
     if items >= ENOUGH * units:
         return 1

@@ -10,7 +10,7 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 
 
 def side_of(problem: GemmProblem) -> str:
-    """Return which factor is the matrix, ``a`` or ``b``; the other one has few lines."""
+    """Return which factor is the matrix, ``a`` or ``b``; the other one is the few vectors."""
     return "a" if problem.n < problem.m or (problem.n == problem.m and problem.trans_b) else "b"
 
 
@@ -39,7 +39,7 @@ def is_other_along(problem: GemmProblem) -> bool:
 
 
 def joins(device: Device) -> bool:
-    """Return whether groups add up their sums themselves: if they see what others have written."""
+    """Return whether groups add up slices themselves: if they see what others have written."""
     return device.capabilities.visible_writes
 
 

@@ -1,7 +1,7 @@
-"""A worker's own side: it isolates itself, and answers until the other end has no more to ask.
+"""The worker's side: a process that answers the requests of its parent.
 
-What it makes first, its servant, is `target` called with the opening's arguments and `say`, by
-which the servant tells what it is about. The methods of the servant answer the requests.
+It first makes its servant: `target`, called with the arguments of the opening message and `say`,
+with which the servant reports its progress. Methods of the servant answer the requests.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import Any, NoReturn
 from opencl_lab.core.errors import OclabError
 from opencl_lab.lab.workers.link import Ended, Link
 
-LOOK = 60.0  # seconds between looks at the other end
+POLL_SECONDS = 60.0  # interval of polling the other end
 ORPHAN_SECONDS = 3600
-"""After which a process ends that has not looked, since foreign code lets no other thread run."""
+"""A process ends if it could not poll for so long because native code blocks its threads."""
 
 _farewells: list[Callable[[], None]] = []
 
 
 class Failed(Exception):
-    """What was asked for raised an error; the worker may be asked again.
+    """A request raised an error; the worker can answer further requests.
 
-    The `reason` is the class of the error, and what it says; `error` is it, if it is one of ours.
+    `reason` has the class and the message of the error; `error` is the error, if it is an
+    OclabError.
     """
 
     def __init__(self, reason: str, error: OclabError | None = None):
@@ -42,18 +43,18 @@ class Failed(Exception):
 
 
 def find(target: str) -> Any:
-    """Return what ``module:name`` names."""
+    """Return the object that ``module:name`` names."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
 
 def at_hangup(farewell: Callable[[], None]) -> None:
-    """Call this before the process ends because the other end is gone."""
+    """Call `farewell` before the process ends because the other end is closed."""
     _farewells.append(farewell)
 
 
 def _isolate() -> None:
-    """Arrange how this process may end: as the other end wants, first when memory is short."""
+    """Ignore Ctrl-C and SIGTERM, write no core dumps, and be the first to go if memory runs out."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     with suppress(ImportError, ValueError, OSError):
@@ -65,7 +66,7 @@ def _isolate() -> None:
 
 
 def _leave() -> NoReturn:
-    """End at once, with all that this process has started."""
+    """End this process at once, with all processes that it has started."""
     for farewell in _farewells:
         farewell()
     if os.getpgrp() == os.getpid():
@@ -74,15 +75,15 @@ def _leave() -> NoReturn:
 
 
 def _end_with(link: Link) -> None:
-    """Leave as soon as the other end is gone, also in the middle of a request."""
+    """Leave as soon as the other end is closed, even during a request."""
     signal.alarm(ORPHAN_SECONDS)
-    while not link.ended(LOOK):
+    while not link.ended(POLL_SECONDS):
         signal.alarm(ORPHAN_SECONDS)
     _leave()
 
 
 def _answer(link: Link, work: Callable[..., Any], *arguments: Any) -> bool:
-    """Send what comes of some work; return whether it succeeded."""
+    """Send the result or the error of some work; return whether it succeeded."""
     try:
         link.put(("done", work(*arguments)))
     except Ended:
@@ -101,7 +102,7 @@ def _serve(link: Link) -> None:
 
     def begin() -> None:
         nonlocal servant
-        if preparation is not None:  # the user's own script defines what the arguments are
+        if preparation is not None:  # the user's script defines classes of the arguments
             from multiprocessing import spawn
 
             spawn.prepare(preparation)
@@ -117,7 +118,7 @@ def _serve(link: Link) -> None:
 
 
 def main(address: str) -> None:
-    """Serve at a socket: its number if it was inherited, or its path."""
+    """Serve at a socket, given by its file descriptor if it was inherited, or by its path."""
     _isolate()
     if address.isdigit():
         connection = socket.socket(fileno=int(address))

@@ -15,9 +15,9 @@ import pytest
 import opencl_lab
 from opencl_lab.core.errors import LaunchError, ReferenceUnavailable
 from opencl_lab.lab.ops.sort import references
-from opencl_lab.lab.reference.child import ChildProcess
 from opencl_lab.lab.reference.descriptor import HostReference
 from opencl_lab.lab.reference.execute import prepare
+from opencl_lab.lab.reference.isolated import IsolatedReference
 
 ROOT = str(Path(opencl_lab.__file__).parents[1])
 
@@ -60,7 +60,7 @@ def unpicklable(problem, inputs, threads):
 def test_runs_and_returns_outputs():
     x = np.arange(6, dtype=np.int64).reshape(2, 3)
     inputs = {"x": x, "strided": x[:, ::2], "empty": x[:0], "none": np.zeros((0, 3))}
-    with ChildProcess(work) as child:
+    with IsolatedReference(work) as child:
         child.load(Task(), inputs, 2)
         for _ in range(2):
             assert 0 < child.run() < 10
@@ -76,16 +76,17 @@ def test_runs_and_returns_outputs():
         np.testing.assert_array_equal(child.outputs()["x"], x + 4)
 
 
+@pytest.mark.full
 def test_large_arrays(rng):
     x = rng.random(3_000_000)
-    with ChildProcess(work) as child:
+    with IsolatedReference(work) as child:
         child.load(Task(), {"x": x}, 3)
         child.run()
         np.testing.assert_array_equal(child.outputs()["x"], 3 * x)
 
 
 def test_environment():
-    with ChildProcess(work, {"OCLAB_PROBE": "here"}) as child:
+    with IsolatedReference(work, {"OCLAB_PROBE": "here"}) as child:
         child.load(Task("environment"), {}, 1)
         child.run()
         assert child.outputs()["value"][0] == "here"
@@ -93,7 +94,7 @@ def test_environment():
 
 
 def test_prints_do_not_mix_with_answers(capfd):
-    with ChildProcess(work) as child:
+    with IsolatedReference(work) as child:
         child.load(Task("print"), {}, 1)
         child.run()
         assert child.outputs()["read"][0] == 0
@@ -101,7 +102,7 @@ def test_prints_do_not_mix_with_answers(capfd):
 
 
 def test_a_failing_function_leaves_the_child_usable():
-    with ChildProcess(work, name="peer") as child:
+    with IsolatedReference(work, name="peer") as child:
         child.load(Task("fail"), {}, 1)
         with pytest.raises(LaunchError, match="peer: ValueError: no such thing"):
             child.run()
@@ -110,8 +111,9 @@ def test_a_failing_function_leaves_the_child_usable():
         np.testing.assert_array_equal(child.outputs()["x"], [2, 2])
 
 
+@pytest.mark.full
 def test_outputs_that_cannot_be_sent():
-    with ChildProcess(unpicklable) as child:
+    with IsolatedReference(unpicklable) as child:
         child.load(Task(), {}, 1)
         child.run()
         with pytest.raises(LaunchError, match="lambda"):
@@ -119,11 +121,12 @@ def test_outputs_that_cannot_be_sent():
         assert child.run() >= 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("what", "words"), [("exit", "process ended: last words$"), ("kill", r"signal 9 \(Killed\)")]
 )
 def test_a_dead_child_gives_its_last_words(what, words):
-    with ChildProcess(work, name="peer") as child:
+    with IsolatedReference(work, name="peer") as child:
         child.load(Task(what), {}, 1)
         with pytest.raises(LaunchError, match=words):
             child.run()
@@ -136,7 +139,7 @@ def test_a_function_that_cannot_be_imported():
         return {}
 
     with (
-        ChildProcess(local) as child,
+        IsolatedReference(local) as child,
         pytest.raises(ReferenceUnavailable, match="process ended: AttributeError"),
     ):
         child.load(Task(), {"x": np.zeros(1_000_000)}, 1)
@@ -145,11 +148,11 @@ def test_a_function_that_cannot_be_imported():
 def test_python_that_cannot_be_started(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
     with pytest.raises(ReferenceUnavailable, match="/nonexistent/python"):
-        ChildProcess(work)
+        IsolatedReference(work)
 
 
 def test_close_ends_a_busy_child():
-    child = ChildProcess(work)
+    child = IsolatedReference(work)
     child.load(Task("sleep"), {}, 1)
     child._worker.send("run", 1)
     time.sleep(0.2)
@@ -161,16 +164,17 @@ def test_close_ends_a_busy_child():
 
 
 def test_an_interrupt_while_it_asks_for_the_child_does_not_hang(check_end):
-    child = ChildProcess(work)
+    child = IsolatedReference(work)
     child.load(Task(), {}, 1)
     check_end(child._worker.process, child.close)
 
 
+@pytest.mark.full
 def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
     (tmp_path / "numpy.py").write_text("raise RuntimeError('wrong module')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
-    with ChildProcess(work) as child:
+    with IsolatedReference(work) as child:
         child.load(Task(), {"x": np.ones(1)}, 2)
         assert child.run() >= 0
 
@@ -178,10 +182,10 @@ def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
 INTERRUPTED = """
 import os, signal, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
-from opencl_lab.lab.reference.child import ChildProcess
-from test_reference_child import Task, work
+from opencl_lab.lab.reference.isolated import IsolatedReference
+from test_reference_isolated import Task, work
 signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
-child = ChildProcess(work)
+child = IsolatedReference(work)
 child.load(Task(), {{}}, 1)
 try:
     print(child._worker.process.pid, flush=True)
@@ -193,6 +197,7 @@ os._exit(0) if "leave" in sys.argv else child.close()
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("how", ["close", "leave"])
 def test_interrupts_are_for_the_parent_and_no_child_stays(how):
     script = textwrap.dedent(INTERRUPTED).format(root=ROOT, tests=str(Path(__file__).parent))
@@ -234,14 +239,14 @@ def test_prepare_chooses_the_place():
 
 def test_a_child_that_dies_while_it_is_prepared_is_told_by_the_first_run(monkeypatch):
     started = []
-    make = ChildProcess.__init__
+    make = IsolatedReference.__init__
 
     def noted(child, *given):
         make(child, *given)
         started.append(child)
         os.kill(child._worker.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(ChildProcess, "__init__", noted)
+    monkeypatch.setattr(IsolatedReference, "__init__", noted)
     reference = HostReference("peer", work, environment={"OCLAB_PROBE": "1"})
     prepared = prepare(reference, Task(), {"x": np.ones(3_000_000)}, {}, 1)
     with pytest.raises(ReferenceUnavailable, match="peer: its process ended: SIGKILL"):

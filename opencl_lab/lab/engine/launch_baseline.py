@@ -1,4 +1,4 @@
-"""What a runtime itself costs: a launch of nothing, an allocation, launches of an executable."""
+"""The launch baseline: the cost of an empty launch, an allocation, and an executable's launches."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from opencl_lab.runtime.session import session_of
 NOTHING = "__kernel void nothing(void) {}"
 
 
-class Bare:
-    """A queue without profiling in the context of another, and what can be enqueued on it."""
+class LaunchBaseline:
+    """Operations to time on a queue without profiling, in the context of another queue."""
 
     def __init__(self, queue: cl.CommandQueue):
         self.context = queue.context
         self.queue = cl.CommandQueue(queue.context, queue.device)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
             program = cl.Program(queue.context, NOTHING).build()
         self._nothing = cl.Kernel(program, "nothing")
 
     def finish(self) -> None:
-        """Wait for all that was enqueued."""
+        """Wait for all enqueued work."""
         self.queue.finish()
 
     def launch(self) -> None:
-        """Enqueue a kernel of one work-item that does nothing."""
+        """Enqueue an empty kernel of one work-item."""
         cl.enqueue_nd_range_kernel(self.queue, self._nothing, (1,), (1,))
 
     def launch_and_finish(self) -> None:
@@ -39,13 +39,13 @@ class Bare:
         self.queue.finish()
 
     def allocate(self, nbytes: int) -> Any:
-        """Return new memory of the driver's."""
+        """Return a new buffer of the driver."""
         return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(nbytes, 1))
 
     def launches(self, executable: Executable, inputs: Mapping[str, Any]) -> Callable[[], None]:
-        """Return what enqueues an executable on device arrays, with its results in pooled memory.
+        """Return a function that enqueues an executable on device arrays, with pooled results.
 
-        Nothing can be quicker from Python: no array is made, checked or looked up.
+        It is the least that a call can cost from Python: no array is made, checked or looked up.
         """
         plan, session = executable.plan, session_of(self.queue)
         fixed = {name: array.base_data for name, array in inputs.items()}

@@ -1,32 +1,9 @@
-"""Stand-ins for other libraries, and references as comparisons run them."""
+"""References as comparisons run them, against the right results."""
 
-import sys
 from contextlib import closing
-from pathlib import Path
-
-import pytest
 
 from opencl_lab.lab.reference.execute import prepare
 from opencl_lab.lab.reference.peers import residents
-
-NAMES = ("cupy", "cupyx", "torch", "pyvkfft")
-
-
-def _ours(name):
-    return name.partition(".")[0] in NAMES
-
-
-@pytest.fixture
-def fakes(monkeypatch):
-    """CuPy, PyTorch and pyvkfft by NumPy, whatever is installed."""
-    kept = {name: module for name, module in sys.modules.items() if _ours(name)}
-    for name in kept:
-        del sys.modules[name]
-    monkeypatch.syspath_prepend(Path(__file__).with_name("fakes"))
-    yield
-    for name in [name for name in sys.modules if _ours(name)]:
-        del sys.modules[name]
-    sys.modules.update(kept)
 
 
 def host_reference(operation, name):

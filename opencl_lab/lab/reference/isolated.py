@@ -1,7 +1,7 @@
-"""A reference in a process of its own, with environment variables of its own.
+"""A reference in a worker, with its own environment variables.
 
-For functions that need variables to be set before NumPy is imported. The child imports the
-function at once, while the parent goes on.
+This is for functions that need variables to be set before NumPy is imported. The worker imports
+the function in the background.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
-from opencl_lab.lab.measuring.rows import in_a_row
+from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.workers.child import Failed, find
+from opencl_lab.lab.workers.serving import Failed, find
 from opencl_lab.lab.workers.worker import Died, Worker, opening
 
 
-class ChildProcess:
-    """The parent's side of a child; use it as a context manager, or call `close`.
+class IsolatedReference:
+    """A Python function in a worker; use it as a context manager, or call `close`.
 
-    The child can import the module of the function, and has the variables of `environment` in
-    addition to ours. The constructor does not wait for it: whatever fails in it is raised by the
-    first request. That is `ReferenceUnavailable` until a problem is loaded, then `LaunchError`.
+    The worker can import the module of the function, and has the variables of `environment` in
+    addition to ours. The constructor does not wait for it: failures are raised by the first
+    request, as `ReferenceUnavailable` until a problem is loaded, then as `LaunchError`.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class ChildProcess:
             raise ReferenceUnavailable(f"{self.name}: {error}") from error
 
     def load(self, problem: Any, inputs: Arrays, threads: int) -> None:
-        """Give the child its problem."""
+        """Send the problem to the worker."""
         self._ask("load", problem, inputs, threads)
         self._loaded = True
 
     def run(self, calls: int = 1) -> float:
-        """Call the function so many times in a row; return the seconds that the child measured."""
+        """Call the function `calls` times back to back; return the seconds that it measured."""
         return float(self._ask("run", calls))
 
     def outputs(self) -> Arrays:
@@ -53,11 +53,11 @@ class ChildProcess:
         return arrays
 
     def close(self) -> None:
-        """End the child, also in the middle of a run; it has nothing to save."""
+        """Kill the worker, even during a run."""
         self._closed = True
         self._worker.kill()
 
-    def __enter__(self) -> ChildProcess:
+    def __enter__(self) -> IsolatedReference:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,7 +76,7 @@ class ChildProcess:
         except BaseException as error:
             if self._opened and isinstance(error, Failed):
                 raise kind(f"{self.name}: {error}") from error
-            self.close()  # half a message may be under way: no later answer could be trusted
+            self.close()  # half a message may have been transferred
             if isinstance(error, (Failed, Died)):
                 reason = error.said or error.how if isinstance(error, Died) else error
                 raise kind(f"{self.name}: its process ended: {reason}") from error
@@ -84,7 +84,7 @@ class ChildProcess:
 
 
 class Called:
-    """The child's side: a function that is called with what was loaded last."""
+    """The servant in the worker: calls a function with the latest problem."""
 
     def __init__(self, target: str, say: Callable[[Any], None]):
         self._function = find(target)
@@ -92,15 +92,15 @@ class Called:
         self._outputs: Arrays = {}
 
     def load(self, problem: Any, inputs: Arrays, threads: int) -> None:
-        """Take the problem."""
+        """Set the problem."""
         self._arguments = problem, inputs, threads
 
     def run(self, calls: int) -> float:
-        """Return the seconds of calls in a row, by this process' clock."""
-        return in_a_row(self._call, calls)[1]
+        """Return the seconds of `calls` back-to-back calls, by this process's clock."""
+        return back_to_back(self._call, calls)[1]
 
     def outputs(self) -> Arrays:
-        """Return those of the last call."""
+        """Return the outputs of the last call."""
         return self._outputs
 
     def _call(self) -> None:

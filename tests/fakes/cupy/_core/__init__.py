@@ -1,1 +1,0 @@
-"""CuPy's own parts, as far as they are used."""

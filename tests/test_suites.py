@@ -1,0 +1,35 @@
+"""What the default suite leaves to the full one: none of the values of a parameter."""
+
+from __future__ import annotations
+
+import suites
+
+TYPES, SIZES = ("int8", "float32", "float64"), (1, 7, 100, 1000)
+
+
+def test_few_cases_have_each_value():
+    cases = [{"dtype": dtype, "n": n} for dtype in TYPES for n in SIZES]
+    chosen = [cases[index] for index in suites.few(cases)]
+    assert len(chosen) == len(SIZES)
+    assert {case["dtype"] for case in chosen} == set(TYPES)
+    assert {case["n"] for case in chosen} == set(SIZES)
+
+
+def test_options_and_tuples_have_values_of_their_own():
+    cases = [
+        {"options": {"a": 1, "b": 1}, "shape": (3, 5)},
+        {"options": {"a": 1, "b": 2}, "shape": (3, 7)},
+        {"options": {"a": 2, "b": 2}, "shape": (4, 7)},
+    ]
+    assert suites.few(cases) == [0, 2]
+
+
+def test_at_most_so_many_are_spread_evenly():
+    cases = [{"n": n} for n in range(9)]
+    assert suites.few(cases) == suites.few(cases, 9) == list(range(9))
+    assert suites.few(cases, 3) == [1, 4, 7]
+    assert suites.few(cases, 1) == [4]
+
+
+def test_true_is_not_one():
+    assert len(suites.few([{"value": 1}, {"value": True}, {"value": 1}])) == 2
