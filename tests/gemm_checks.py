@@ -32,7 +32,7 @@ PACKED_FORMS = {
     "panel": {"PACK_B": "panel"},
     "in place": {"PACK_A": False, "PACK_B": "none", "PANELS_N": 2},
     "A in place": {"PACK_A": False, "PACK_B": "panel", "PRODUCTS": 2},
-    "parts of k": {"PACK_A": False, "SPLITS": 3},
+    "slices of k": {"PACK_A": False, "SPLITS": 3},
 }
 
 
@@ -143,7 +143,7 @@ def assert_right(result, problem, inputs, tolerance=None):
     """Compare with NumPy by the precision of the type."""
     right = expected(problem, inputs)
     assert result.dtype == problem.dtype and result.shape == right.shape
-    tolerance = tolerance or TOLERANCES[problem.dtype.itemsize // problem.parts]
+    tolerance = tolerance or TOLERANCES[problem.dtype.itemsize // problem.components]
     assert abs(result - right).max(initial=0) <= tolerance * abs(right).max(initial=0)
 
 

@@ -1,4 +1,4 @@
-"""The blocked matrix product: edges of every layout, parts of k, and what its model chooses."""
+"""The blocked matrix product: edges of every layout, slices of k, and what its model chooses."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from opencl_lab.ops.gemm.blocked.model import (
     Tile,
     _splits,
     best_tiles,
-    is_joined,
+    reduces_in_launch,
 )
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
-from opencl_lab.ops.gemm.sum_parts import sum_parts
+from opencl_lab.ops.gemm.split_k import reduction
 
 BLOCKED = GEMM_SOLVER.algorithm("blocked")
 GPU = made_device("gpu", 1024, 48 << 10, 132)
@@ -82,55 +82,55 @@ def test_elements_one_after_the_other_and_meanwhile(dtype, rng, queue, monkeypat
         (2, 3, {"conj_b": True, "trans_a": True, "beta": 0.5, "bias": "column", "batch": 2}),
         (1, 2, {"trans_a": True, "beta": 0.5, "bias": "row", "batch": 3}),
     ):
-        monkeypatch.setattr(blocked_module, "is_joined", lambda *what, all=splits == 3: all)
+        monkeypatch.setattr(blocked_module, "reduces_in_launch", lambda *what, all=splits == 3: all)
         problem = GemmProblem(20, 36, 60, np.dtype(dtype), **options)
         config = {**SMALL["blocked"], "BUFFERS": buffers, "SPLITS": splits}
         check(rng, problem, "blocked", config, queue)
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("kind", ["cpu", "gpu", "joined"])
+@pytest.mark.parametrize("kind", ["cpu", "gpu", "last-group"])
 @pytest.mark.parametrize("shape", [(3, 5, 4000), (16, 32, 999)])
-def test_parts_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypatch):
-    """By several items that share the parts, or one; numbers of parts that nothing divides."""
-    joined = kind == "joined"
-    monkeypatch.setattr(blocked_module, "is_joined", lambda *what: joined)
+def test_slices_of_k_are_added_alike_each_time(shape, kind, rng, queue, monkeypatch):
+    """By several items that share the slices, or one; numbers of slices that nothing divides."""
+    in_launch = kind == "last-group"
+    monkeypatch.setattr(blocked_module, "reduces_in_launch", lambda *what: in_launch)
     monkeypatch.setattr(
-        blocked_module,
-        "sum_parts",
-        lambda problem, device, splits: sum_parts(problem, replace(device, kind=kind), splits),
+        blocked_module.split_k,
+        "reduction",
+        lambda problem, device, splits: reduction(problem, replace(device, kind=kind), splits),
     )
     a, b, _ = matrices(rng, *shape)
     # A scalar of its own, since a session keeps what it has planned for a problem.
-    alpha = {"cpu": 1, "gpu": 3, "joined": 2}[kind]
+    alpha = {"cpu": 1, "gpu": 3, "last-group": 2}[kind]
     problem = GemmProblem(*shape, alpha=alpha)
     for splits in (2, 7, 125):
         plan = BLOCKED.plan(
             problem, BLOCKED.configure(problem, GPU, {**SMALL["blocked"], "SPLITS": splits}), GPU
         )
-        assert len(plan.launches) == (1 if joined else 2)
-        parts = int(plan.launches[-1].arguments["splits"])
-        assert splits // 2 < parts <= splits
-        assert int(plan.launches[0].arguments["share"]) % SMALL["blocked"]["TILE_K"] == 0
-        area = (8, 16) if joined else shape[:2]
-        tiles = -(-shape[0] // 8) * -(-shape[1] // 16) if joined else 1
-        assert plan.by_name["partial"].shape == (tiles, parts, *area)
+        assert len(plan.launches) == (1 if in_launch else 2)
+        slices = int(plan.launches[-1].arguments["splits"])
+        assert splits // 2 < slices <= splits
+        assert int(plan.launches[0].arguments["slice_k"]) % SMALL["blocked"]["TILE_K"] == 0
+        area = (8, 16) if in_launch else shape[:2]
+        tiles = -(-shape[0] // 8) * -(-shape[1] // 16) if in_launch else 1
+        assert plan.by_name["partial"].shape == (tiles, slices, *area)
         results = [product(problem, {"a": a, "b": b}, queue, SPLITS=splits) for _ in range(2)]
         assert_product(results[0], a, b, alpha=alpha)
         np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.full
-def test_parts_make_long_sums_more_accurate(rng, queue):
+def test_slices_make_long_sums_more_accurate(rng, queue):
     a, b, _ = matrices(rng, 8, 16, 200_000)
     a, b = abs(a), abs(b)
     right = a.astype(float) @ b.astype(float)
     problem, inputs = GemmProblem(8, 16, 200_000), {"a": a, "b": b}
-    whole, parts = (
+    whole, sliced = (
         (abs(product(problem, inputs, queue, SPLITS=splits) - right) / right).max()
         for splits in (1, 100)
     )
-    assert parts < whole / 4
+    assert sliced < whole / 4
 
 
 def test_a_large_stack_of_small_products_is_one_launch(rng, queue):
@@ -150,10 +150,11 @@ def test_loads_are_as_wide_as_rows_allow():
             config = BLOCKED.configure(problem, device, dict(LOADS))
             params = BLOCKED.plan(problem, config, device).launches[0].params
             assert params["ALIGNED"] == aligned
-            assert {params["LOAD_A"], params["LOAD_B"], params["STORE_WIDTH"]} == {width}
+            widths = {params["TILE_A"].width, params["TILE_B"].width, params["STORE_WIDTH"]}
+            assert widths == {width}
     wide = GemmProblem(64, 64, 64, np.dtype("complex128"))
     params = BLOCKED.plan(wide, BLOCKED.configure(wide, GPU), GPU).launches[0].params
-    assert params["LOAD_A"] == params["VECTOR_WIDTH"] == 1
+    assert params["TILE_A"].width == params["VECTOR_WIDTH"] == 1
 
 
 @pytest.mark.parametrize("trans", [False, True])
@@ -171,7 +172,7 @@ def test_items_read_inside_of_the_factors(shape, trans):
         texts = {word: re.search(rf"{name}_{word} = (.*);", source)[1] for word in ("far", "near")}
         places = re.findall(rf"{name}_at_\d+ = (.*);", source)
         lines = re.findall(rf"{name}_next_\d+ = (.*) < rest \?", source)
-        last = size * k - launch.params[f"LOAD_{name.upper()}"]
+        last = size * k - launch.params[f"TILE_{name.upper()}"].width
         for begin, item in product_of(range(0, size, tile), range(16)):
             known = {"item": item, "m": m, "n": n, "k": k, "min": min, first: begin}
             known |= {f"{name}_{word}": eval(text, known) for word, text in texts.items()}
@@ -244,7 +245,7 @@ def test_small_products_with_long_sums_take_one_launch_where_groups_see_what_oth
     assert launch.local_bytes == declared_bytes(source, problem)
 
 
-def test_parts_of_k_have_eight_steps_or_four_where_one_launch_adds_them_up():
+def test_slices_of_k_have_eight_steps_or_four_where_one_launch_adds_them_up():
     for device, least in ((GPU, 8), (JOINED, 4)):
         for depth in (100, 300, 1000, 8192):
             for tile in TILES:
@@ -263,8 +264,8 @@ def test_cpus_take_the_largest_tiles_that_give_all_units_work():
 
 def test_a_sum_that_is_too_long_for_one_group_is_left_to_a_second_launch():
     tile, problem = Tile(8, 8, 8, 16, 16), GemmProblem(64, 128, 1 << 20)
-    assert is_joined(tile, 16, problem, JOINED)
-    assert not is_joined(tile, 2000, problem, JOINED)
+    assert reduces_in_launch(tile, 16, problem, JOINED)
+    assert not reduces_in_launch(tile, 2000, problem, JOINED)
 
 
 def test_doubles_and_complex_numbers_get_blocks_that_fit_the_registers():

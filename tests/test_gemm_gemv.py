@@ -36,7 +36,7 @@ FORMS = {
     "alone-split": {"VECTOR": 8, "ROWS": 4, "BLOCK": 16, "STEP_K": 32, "SPLITS": 3},
     "group": {"LANES": 4, "PIECES": 4, "VECTOR": 4, "ROWS": 2, "UNROLL": 2},
     "group-split": {"LANES": 2, "PIECES": 8, "VECTOR": 2, "ROWS": 4, "UNROLL": 1, "SPLITS": 3},
-    "alone-joined": {"VECTOR": 4, "ROWS": 4, "BLOCK": 16, "STEP_K": 16, "SPLITS": 3},
+    "alone-last-group": {"VECTOR": 4, "ROWS": 4, "BLOCK": 16, "STEP_K": 16, "SPLITS": 3},
 }
 JOINED = made_device("gpu", 1024, 48 << 10, 132, visible_writes=True, inline_ptx=True)
 WHOLE = {("complex64", "alone"), ("float32", "group")}
@@ -55,7 +55,7 @@ SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
     ],
 )
 def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch):
-    if form == "alone-split":  # a second launch adds up the parts
+    if form == "alone-split":  # a second launch adds up the slices
         monkeypatch.setattr(module, "joins", lambda device: False)
     # All layouts once by items alone and once by groups. What else there is differs by little: a
     # type and a form have one of these layouts.
@@ -68,13 +68,15 @@ def test_layouts_types_stacks_and_epilogues(dtype, form, rng, queue, monkeypatch
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("joined", [False, True])
-def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, queue, monkeypatch):
+@pytest.mark.parametrize("in_launch", [False, True])
+def test_groups_add_up_slices_of_k_themselves_or_in_a_second_launch(
+    in_launch, rng, queue, monkeypatch
+):
     """With several items to a result, one, and several results to an item; twice, for counters.
 
     And by items alone, which add up whole rows of sums.
     """
-    monkeypatch.setattr(module, "joins", lambda device: joined)
+    monkeypatch.setattr(module, "joins", lambda device: in_launch)
     for config, shape in (
         ({"ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 5}, (2, 45, 301)),
         ({"LANES": 2, "PIECES": 16, "ROWS": 2, "UNROLL": 4, "SPLITS": 7}, (3, 10, 1001)),
@@ -83,7 +85,7 @@ def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, 
     ):
         for trans_a, trans_b in ((False, False), (True, True)):
             problem = GemmProblem(
-                *shape, trans_a=trans_a, trans_b=trans_b, alpha=1 + joined, beta=0.5, bias="row",
+                *shape, trans_a=trans_a, trans_b=trans_b, alpha=1 + in_launch, beta=0.5, bias="row",
                 activation="relu",
             )  # fmt: skip
             inputs = generated(rng, problem)
@@ -91,7 +93,7 @@ def test_groups_add_up_parts_of_k_themselves_or_in_a_second_launch(joined, rng, 
             runs = [GEMM_SOLVER.run(problem, inputs, **how) for _ in range(2)]
             device = GPU if "PIECES" in config else CPU
             plan = GEMV.plan(problem, GEMV.configure(problem, device, how["config"]), device)
-            assert len(plan.launches) == (1 if joined else 2)
+            assert len(plan.launches) == (1 if in_launch else 2)
             for run in runs:
                 assert_right(run.outputs["result"], problem, inputs)
 
@@ -179,14 +181,14 @@ def test_groups_that_see_what_others_wrote_take_one_launch_and_share_k():
         plan = GEMV.plan(problem, GEMV.default_config(problem, JOINED), JOINED)
         (launch,) = plan.launches
         check_plan(plan, JOINED)
-        assert launch.params["JOIN"] and launch.params["PTX"]
+        assert launch.params["SPLIT_K"] == "last group" and launch.params["PTX"]
         assert "membar.gl" in render(launch.template, launch.params).text
         assert len(plan.with_role("zeros")) == 1
         assert groups_of(problem, JOINED) >= 8
 
 
 def test_threads_have_long_rows_of_a_matrix_across_k_and_share_k():
-    """Where a row of sums stays in the first cache, and parts of k are long."""
+    """Where a row of sums stays in the first cache, and slices of k are long."""
     sees = made_device("cpu", 4096, 1 << 20, 2, visible_writes=True)
     for shape, splits in (
         ((1, 1000, 1000), 2), ((1, 8192, 8192), 8), ((4, 1000, 3001), 2), ((3001, 1, 4097), 4),
@@ -197,7 +199,7 @@ def test_threads_have_long_rows_of_a_matrix_across_k_and_share_k():
         plan = GEMV.plan(problem, config, sees)
         check_plan(plan, sees)
         (launch,) = plan.launches
-        assert launch.params["JOIN"] and launch.global_size == (1, splits)
+        assert launch.params["SPLIT_K"] == "last group" and launch.global_size == (1, splits)
     for shape in ((1, 512, 512), (1, 4096, 256), (8, 4096, 4096)):
         assert GEMV.default_config(GemmProblem(*shape), sees).integer("BLOCK") < max(shape)
     wide = GEMV.default_config(GemmProblem(1, 50_000, 1000), sees)
@@ -219,7 +221,7 @@ def test_items_are_small_where_they_copy_nothing():
         assert config["BLOCK"] == block
 
 
-def test_parts_of_k_are_few_where_they_would_not_pay():
+def test_slices_of_k_are_few_where_they_would_not_pay():
     """A group for each unit has enough loads under way, and a short dot product is soon read."""
     for shape in ((1, 1024, 1024), (1, 4096, 4096), (1024, 1, 1024), (1, 1, 8192)):
         config = GEMV.default_config(GemmProblem(*shape), JOINED)
@@ -247,7 +249,7 @@ def test_loads_are_as_wide_as_rows_allow():
         assert (params["VECTOR"], params["WIDE"]) == (vector, wide)
 
 
-def test_parts_of_a_large_stack_stay_countable():
+def test_slices_of_a_large_stack_stay_countable():
     problem = GemmProblem(1, 1 << 20, 64, batch=256)
     config = GEMV.configure(problem, CPU, {"SPLITS": 128})
     plan = GEMV.plan(problem, config, CPU)

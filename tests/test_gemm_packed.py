@@ -53,7 +53,7 @@ def cpu(units=2, vector_bytes=64, local_memory=256 << 10, **capabilities):
 @pytest.mark.parametrize("form", FORMS)
 def test_every_edge(form, trans, rng, queue):
     """Both matrices transposed or none, but for two forms, where it is one of them."""
-    mixed = form in ("panel", "parts of k")
+    mixed = form in ("panel", "slices of k")
     for shape in SHAPES:
         problem = GemmProblem(*shape, alpha=2.0, trans_a=trans, trans_b=trans != mixed)
         check(rng, problem, "packed", {**PLAIN, **FORMS[form]}, queue)
@@ -134,7 +134,7 @@ def test_small_products_take_one_launch_and_large_ones_pack_ahead():
     for n in (16, 64, 128, 256):
         assert kernels(n, n, n) == ["gemm_packed"]
     assert kernels(1000, 1000, 1000) == ["gemm_packed"] * 2
-    assert kernels(16, 16, 1 << 20)[-1] == "gemm_sum_parts"
+    assert kernels(16, 16, 1 << 20)[-1] == "gemm_split_k_reduction"
     assert kernels(16, 16, 16, batch=10_000) == ["gemm_packed"]
 
 
@@ -215,7 +215,7 @@ def test_the_search_is_small_and_holds_the_built_in_configuration(shape):
 
 
 def test_indices_of_large_products_do_not_wrap(device):
-    """Panels hold four real numbers for a complex one, and parts of k as many sums as results."""
+    """Panels hold four real numbers for a complex one, and slices of k as many sums as results."""
 
     def products(problem, **values):
         config = replace(built_in(problem, device), **values).fitted().config()

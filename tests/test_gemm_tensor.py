@@ -80,7 +80,7 @@ def test_built_in_configurations_fit_and_render(kind, gpu):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids="-".join)
-@pytest.mark.parametrize("sizes", [(100, 200, 304), (256, 256, 16384)], ids=["one part", "parts"])
+@pytest.mark.parametrize("sizes", [(100, 200, 304), (256, 256, 16384)], ids=["one slice", "slices"])
 def test_search_spaces_hold_hundreds_of_points(kind, sizes):
     problem = problem_of(kind, *sizes)
     points = list(ALGORITHM.search_space(problem, HOPPER))
@@ -126,7 +126,7 @@ def test_other_matrices_are_packed(kind, sizes, gpu):
 @pytest.mark.parametrize("element", ["half", "float", "double"])
 @pytest.mark.parametrize("units", ["warp", "warpgroup"])
 def test_probes_of_matrix_units_render(units, element):
-    """The doctor's kernels use the same parts."""
+    """The doctor's kernels use the same building blocks."""
     for name in ("matrix_units", "peak_matrix"):
         if (element == "half" and name == "matrix_units") or (units, element) == (
             "warpgroup", "double",
@@ -144,7 +144,7 @@ def test_warps_need_no_other_parameter():
 
 
 def test_few_tiles_split_k():
-    """So that all units have a part; parts have no fewer than some steps, and no part is empty."""
+    """So that all units have a slice; slices have no fewer than some steps, and none is empty."""
     for sizes, most in (((64, 64, 65536), 64), ((64, 4096, 4096), 4)):
         problem = problem_of(KINDS[0], *sizes)
         config = ALGORITHM.default_config(problem, HOPPER)
@@ -162,20 +162,20 @@ def test_few_tiles_split_k():
     for splits, share in ((3, 4), (4, 3), (6, 2), (16, 1)):
         config = ALGORITHM.default_config(problem, HOPPER).replace(SPLITS=splits)
         given = ALGORITHM.plan(problem, config, HOPPER).launches[0].arguments
-        assert given["share"] == share
+        assert given["slice_steps"] == share
         assert given["splits"] == -(-steps // share)
     large = problem_of(KINDS[0], 4096, 4096, 4096)
     assert ALGORITHM.default_config(large, HOPPER)["SPLITS"] == 1
 
 
-def test_parts_need_writes_that_others_see():
+def test_slices_need_writes_that_others_see():
     blind = replace(HOPPER, capabilities=replace(HOPPER.capabilities, visible_writes=False))
     problem = problem_of(KINDS[0], 64, 64, 65536)
     config = ALGORITHM.default_config(problem, blind)
     assert config["SPLITS"] == 1
     with pytest.raises(InvalidConfig, match="SPLITS must be 1"):
         ALGORITHM.plan(problem, config.replace(SPLITS=2), blind)
-    # Warps have no parts, whatever the parameter says.
+    # Warps have no slices, whatever the parameter says.
     doubles = problem_of(KINDS[3], 64, 64, 65536)
     config = ALGORITHM.default_config(doubles, HOPPER).replace(SPLITS=8)
     assert ALGORITHM.plan(doubles, config, HOPPER).launches[1].global_size[2] == 1

@@ -48,8 +48,8 @@ def rounded(values, how=np.rint):
     return how(values / unit) * unit
 
 
-def parts_of(matrix):
-    """Return both parts of TF32: what has no finite one is cut, or has no second part."""
+def limbs_of(matrix):
+    """Return both limbs of TF32: what has no finite one is cut, or has no second limb."""
     exact = matrix.astype(float)
     with np.errstate(invalid="ignore"):
         high = rounded(exact)
@@ -60,11 +60,11 @@ def parts_of(matrix):
     return np.stack([high, low]).astype(np.float32)
 
 
-def in_parts(matrix, precision):
-    """Return what is stored of a matrix: itself, or its parts of TF32, along a new first axis."""
+def in_limbs(matrix, precision):
+    """Return what is stored of a matrix: itself, or its limbs of TF32, along a new first axis."""
     if precision == "native":
         return matrix[None]
-    return parts_of(matrix)[: 1 if precision == "tf32" else 2]
+    return limbs_of(matrix)[: 1 if precision == "tf32" else 2]
 
 
 def rows_of_chunks(extent, step, size):
@@ -97,7 +97,7 @@ def fragments(extent, step, size, left):
 
 
 def packed(matrices, config, side, precision, across):
-    """Return the bytes of packed matrices: tiles, steps of k, parts, rows of op(A) or columns.
+    """Return the bytes of packed matrices: tiles, steps of k, limbs, rows of op(A) or columns.
 
     `across` says whether neighbours in memory lie across k, which halves may for warpgroups.
     """
@@ -105,7 +105,7 @@ def packed(matrices, config, side, precision, across):
     extent, step = tile(config)[side], step_length(config, matrices.dtype)
     rows, depth = matrices.shape[1:]
     padding = [(0, 0), (0, -rows % extent), (0, -depth % step)]
-    whole = in_parts(np.pad(matrices, padding), precision)
+    whole = in_limbs(np.pad(matrices, padding), precision)
     cut = whole.reshape(len(whole), len(matrices), -1, extent, whole.shape[-1] // step, step)
     if config["UNITS"] == "warpgroup" and size == 2 and across:
         row, place = lines_of_chunks(extent)
@@ -113,7 +113,7 @@ def packed(matrices, config, side, precision, across):
         row, place = rows_of_chunks(extent, step, size)
     else:
         row, place = fragments(extent, step, size, side == 0)
-    # parts, products, tiles, rows, steps, places: what is outermost in memory comes first.
+    # limbs, products, tiles, rows, steps, places: what is outermost in memory comes first.
     cut = cut.transpose(1, 2, 4, 0, 3, 5)[..., row, place]
     return np.frombuffer(np.ascontiguousarray(cut).tobytes(), np.uint8)
 

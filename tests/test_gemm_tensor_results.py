@@ -74,7 +74,7 @@ def test_steps_go_round_in_local_memory(depth, trans, rng, groups):
 
 
 @pytest.mark.parametrize("kind", KINDS[:3], ids="-".join)
-def test_parts_of_k_are_added_in_one_order(kind, groups):
+def test_slices_of_k_are_added_in_one_order(kind, groups):
     """Stacks too, with C and a bias. Each call finds counters at zero, and gives the same bits."""
     for options in ({}, {"batch": 3, "beta": 0.5, "bias": "column", "activation": "relu"}):
         problem = problem_of(kind, 100, 70, 2000, **options)
@@ -88,7 +88,7 @@ def test_parts_of_k_are_added_in_one_order(kind, groups):
 
 
 @pytest.mark.parametrize("scale", ["normal", "uniform", "wide"])
-def test_three_parts_are_as_exact_as_float32(scale, rng, units):
+def test_three_products_are_as_exact_as_float32(scale, rng, units):
     a, b = (rng.standard_normal((600, 600)) for _ in range(2))
     if scale == "uniform":
         a, b = (rng.uniform(0, 1, (600, 600)) for _ in range(2))

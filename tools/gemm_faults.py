@@ -7,7 +7,7 @@ from fault import Fault
 __all__ = ["GEMM_FAULTS"]
 
 GEMM, PLANS = "clkernels/gemm", "opencl_lab/ops/gemm"
-JOINS = (f"{GEMM}/blocked_join.mako", f"{GEMM}/gemv_join.mako")
+REDUCTIONS = (f"{GEMM}/blocked_reduction.mako", f"{GEMM}/gemv_gpu_reduction.mako")
 PACK = f"{GEMM}/tensor_pack.cl.mako"
 HALVES = f"{GEMM}/tensor_pack_halves.cl.mako"
 MATRIX = "test_matrix.py -k"
@@ -16,7 +16,8 @@ GEMM_FAULTS = (
     # ------------------------------------------------------------------- gemm
     Fault(
         "gemm blocked: products past the end of k are added",
-        GEMM, "${p} < ${some} ? ${value(matrix, at)}", "${p} < ${depth} ? ${value(matrix, at)}",
+        GEMM, "${p} < ${some} ? ${value(",
+        "${p} < ${tile.depth} ? ${value(",
         f"{MATRIX} gemm-blocked",
     ),
     Fault(
@@ -26,27 +27,27 @@ GEMM_FAULTS = (
     ),
     Fault(
         "gemm blocked: rows that lie across the tile move along k by m",
-        GEMM, 'if matrix.along else ""};', 'if True else ""};',
+        GEMM, 'if tile.along else ""};', 'if True else ""};',
         f"{MATRIX} gemm-blocked",
     ),
     Fault(
         "gemm blocked: lines of a tile have no gap between them where they are read",
-        GEMM, "(b_from + p * ${LINE_B}", "(b_from + p * ${tile_n}",
+        GEMM, "(b_from + p * ${TILE_B.line}", "(b_from + p * ${tile_n}",
         f"{MATRIX} gemm-blocked",
     ),
     Fault(
-        "gemm blocked: the last part of k is not added",
-        GEMM, "part_${c} < splits ?", "part_${c} < splits - 1 ?",
+        "gemm blocked: the last slice of k is not added",
+        GEMM, "slice_${c} < splits ?", "slice_${c} < splits - 1 ?",
         "test_gemm_blocked.py",
     ),
     Fault(
         "gemm blocked: rows past the end of the matrix are read",
-        GEMM, "min({self.first} + {e}, {self.size} - 1)", "({self.first} + {e})",
+        GEMM, "min({tile.first} + {e}, {tile.size} - 1)", "({tile.first} + {e})",
         "test_gemm_blocked.py -k inside_of",
     ),
     Fault(
         "gemm blocked: vectors past the end of a row are read",
-        GEMM, "min({self.first} + {e}, {self.size} - {self.width})", "({self.first} + {e})",
+        GEMM, "min({tile.first} + {e}, {tile.size} - {tile.width})", "({tile.first} + {e})",
         "test_gemm_blocked.py -k inside_of",
     ),
     Fault(
@@ -66,37 +67,53 @@ GEMM_FAULTS = (
         f"{MATRIX} gemm-tiled",
     ),
     Fault(
-        "gemm: items that share the parts of k all count those of the first",
+        "gemm: items that share the slices of k all count those of the first",
         GEMM, 'f"sums[x + {i * beside}]"', 'f"sums[x]"',
         "test_gemm_blocked.py -k alike",
     ),
     Fault(
-        "gemm: the parts of k of a product of a stack begin at those of the first product",
+        "gemm: the slices of k of a product of a stack begin at those of the first product",
         GEMM, "(size_t)number * splits * m * n + place", "place",
         "test_gemm_gemv.py -k complex128-alone-split",
     ),
     Fault(
-        "gemm gemv, CPU: products of a stack store their parts of k in one place",
+        "gemm gemv, CPU: products of a stack store their slices of k in one place",
         f"{GEMM}/gemv_cpu.cl.mako", '"number * get_num_groups(1) + get_group_id(1)"',
         '"get_group_id(1)"',
         "test_gemm_gemv.py -k complex128-alone-split",
     ),
     Fault(
-        "gemm gemv, CPU: the last to come counts its own part twice",
-        f"{GEMM}/gemv_cpu_join.mako", "(part ? mine[e * ${length} + i] : 0)",
+        "gemm gemv, CPU: the last to come counts its own slice twice",
+        f"{GEMM}/gemv_cpu_reduction.mako", "(slice ? mine[e * ${length} + i] : 0)",
         "mine[e * ${length} + i]",
-        "test_gemm_gemv.py -k alone-joined",
+        "test_gemm_gemv.py -k alone-last-group",
     ),
     Fault(
-        "gemm gemv, CPU: the next call finds parts counted",
-        f"{GEMM}/gemv_cpu_join.mako", "atomic_xchg(&arrived[get_global_id(0)], 0);", "",
+        "gemm gemv, CPU: the next call finds slices counted",
+        f"{GEMM}/gemv_cpu_reduction.mako", "atomic_xchg(&arrived[get_global_id(0)], 0);", "",
         "test_gemm_gemv.py -k themselves",
     ),
     Fault(
         "gemm gemv, CPU: the last line is left out",
-        f"{GEMM}/gemv_cpu.cl.mako", "for (; line < count; ++line) {",
-        "for (; line + 1 < count; ++line) {",
+        f"{GEMM}/gemv_cpu.cl.mako", "for (; line + ${rows} <= count;",
+        "for (; line + ${rows} < count;",
         "test_gemm_gemv.py -k float64-alone",
+    ),
+    Fault(
+        "gemm gemv, CPU: a matrix counts by itself where its conjugate is asked for",
+        f"{GEMM}/gemv_cpu.cl.mako", "by[0].x + by[1].y, by[1].x - by[0].y",
+        "by[0].x - by[1].y, by[0].y + by[1].x",
+        "test_gemm_gemv.py -k complex64",
+    ),
+    Fault(
+        "gemm gemv: what is conjugated is taken for the vectors",
+        f"{PLANS}/thin/lines.py", "conjugated = conjugated[::-1]", "pass",
+        "test_gemm_gemv.py -k complex64",
+    ),
+    Fault(
+        "gemm: a second launch adds the C of the first product to all of a stack",
+        GEMM, '"(c + number * m * n)" if STACKS else "c"', '"c"',
+        "test_gemm_blocked.py -k one_after_the_other",
     ),
     Fault(
         "gemm packed: what the panel before has added up is added again",
@@ -109,9 +126,9 @@ GEMM_FAULTS = (
         "test_gemm_packed.py -k complex64",
     ),
     Fault(
-        "gemm packed: all parts of k go on to its end",
-        GEMM, "const index_t end = min(k, begin + part_k);", "const index_t end = k;",
-        "test_gemm_packed.py -k parts",
+        "gemm packed: all slices of k go on to its end",
+        GEMM, "const index_t end = min(k, begin + slice_k);", "const index_t end = k;",
+        "test_gemm_packed.py -k slices",
     ),
     Fault(
         "gemm packed: lower tiles begin at the first row",
@@ -125,26 +142,26 @@ GEMM_FAULTS = (
     ),
     # ------------------------------------------------------ gemm: planners and calls
     Fault(
-        "gemm packed: the rest of k after the last part is left out",
+        "gemm packed: the rest of k after the last slice is left out",
         PLANS, "return ceil_divide(self.problem.depth, self.splits)",
         "return self.problem.depth // self.splits",
-        "test_gemm_packed.py -k parts",
+        "test_gemm_packed.py -k slices",
     ),
     Fault(
-        "gemm blocked: parts of k begin in the middle of a step",
+        "gemm blocked: slices of k begin in the middle of a step",
         f"{PLANS}/blocked",
         'round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)',
         'ceil_divide(problem.depth, config.integer("SPLITS"))',
-        "test_gemm_blocked.py -k parts_of_k",
+        "test_gemm_blocked.py -k slices_of_k",
     ),
     Fault(
-        "gemm blocked: parts of k have as few steps as there are",
+        "gemm blocked: slices of k have as few steps as there are",
         f"{PLANS}/blocked", "if 2 <= splits <= most:", "if 2 <= splits:",
-        "test_gemm_blocked.py -k parts_of_k",
+        "test_gemm_blocked.py -k slices_of_k",
     ),
     Fault(
         "gemm blocked: the counter in local memory is not counted",
-        f"{PLANS}/blocked", "+ 4 * joined,", ",",
+        f"{PLANS}/blocked", "+ 4 * in_launch,", ",",
         "test_gemm_blocked.py -k one_launch",
     ),
     Fault(
@@ -183,41 +200,41 @@ GEMM_FAULTS = (
         "wanted = _head(device, dtype)",
         "test_gemm_hybrid.py -k stale",
     ),
-    # ------------------------------------- gemm: parts of k that the last group adds up
+    # ------------------------------------- gemm: slices of k that the last group adds up
     Fault(
-        "gemm blocked, joined: tiles leave their parts of k in one place",
-        JOINS[0], "partial + counter * splits * apart", "partial",
+        "gemm blocked, last group: tiles leave their slices of k in one place",
+        REDUCTIONS[0], "partial + counter * splits * apart", "partial",
         "test_gemm_blocked.py -k alike",
     ),
     Fault(
-        "gemm blocked, joined: the last but one group adds up what there is",
-        JOINS[0], "before_me + 1 == splits", "before_me + 2 == splits",
+        "gemm blocked, last group: the last but one group adds up what there is",
+        REDUCTIONS[0], "before_me + 1 == splits", "before_me + 2 == splits",
         "test_gemm_blocked.py -k alike",
     ),
     Fault(
-        "gemm blocked, joined: the counter of a tile is not zero for the next call",
-        JOINS[0], "arrived[counter] = 0;", ";",
+        "gemm blocked, last group: the counter of a tile is not zero for the next call",
+        REDUCTIONS[0], "arrived[counter] = 0;", ";",
         "test_gemm_blocked.py -k alike",
     ),
     Fault(
-        "gemm gemv, joined: the counter of a block is not zero for the next call",
-        JOINS[1], "arrived[get_group_id(0)] = 0;", ";",
+        "gemm gemv, last group: the counter of a block is not zero for the next call",
+        REDUCTIONS[1], "arrived[get_group_id(0)] = 0;", ";",
         "test_gemm_gemv.py -k themselves",
     ),
     Fault(
-        "gemm gemv, joined: the last part of k is not added",
-        JOINS[1], "const bool there = part + ${c * sharers} < parts;",
-        "const bool there = part + ${c * sharers} + 1 < parts;",
+        "gemm gemv, last group: the last slice of k is not added",
+        REDUCTIONS[1], "const bool there = slice + ${c * sharers} < slices;",
+        "const bool there = slice + ${c * sharers} + 1 < slices;",
         "test_gemm_gemv.py -k themselves",
     ),
     Fault(
-        "gemm gemv, joined: an item that shares a result does not count",
-        JOINS[1], "% for i in range(sharers):", "% for i in range(sharers - 1):",
+        "gemm gemv, last group: an item that shares a result does not count",
+        REDUCTIONS[1], "% for i in range(sharers):", "% for i in range(sharers - 1):",
         "test_gemm_gemv.py -k themselves",
     ),
     Fault(
-        "gemm gemv, joined: of several results of an item, the first is stored for all",
-        JOINS[1], "const uint r = r_${t};", "const uint r = r_0;",
+        "gemm gemv, last group: of several results of an item, the first is stored for all",
+        REDUCTIONS[1], "const uint r = r_${t};", "const uint r = r_0;",
         "test_gemm_gemv.py -k themselves",
     ),
     # ------------------------------------------------- gemm: what matrix units read
@@ -242,7 +259,7 @@ GEMM_FAULTS = (
         "test_gemm_tensor_pack.py",
     ),
     Fault(
-        "gemm tensor: an infinity has a second part",
+        "gemm tensor: an infinity has a second limb",
         PACK, "(high & 0x7f800000) == 0x7f800000 ? 0 :", "false ? 0 :",
         "test_gemm_tensor_pack.py",
     ),
@@ -283,7 +300,7 @@ GEMM_FAULTS = (
     ),
     Fault(
         "gemm tensor: rows of B are taken to be aligned where those of A are",
-        HALVES, "not TRANS_B, ALIGNED_B", "not TRANS_B, ALIGNED_A",
+        HALVES, "not B.transposed, ALIGNED_B", "not B.transposed, ALIGNED_A",
         "test_gemm_tensor_pack.py",
     ),
     Fault(

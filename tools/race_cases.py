@@ -133,10 +133,10 @@ def _gemm(
     m: int,
     n: int,
     k: int,
-    joined: bool = False,
+    in_launch: bool = False,
     **options: Any,
 ) -> Callable[[Any, Any], Made]:
-    """With `joined`, the last group of a tile adds up the parts of k that others have written."""
+    """With `in_launch`, the last group of a tile adds up what others have of k."""
 
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
@@ -153,11 +153,11 @@ def _gemm(
             inputs[name].swapaxes(-1, -2) if getattr(problem, f"trans_{name}") else inputs[name]
             for name in "ab"
         )
-        if joined:
+        if in_launch:
             seen = replace(device.capabilities, visible_writes=True, inline_ptx=False)
             device = replace(device, capabilities=seen)
         plan = _planned(GEMM_SOLVER.algorithm(algorithm), problem, config, device)
-        assert not joined or len(plan.launches) == 1
+        assert not in_launch or len(plan.launches) == 1
         return plan, inputs, {"result": a @ b}
 
     return make
@@ -249,32 +249,32 @@ CASES: dict[str, Case] = {
     "gemm-blocked-one-buffer": Case(
         _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29, trans_a=True, trans_b=True)
     ),
-    "gemm-blocked-parts": Case(
+    "gemm-blocked-split": Case(
         _gemm("blocked", {**BLOCKED, "SPLITS": 20}, 6, 7, 160), short=True
     ),
     "gemm-gemv": Case(_gemm("gemv", GEMV, 3, 21, 37), short=True),
-    "gemm-gemv-parts": Case(_gemm("gemv", {**GEMV, "SPLITS": 4}, 21, 2, 70, trans_a=True)),
-    "gemm-blocked-joined": Case(
-        _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, joined=True, batch=2), short=True
+    "gemm-gemv-split": Case(_gemm("gemv", {**GEMV, "SPLITS": 4}, 21, 2, 70, trans_a=True)),
+    "gemm-blocked-last-group": Case(
+        _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, in_launch=True, batch=2), short=True
     ),
-    "gemm-gemv-joined": Case(
-        _gemm("gemv", {**GEMV, "SPLITS": 3}, 3, 21, 37, joined=True, batch=2), short=True
+    "gemm-gemv-last-group": Case(
+        _gemm("gemv", {**GEMV, "SPLITS": 3}, 3, 21, 37, in_launch=True, batch=2), short=True
     ),
-    "gemm-gemv-joined-together": Case(  # several items add up the parts of a result
-        _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, joined=True)
+    "gemm-gemv-last-group-together": Case(  # several items add up the slices of a result
+        _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, in_launch=True)
     ),
     "planted-blocked": Case(
         _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29),
         edit=(BARRIER, ""),
         planted=True,
     ),
-    "planted-joined": Case(
-        _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, joined=True),
-        edit=("own = kept + number % splits * apart", "own = kept"),
+    "planted-last-group": Case(
+        _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, in_launch=True),
+        edit=("own = left + number % splits * apart", "own = left"),
         planted=True,
     ),
-    "planted-gemv-joined": Case(
-        _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, joined=True),
+    "planted-gemv-last-group": Case(
+        _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, in_launch=True),
         edit=("barrier(CLK_LOCAL_MEM_FENCE);\n        sum = 0;", "sum = 0;"),
         planted=True,
     ),

@@ -19,6 +19,7 @@ import random
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
 from pathlib import Path
@@ -42,6 +43,7 @@ _H200 = Capabilities(
     **_ALL, subgroups=True, inline_ptx=True, max_work_group=1024, local_memory=48 << 10,
     vector_bytes=64, forward_progress=True,
 )  # fmt: skip
+_UNITS = replace(_H200, matrix_units=True, warpgroup_matrix_units=True, declared_memory=226 << 10)
 _PLAIN = Capabilities(max_work_group=256, local_memory=64 << 10, vector_bytes=16)
 _CPU = Capabilities(**_ALL, max_work_group=4096, local_memory=256 << 10, vector_bytes=64)
 _LARGE = {"global_memory": 1 << 40, "max_allocation": 1 << 38, "max_work_items": (4096,) * 3}
@@ -68,6 +70,9 @@ DEVICES = {
         **_LARGE,
     ),
 }  # fmt: skip
+MATRIX_UNITS = "h200-units"
+"""The device whose matrix units OpenCL reaches: for the algorithm that uses them, no other."""
+DEVICES[MATRIX_UNITS] = replace(DEVICES["h200"], capabilities=_UNITS)
 
 
 def _each(**choices: Any) -> list[dict[str, Any]]:
@@ -86,6 +91,13 @@ PROBLEMS: dict[str, list[dict[str, Any]]] = {
         *_each(size=(1, 33, 300, 1000, 4096), dtype=("float32", "float64")),
         *_each(m=(70,), n=(131,), k=(45,), trans_a=(False, True), trans_b=(False, True)),
         *_each(m=(64, 1), n=(4096,), k=(4096,), beta=(0.5,)),
+        *_each(m=(70, 2), n=(300,), k=(700,), dtype=("float16", "complex64", "complex128"),
+               beta=(0.0, 0.5), trans_a=(False, True)),
+        *_each(m=(70, 300), n=(2, 40), k=(100,), dtype=("float16", "complex64"), batch=(3,),
+               trans_b=(False, True)),
+        *_each(size=(100,), dtype=("float16", "float32"), bias=("row", "column"),
+               activation=("relu", "gelu")),
+        *_each(size=(1000, 256), precision=("tf32", "3xtf32"), beta=(0.0, 0.5)),
     ],
     "conv2d": [
         *_each(size=(130, 1000), ksize=(3, 4, 7, 15, 31), boundary=("constant", "mirror")),
@@ -215,6 +227,8 @@ def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
         for named, (where, device) in product(solver.algorithms, DEVICES.items()):
             algorithm = named.on(device.kind)
             name = f"{solver.name} {algorithm.name} {said} on {where}"
+            if where == MATRIX_UNITS and not algorithm.work(problem).matrix_units:
+                continue
             if on not in where or algorithm.supports(problem, device) is not None:
                 continue
             default = algorithm.default_config(problem, device)

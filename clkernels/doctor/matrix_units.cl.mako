@@ -1,6 +1,6 @@
 <%page args="UNITS, TYPE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="tensor" file="/gemm/tensor_instructions.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 ${extensions.enable(fp64=TYPE == 'double')}\
 /*
@@ -23,7 +23,7 @@ ${extensions.enable(fp64=TYPE == 'double')}\
  */
 % if UNITS == "warp":
 <% word = "double" if TYPE == "double" else "uint" %>\
-${tensor.warp_multiply(TYPE)}\
+${tensor.declare_warp_multiply(TYPE)}\
 __kernel __attribute__((reqd_work_group_size(32, 1, 1)))
 void multiply_tiles(__global const ${TYPE} *a, __global const ${TYPE} *b, __global ${TYPE} *out)
 {
@@ -39,9 +39,8 @@ void multiply_tiles(__global const ${TYPE} *a, __global const ${TYPE} *b, __glob
         out[(r + e / 2 * 8) * 8 + 2 * c + e % 2] = sum[e];
 }
 % else:
-${tensor.group_multiply(TYPE, 8)}\
-${tensor.group_order()}\
-${copies.bulk_copies()}\
+${tensor.declare_group_multiply(TYPE, 8)}\
+${copies.declare_bulk_copies()}\
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void multiply_tiles(__global const float *a, __global const float *b, __global float *out)
 {

@@ -1,6 +1,6 @@
 <%page args="UNITS, TYPE"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="tensor" file="/gemm/tensor_instructions.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 ${extensions.enable(fp64=TYPE == 'double')}\
 <%
@@ -27,11 +27,10 @@ ${extensions.enable(fp64=TYPE == 'double')}\
  *   TYPE   half, float (as TF32) or double; not double for warpgroups
  */
 % if UNITS == "warp":
-${tensor.warp_multiply(TYPE)}\
+${tensor.declare_warp_multiply(TYPE)}\
 % else:
-${tensor.group_multiply(TYPE, 256)}\
-${tensor.group_order()}\
-${copies.bulk_copies()}\
+${tensor.declare_group_multiply(TYPE, 256)}\
+${copies.declare_bulk_copies()}\
 % endif
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void multiply_tiles(__global ${total} *out, const uint rounds)

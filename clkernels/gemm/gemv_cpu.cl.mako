@@ -5,7 +5,7 @@
  *
  * The matrix (one of A and B) is read once; x, the other one, has FEW lines of k numbers.
  *
- *   lines along k                              lines across
+ *   lines along k: dot                         lines across: add
  *
  *   STEP_K of x, in the first cache            BLOCK sums a line of x, in the first cache
  *     x x x x x x x x                            s s s s s s s s
@@ -14,9 +14,12 @@
  *   > l l l l l l l l   in vectors             > l l l l l l l l   each times its number of x
  *       ^ VECTOR real numbers
  *
- * Complex numbers are pairs of real ones: a line of x becomes two, its real parts r and its
- * imaginary parts i, each number twice. Of (re, im) * r and (re, im) * i the product is made at
+ * Complex numbers are pairs of real ones: a line of x becomes two, its real components r and its
+ * imaginary ones i, each number twice. Of (re, im) * r and (re, im) * i the product is made at
  * the end.
+ *
+ * Where k is split an item has one slice of it. Its sums are added up by the last item of a block to come
+ * (gemv_cpu_reduction.mako), or by a second launch (split_k_reduction.cl.mako).
  *
  * Source: own; reading several lines together is what BLAS libraries do, see K. Goto,
  * R. van de Geijn, "High-Performance Implementation of the Level-3 BLAS", ACM TOMS 35 (2008).
@@ -24,257 +27,277 @@
  * Cost: one read of the matrix; x is read once for every BLOCK lines along k.
  *
  * The host guarantees: all matrices are row-major and contiguous; dimension 0 of the grid has
- * `blocks` items for each of `products` products, dimension 1 one for each part of `depth` values of k;
- * `result` overlaps no input. Where A and B must not be read it passes k = 0.
+ * `blocks` items for each of `products` products, dimension 1 one for each slice of `depth` values of
+ * k; `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: as of naive
- * SIDE        "a" or "b": which factor is the matrix
- * FEW         lines of the other one
- * SPLIT       whether sums of a part of k are stored in `partial`, and not results
- * JOIN        whether the last item to come adds these up, and stores results: gemv_cpu_join.mako
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
+ * INDEX_T     unsigned type that counts the elements of the largest array
+ * EPILOGUE    `Epilogue` of opencl_lab/ops/gemm/launches.py: C, bias, activation
+ * STACKS      dimensions of the stack of products, 0 for a single product
+ * THIN        `Thin` of opencl_lab/ops/gemm/thin/lines.py: the matrix and x, and how they lie
+ * SPLIT_K     "none", or who adds up the sums of all slices: "last group" or "second launch"
  * VECTOR      real numbers of a vector
  * LOAD        real numbers that a built-in function takes at once
  * ROWS        rows of the matrix, as it is stored, that are read together
  * BLOCK       lines of an item
  * STEP_K      values of k a trip, for lines along k
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
-             SIDE, FEW, SPLIT, JOIN, VECTOR, LOAD, ROWS, BLOCK, STEP_K"/>\
+<%page args="ELEMENT, INDEX_T, EPILOGUE, STACKS, THIN, SPLIT_K, VECTOR, LOAD, ROWS, BLOCK, STEP_K"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fetch" file="/common/fetch.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
 <%namespace name="gemv" file="/gemm/gemv.mako"/>\
-<%namespace name="join" file="/gemm/gemv_cpu_join.mako"/>\
-${extensions.enable(fp64=TYPE.startswith('double'))}\
+<%namespace name="reduction" file="/gemm/gemv_cpu_reduction.mako"/>\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    complex = TYPE in ("float2", "double2")
-    PARTS = 2 if complex else 1
-    REAL = "half" if TYPE == "half" else TYPE.rstrip("2")
-    SUM_REAL = "float" if TYPE == "half" else REAL
-    vector = SUM_REAL if VECTOR == 1 else f"{SUM_REAL}{VECTOR}"
-    along = gemv.attr.is_along(SIDE, TRANS_A, TRANS_B)
+    components = elements.module.components(ELEMENT)
+    real = ELEMENT.type.removesuffix("2") if ELEMENT.complex else ELEMENT.type
     # x may be read in place, where its numbers are in the type and the order of the sums.
-    direct = TYPE in ("float", "double") and gemv.attr.x_is_along(SIDE, FEW, TRANS_A, TRANS_B)
-    conj_matrix, conj_x = (CONJ_A, CONJ_B) if SIDE == "a" else (CONJ_B, CONJ_A)
-    EXTRA = FEW * PARTS
-
-    def load(pointer):
-        if TYPE == "half" or VECTOR == 1:
-            return parts.attr.load(REAL, pointer, VECTOR, LOAD)
-        return f"*(__global const unaligned_t *)({pointer})"
-
-    def load_private(pointer):
-        return f"*(const vector_t *)({pointer})"
+    in_place = ELEMENT.type in ("float", "double") and THIN.x_along
+    space = "__global const" if in_place else "const"
+    forms = sorted({ROWS, 1}, reverse=True)
 %>\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
-typedef ${REAL} real_t;
-typedef ${SUM_REAL} sum_real_t;
-typedef ${vector} vector_t;
-% if TYPE != "half":
-typedef ${vector} unaligned_t __attribute__((aligned(${8 if SUM_REAL == "double" else 4})));
-% endif
-${gemv.names()}\
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
+typedef ${real} real_t; /* of an element in memory, or of its components */
+typedef ${ELEMENT.real} sum_real_t;
+typedef ${elements.module.vector(ELEMENT.real, VECTOR)} vector_t;
+typedef vector_t unaligned_t __attribute__((aligned(${8 if ELEMENT.double else 4})));
+${gemv.declare(THIN)}\
 ${fetch.declare()}\
-<%def name="combined(e1, e2)">\
-% if complex:
-(sum_t)(${e1}.x ${"+" if conj_matrix else "-"} ${e2}.y, ${"-" if conj_matrix else ""}${e1}.y + ${e2}.x)\
+#define FEW ${THIN.few}
+#define COMPONENTS ${components}
+#define X_LINES (FEW * COMPONENTS) /* lines of x in real numbers */
+#define VECTOR ${VECTOR}
+#define BLOCK ${BLOCK}
+#define STEP_K ${STEP_K}
+
+static inline vector_t load_vector(__global const real_t *p)
+{
+% if ELEMENT.type == "half":
+    return ${elements.module.load("half", "p", VECTOR, LOAD)};
 % else:
-${e1}\
+    return *(__global const unaligned_t *)p;
 % endif
-</%def>\
-## Add up the lanes of a vector, those of real and of imaginary parts on their own.
-<%def name="reduced(name)">\
-<%
-    width, value = VECTOR, name
-%>\
-% while width > PARTS:
-<%
-    width //= 2
-    kind = SUM_REAL if width == 1 else f"{SUM_REAL}{width}"
-%>\
-            const ${kind} ${name}_${width} = ${name if 2 * width == VECTOR else f"{name}_{2 * width}"}.lo + ${name if 2 * width == VECTOR else f"{name}_{2 * width}"}.hi;
+}
+
+/* What a product has become: of (re, im) times the real and times the imaginary component of x. */
+static inline sum_t product_of(const sum_t *by)
+{
+% if not ELEMENT.complex:
+    return by[0];
+% elif THIN.conjugated:
+    return (sum_t)(by[0].x + by[1].y, by[1].x - by[0].y);
+% else:
+    return (sum_t)(by[0].x - by[1].y, by[0].y + by[1].x);
+% endif
+}
+% if THIN.along:
+
+/* Add up the lanes of a vector; those of real and of imaginary components apart. */
+static inline sum_t add_lanes(const vector_t v_${VECTOR})
+{
+<% width = VECTOR %>\
+% while width > components:
+<% width //= 2 %>\
+    const ${elements.module.vector(ELEMENT.real, width)} v_${width} = v_${2 * width}.lo + v_${2 * width}.hi;
 % endwhile
-            sum_t ${name}_all = ${name if VECTOR == PARTS else f"{name}_{PARTS}"};
-</%def>\
-## Multiply `rows` lines with STEP_K values of x.
-<%def name="dot(rows)">\
-% for r in range(rows):
-            __global const real_t *line_${r} = (__global const real_t *)matrix
-                + ((first + line + ${r}) * k + p) * ${PARTS};
-% for e in range(EXTRA):
-            vector_t sum_${r}_${e} = 0;
-% endfor
-% endfor
-            const size_t next = (size_t)k * ${rows * PARTS};
-            for (uint q = 0; q < whole; q += ${VECTOR}) {
-% for r in range(rows):
-                const vector_t v_${r} = ${load(f"line_{r} + q")};
-                FETCH_LINE(line_${r} + q + next, 0);
-% endfor
-% for e in range(EXTRA):
-                {
-% if direct:
-                    const vector_t x_q = ${load(f"other + x_at({e}, p) + q")};
+    return v_${components};
+}
+% if not in_place:
+
+/* Bring values p.. of x to `staged`, in the type of sums. */
+static inline void stage_x(__global const element_t *other, const index_t p, const uint steps,
+                           const index_t k, sum_real_t staged[X_LINES][STEP_K * COMPONENTS])
+{
+    for (uint q = 0; q < steps; ++q) {
+        for (uint f = 0; f < FEW; ++f) {
+% if ELEMENT.complex:
+            const sum_t x = ${"conjugate" if THIN.x_conjugated else ""}(other[x_at(f, p + q)]);
+            staged[2 * f][2 * q] = staged[2 * f][2 * q + 1] = x.x;
+            staged[2 * f + 1][2 * q] = staged[2 * f + 1][2 * q + 1] = x.y;
 % else:
-                    const vector_t x_q = ${load_private(f"&staged[{e}][q]")};
+            staged[f][q] = load_element(other, x_at(f, p + q));
 % endif
-% for r in range(rows):
-                    sum_${r}_${e} += v_${r} * x_q;
+        }
+    }
+}
+% endif
+% for rows in forms:
+
+/* Multiply ${rows} lines, `apart` numbers from each other, with `steps` values of x. */
+static inline void dot_${rows}(__global const real_t *line, const size_t apart,
+                         ${space} sum_real_t *x, const size_t x_apart, const uint steps, sum_t *sums)
+{
+    const uint whole = steps * COMPONENTS / VECTOR * VECTOR;
+    const size_t next = ${rows} * apart;
+    vector_t sum[${rows}][X_LINES] = {{0}};
+    for (uint q = 0; q < whole; q += VECTOR) {
+        vector_t v[${rows}];
+        #pragma unroll
+        for (uint r = 0; r < ${rows}; ++r) {
+            v[r] = load_vector(line + r * apart + q);
+            FETCH_LINE(line + r * apart + q + next, 0);
+        }
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e) {
+            const vector_t x_q = *(${space} unaligned_t *)(x + e * x_apart + q);
+            #pragma unroll
+            for (uint r = 0; r < ${rows}; ++r)
+                sum[r][e] += v[r] * x_q;
+        }
+    }
+    sum_t all[${rows}][X_LINES];
+    #pragma unroll
+    for (uint r = 0; r < ${rows}; ++r)
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e)
+            all[r][e] = add_lanes(sum[r][e]);
+    for (uint q = whole / COMPONENTS; q < steps; ++q) {
+        #pragma unroll
+        for (uint r = 0; r < ${rows}; ++r) {
+            const sum_t v = load_element((__global const element_t *)(line + r * apart), q);
+            #pragma unroll
+            for (uint e = 0; e < X_LINES; ++e)
+                all[r][e] += v * *(${space} sum_t *)(x + e * x_apart + q * COMPONENTS);
+        }
+    }
+    #pragma unroll
+    for (uint r = 0; r < ${rows}; ++r)
+        #pragma unroll
+        for (uint f = 0; f < FEW; ++f)
+            sums[r * FEW + f] += product_of(all[r] + f * COMPONENTS);
+}
 % endfor
-                }
-% endfor
-            }
-% for r in range(rows):
-% for e in range(EXTRA):
-${reduced(f"sum_{r}_{e}")}\
-% endfor
-% endfor
-            for (uint q = whole / ${PARTS}; q < steps; ++q) {
-% for r in range(rows):
-                const sum_t v_${r} = load_element((__global const element_t *)line_${r}, q);
-% for e in range(EXTRA):
-                sum_${r}_${e}_all += v_${r} * ${f"other[x_at({e}, p) + q]" if direct else f"*(const sum_t *)&staged[{e}][q * {PARTS}]"};
-% endfor
-% endfor
-            }
-% for r in range(rows):
-% for f in range(FEW):
-            sums[(line + ${r}) * ${FEW} + ${f}] += ${combined(f"sum_{r}_{f * PARTS}_all", f"sum_{r}_{f * PARTS + 1}_all")};
-% endfor
-% endfor
-</%def>\
-## Add `rows` rows of the matrix, each times its numbers of x, to the sums.
-<%def name="add(rows)">\
-% for r in range(rows):
-            __global const real_t *row_${r} = (__global const real_t *)matrix
-                + ((p + ${r}) * lines + first) * ${PARTS};
-% for f in range(FEW):
-% if complex:
-            const sum_t x_${r}_${f} = ${"conjugate" if conj_x else ""}(other[x_at(${f}, p + ${r})]);
-            const sum_real_t x_${r}_${2 * f}_real = x_${r}_${f}.x;
-            const sum_real_t x_${r}_${2 * f + 1}_real = x_${r}_${f}.y;
 % else:
-            const sum_real_t x_${r}_${f}_real = load_element(other, x_at(${f}, p + ${r}));
+% for rows in forms:
+
+/* Add ${rows} rows from value p of k on, each times its numbers of x, to the sums. */
+static inline void add_${rows}(__global const real_t *row, const size_t apart,
+                         __global const element_t *other, const index_t p, const index_t k,
+                         const uint count, sum_real_t sums[X_LINES][BLOCK * COMPONENTS])
+{
+    sum_real_t x[${rows}][X_LINES];
+    #pragma unroll
+    for (uint r = 0; r < ${rows}; ++r)
+        #pragma unroll
+        for (uint f = 0; f < FEW; ++f) {
+% if ELEMENT.complex:
+            const sum_t number = ${"conjugate" if THIN.x_conjugated else ""}(other[x_at(f, p + r)]);
+            x[r][2 * f] = number.x;
+            x[r][2 * f + 1] = number.y;
+% else:
+            x[r][f] = load_element(other, x_at(f, p + r));
 % endif
+        }
+    const uint whole = count * COMPONENTS / VECTOR * VECTOR;
+    for (uint j = 0; j < whole; j += VECTOR) {
+        vector_t v[${rows}];
+        #pragma unroll
+        for (uint r = 0; r < ${rows}; ++r) {
+            v[r] = load_vector(row + r * apart + j);
+            FETCH_LINE(row + (r + ${rows}) * apart + j, 0);
+        }
+        #pragma unroll
+        for (uint e = 0; e < X_LINES; ++e) {
+            vector_t sum = *(const vector_t *)&sums[e][j];
+            #pragma unroll
+            for (uint r = 0; r < ${rows}; ++r)
+                sum += v[r] * x[r][e];
+            *(vector_t *)&sums[e][j] = sum;
+        }
+    }
+    for (uint j = whole; j < count * COMPONENTS; ++j) {
+        #pragma unroll
+        for (uint r = 0; r < ${rows}; ++r) {
+            const sum_real_t v = ${elements.module.load(real, "row + r * apart + j", 1, 1)};
+            #pragma unroll
+            for (uint e = 0; e < X_LINES; ++e)
+                sums[e][j] += v * x[r][e];
+        }
+    }
+}
 % endfor
-% endfor
-            const size_t next = (size_t)lines * ${rows * PARTS};
-            for (uint j = 0; j < whole; j += ${VECTOR}) {
-% for r in range(rows):
-                const vector_t v_${r} = ${load(f"row_{r} + j")};
-                FETCH_LINE(row_${r} + j + next, 0);
-% endfor
-% for e in range(EXTRA):
-                *(vector_t *)&sums[${e}][j] = ${load_private(f"&sums[{e}][j]")}
-% for r in range(rows):
-                    + v_${r} * x_${r}_${e}_real${";" if r + 1 == rows else ""}
-% endfor
-% endfor
-            }
-            for (uint j = whole; j < count * ${PARTS}; ++j) {
-% for r in range(rows):
-                const sum_real_t v_${r} = ${parts.attr.load(REAL, f"row_{r} + j", 1, 1)};
-% for e in range(EXTRA):
-                sums[${e}][j] += v_${r} * x_${r}_${e}_real;
-% endfor
-% endfor
-            }
-</%def>\
+% endif
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void gemv_cpu(${parts.arguments()},
-% if SPLIT:
-    __global sum_t *${"" if JOIN else "restrict "}partial,
+void gemv_cpu(${product.arguments(EPILOGUE, STACKS)},
+% if SPLIT_K != "none":
+    __global sum_t *${"" if SPLIT_K == "last group" else "restrict "}partial,
 % endif
-% if JOIN:
+% if SPLIT_K == "last group":
     volatile __global uint *arrived,
 % endif
     const index_t blocks,
     const index_t depth)
 {
     const index_t number = get_global_id(0) / blocks;
-    const index_t first = get_global_id(0) % blocks * ${BLOCK};
-    const uint count = min(lines - first, (index_t)${BLOCK});
+    const index_t first = get_global_id(0) % blocks * BLOCK;
+    const uint count = min(lines - first, (index_t)BLOCK);
     const index_t start = min(k, (index_t)get_global_id(1) * depth);
     const index_t stop = min(k, start + depth);
-${parts.enter("number")}\
-% if along:
-    sum_t sums[${BLOCK * FEW}];
-    for (uint i = 0; i < count * ${FEW}; ++i) {
+${product.enter(EPILOGUE, STACKS, "number")}\
+% if THIN.along:
+    sum_t sums[BLOCK * FEW];
+    for (uint i = 0; i < count * FEW; ++i)
         sums[i] = 0;
-    }
-% if not direct:
-    sum_real_t staged[${EXTRA}][${STEP_K * PARTS}] __attribute__((aligned(128)));
+% if not in_place:
+    sum_real_t staged[X_LINES][STEP_K * COMPONENTS] __attribute__((aligned(128)));
 % endif
-    for (index_t p = start; p < stop; p += ${STEP_K}) {
-        const uint steps = min(stop - p, (index_t)${STEP_K});
-        const uint whole = steps * ${PARTS} / ${VECTOR} * ${VECTOR};
-% if not direct:
-        for (uint q = 0; q < steps; ++q) {
-% for f in range(FEW):
-% if complex:
-            const sum_t x_${f} = ${"conjugate" if conj_x else ""}(other[x_at(${f}, p + q)]);
-            staged[${2 * f}][2 * q] = staged[${2 * f}][2 * q + 1] = x_${f}.x;
-            staged[${2 * f + 1}][2 * q] = staged[${2 * f + 1}][2 * q + 1] = x_${f}.y;
+    const size_t apart = (size_t)k * COMPONENTS;
+    for (index_t p = start; p < stop; p += STEP_K) {
+        const uint steps = min(stop - p, (index_t)STEP_K);
+% if in_place:
+        __global const sum_real_t *x = other + p;
+        const size_t x_apart = k;
 % else:
-            staged[${f}][q] = load_element(other, x_at(${f}, p + q));
-% endif
-% endfor
-        }
+        stage_x(other, p, steps, k, staged);
+        const sum_real_t *x = staged[0];
+        const size_t x_apart = STEP_K * COMPONENTS;
 % endif
         uint line = 0;
-% if ROWS > 1:
-        for (; line + ${ROWS} <= count; line += ${ROWS}) {
-${dot(ROWS)}\
-        }
-% endif
-        for (; line < count; ++line) {
-${dot(1)}\
-        }
-    }
-% else:
-    sum_real_t sums[${EXTRA}][${BLOCK * PARTS}] __attribute__((aligned(128)));
-    const uint whole = count * ${PARTS} / ${VECTOR} * ${VECTOR};
-    for (uint j = 0; j < count * ${PARTS}; ++j) {
-% for e in range(EXTRA):
-        sums[${e}][j] = 0;
+% for rows in forms:
+        for (; line + ${rows} <= count; line += ${rows})
+            dot_${rows}((__global const real_t *)(matrix + (first + line) * k + p), apart, x, x_apart, steps,
+                  sums + line * FEW);
 % endfor
     }
-    {
-        index_t p = start;
-% if ROWS > 1:
-        for (; p + ${ROWS} <= stop; p += ${ROWS}) {
-${add(ROWS)}\
-        }
+% else:
+    sum_real_t sums[X_LINES][BLOCK * COMPONENTS] __attribute__((aligned(128)));
+    for (uint e = 0; e < X_LINES; ++e)
+        for (uint j = 0; j < count * COMPONENTS; ++j)
+            sums[e][j] = 0;
+    const size_t apart = (size_t)lines * COMPONENTS;
+    index_t p = start;
+% for rows in forms:
+    for (; p + ${rows} <= stop; p += ${rows})
+        add_${rows}((__global const real_t *)(matrix + p * lines + first), apart, other, p, k, count, sums);
+% endfor
 % endif
-        for (; p < stop; ++p) {
-${add(1)}\
-        }
-    }
-% endif
-% if JOIN and along:
-${join.begin(1, BLOCK * FEW * PARTS, f"count * {FEW * PARTS}")}\
-% elif JOIN:
-${join.begin(EXTRA, BLOCK * PARTS, f"count * {PARTS}")}\
+% if SPLIT_K == "last group" and THIN.along:
+${reduction.by_last_item(1, "(BLOCK * X_LINES)", "count * X_LINES")}\
+% elif SPLIT_K == "last group":
+${reduction.by_last_item("X_LINES", "(BLOCK * COMPONENTS)", "count * COMPONENTS")}\
 % endif
     /* Store the sums of the block, in the order of the result. */
-<% outer, inner = ("line", "f") if SIDE == "a" else ("f", "line") %>\
-    for (uint ${outer} = 0; ${outer} < ${"count" if outer == "line" else FEW}; ++${outer}) {
-        for (uint ${inner} = 0; ${inner} < ${"count" if inner == "line" else FEW}; ++${inner}) {
-% if along:
-            sum_t sum = sums[line * ${FEW} + f];
-% elif complex:
-            const sum_t sum_r = *(const sum_t *)&sums[2 * f][2 * line];
-            const sum_t sum_i = *(const sum_t *)&sums[2 * f + 1][2 * line];
-            sum_t sum = ${combined("sum_r", "sum_i")};
+<% outer, inner = ("line", "f") if THIN.side == "a" else ("f", "line") %>\
+    for (uint ${outer} = 0; ${outer} < ${"count" if outer == "line" else "FEW"}; ++${outer}) {
+        for (uint ${inner} = 0; ${inner} < ${"count" if inner == "line" else "FEW"}; ++${inner}) {
+% if THIN.along:
+            sum_t sum = sums[line * FEW + f];
+% elif ELEMENT.complex:
+            const sum_t by[] = {*(const sum_t *)&sums[2 * f][2 * line], *(const sum_t *)&sums[2 * f + 1][2 * line]};
+            sum_t sum = product_of(by);
 % else:
             sum_t sum = sums[f][line];
 % endif
-% if JOIN:
-${gemv.result("sum", "first + line", "f")}\
+% if SPLIT_K == "second launch":
+${gemv.partial_sum("sum", "first + line", "f", "number * get_num_groups(1) + get_group_id(1)")}\
 % else:
-${gemv.keep("sum", "first + line", "f", "number * get_num_groups(1) + get_group_id(1)")}\
+${gemv.result(ELEMENT, EPILOGUE, "sum", "first + line", "f")}\
 % endif
         }
     }

@@ -23,45 +23,43 @@
  * first_row on, and dimension 2 the products of a stack from first_product on;
  * `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers; for
- *             integers of 1, 2, 4 and 8 bytes uchar, short, uint, ulong, which wrap around
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums. Integers of 1, 2, 4
+ *             and 8 bytes are uchar, short, uint, ulong, which wrap around
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B     whether B is stored as n rows of k, and not as k rows of n
- * CONJ_A      whether A counts by its complex conjugate
- * CONJ_B      whether B does
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py, how each is stored: whether A as k rows of m,
+ *             B as n rows of k (transposed), and whether it counts by its complex conjugate (conjugated)
+ * EPILOGUE    `Epilogue`: whether there is a C, bias, activation; see epilogue.mako
  * STACKS      dimensions of the stack of products, 0 for a single product
  * WG_M        rows of a work-group
  * WG_N        columns of a work-group
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
-             WG_M, WG_N"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, WG_M, WG_N"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
-${extensions.enable(fp64=TYPE.startswith('double'))}\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
+${extensions.enable(fp64=ELEMENT.double)}\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
 
 __kernel __attribute__((reqd_work_group_size(${WG_N}, ${WG_M}, 1)))
-void gemm_naive(${parts.arguments()},
+void gemm_naive(${product.arguments(EPILOGUE, STACKS)},
     const index_t first_row,
     const index_t first_product)
 {
     const index_t row = first_row + get_global_id(1);
     const index_t column = get_global_id(0);
-${parts.enter("first_product + get_global_id(2)")}\
+${product.enter(EPILOGUE, STACKS, "first_product + get_global_id(2)")}\
     if (row < m && column < n) {
         sum_t sum = 0;
         for (index_t p = 0; p < k; ++p) {
-            const sum_t x = load_element(a, ${"p * m + row" if TRANS_A else "row * k + p"});
-            const sum_t y = load_element(b, ${"column * k + p" if TRANS_B else "p * n + column"});
-            sum = multiply_add(sum, ${"conjugate(x)" if CONJ_A else "x"},
-                               ${"conjugate(y)" if CONJ_B else "y"});
+            const sum_t x = load_element(a, ${"p * m + row" if A.transposed else "row * k + p"});
+            const sum_t y = load_element(b, ${"column * k + p" if B.transposed else "p * n + column"});
+            sum = multiply_add(sum, ${"conjugate(x)" if A.conjugated else "x"},
+                               ${"conjugate(y)" if B.conjugated else "y"});
         }
-${parts.finish("sum", "row", "column")}\
+${epilogue.apply(ELEMENT, EPILOGUE, "sum", "row", "column")}\
         store_element(sum, result, row * n + column);
     }
 }

@@ -19,11 +19,19 @@
  *      a block of A, tile_m rows:                 the tile of one item
  *      it stays in the second cache
  *
- *     for each step of TILE_K along k:            what is left out is said by PACK_A and PACK_B
- *         pack the block of A
- *         for each panel of B:                    pack it
- *             for each ROWS rows of the block:    for each p: sum[r][v] += a[r][p] * b[p][v]
- *                                                 add what earlier steps left, or finish
+ *     for each TILE_K values of k:                what is left out is said by PACK_A and PACK_B
+ *         pack the block of A                     pack_a, packed_panels.mako
+ *         for each panel of B:                    pack it: pack_b, packed_panels.mako
+ *             for each ROWS rows of the block:    the micro-kernel, packed_block.mako:
+ *                                                 for each p: sum[r][v] += a[r][p] * b[p][v]
+ *                                                 add what earlier values of k left, or finish
+ *
+ * These are the loops of GotoBLAS and BLIS, by other names:
+ *
+ *     here              BLIS                      here              BLIS
+ *     ROWS              MR                        tile_m            MC
+ *     panel columns     NR                        tile_n            NC
+ *     TILE_K            KC                        ROWS x NR sums    the micro-tile
  *
  * A row of A is one number for all columns, which the processor broadcasts as it reads it. So
  * A is only copied, and never turned: [row][p], or [panel][p][row] where it is stored transposed.
@@ -31,16 +39,16 @@
  * with zeros in B, with the last row in A. Where a factor is read in place, the last panel is
  * moved back instead, to lie inside the matrix, and only what is new of it is stored.
  *
- * Sums of earlier steps along k lie in the result, or in `sums` where it cannot hold them.
- * With several parts (`parts`), an item adds up one part of k only, into its own slice of `sums`;
- * another kernel adds these. Complex numbers: see packed_panels.mako.
+ * Sums of earlier values of k lie in the result, or in `sums` where it cannot hold them. Where k is
+ * split an item adds up one slice of it only, into partial sums of its own in `sums`;
+ * split_k_reduction.cl.mako adds these. Complex numbers: see packed_panels.mako.
  *
  * Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
  * 2008; F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 2015 (the loops around the micro-kernel).
  *
- * A task is one tile, of the products of one step of PRODUCTS, or of one part of k. Where there are
- * more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares
- * of all that is left, and a thread that other work disturbs would keep its share. The last rows of
+ * A task is one tile, in one of `layers`: of PRODUCTS products of a stack, or of a slice of k. Where
+ * there are more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares of all
+ * that is left, and a thread that other work disturbs would keep its share. The last rows of
  * each strip of tiles are cut into lower ones, so that all are done at about the same time.
  *
  *      strip 0   strip 1
@@ -59,57 +67,54 @@
  * common/work_stealing.mako.
  *
  * The host guarantees: all matrices are row-major and contiguous, aligned to one element, scratch
- * to 128 bytes; the tasks of each step cover the result; without CLAIMED there is an item for each;
+ * to 128 bytes; the tasks of each layer cover the result; without CLAIMED there is an item for each;
  * `result` overlaps no input. Where A and B must not be read it passes k = 0. Matrices read in place
  * have at least ROWS rows, NR columns. With CLAIMED what common/work_stealing.mako asks for.
  *
- * TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS: see parts.mako
- * ROWS          rows of sums in registers
- * VECTORS       vectors of sums beside each other
- * VECTOR_WIDTH  real numbers in a vector; even for complex numbers
- * TILE_K        length of a step along k
- * UNROLL        values of p a trip of the inner loop; even for complex numbers
- * PACK_A        whether A is copied to local memory; needed for halves
- * PACK_B        "ahead": all of it, in a phase of its own; "panel": by each item; "none": read in
- *               place, for real numbers that are not halves, where B is not stored transposed
+ * ELEMENT       `Element` of opencl_lab/core/kernels.py: types in memory and of sums
+ * INDEX_T       unsigned type that counts the elements of the largest array
+ * A, B          `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored, and counts
+ * EPILOGUE      `Epilogue` of the same module: C, bias, activation
+ * STACKS        dimensions of the stack of products, 0 for a single product
+ * BLOCKING      `Blocking` of opencl_lab/ops/gemm/packed/tiles.py: sizes of the micro-kernel and of
+ *               panels, what is packed, and where sums lie; its `panel` is NR. Halves need A packed;
+ *               B is read in place only where it is real, no halves, and not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
- * SUMS          sums of steps lie in "result", or in scratch: "scratch"; "parts": so do those of
- *               the parts of k
- * LOAD_WIDTH    elements that a builtin may take at once
  * CLAIMED       whether items claim tasks; needed for "ahead"
  * STEP_K        rows of a piece of B, for "ahead"
- * PATIENCE      how often an item looks for others to finish packing
+ * MAX_POLLS     how often an item looks for others to finish packing
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
-             ROWS, VECTORS, VECTOR_WIDTH, TILE_K, UNROLL, PACK_A, PACK_B,
-             PRODUCTS, SUMS, LOAD_WIDTH, CLAIMED, STEP_K, PATIENCE"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, BLOCKING, PRODUCTS, CLAIMED, STEP_K, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
+<%namespace name="fetch" file="/common/fetch.mako"/>\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%namespace name="block" file="/gemm/packed_block.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
-${extensions.enable(fp64=TYPE.startswith('double'))}\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    P = panels.module.parts_of(TYPE)
-    width = VECTOR_WIDTH
-    NR = VECTORS * width
-    PAD = panels.module.pad(TYPE)
-    LINE = TILE_K * P + PAD
+    ROWS, PACK_A, PACK_B, SUMS = BLOCKING.rows, BLOCKING.pack_a, BLOCKING.pack_b, BLOCKING.sums
+    TILE_K, width, components = BLOCKING.tile_k, BLOCKING.width, BLOCKING.components
+    NR = BLOCKING.panel
 %>\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
-${panels.vectors()}\
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
+${panels.declare(ELEMENT, BLOCKING)}\
 
-${block.helpers()}\
+${block.declare()}\
+${fetch.declare()}\
 % if PACK_B != "none":
-${panels.pack_rows("__local" if PACK_B == "panel" else "__global")}\
+${panels.declare_pack_b(ELEMENT, A, B, BLOCKING, "__local" if PACK_B == "panel" else "__global")}\
 % endif
 
 static inline void multiply(
-    ${parts.arguments()},
+    ${product.arguments(EPILOGUE, STACKS)},
     const index_t number,
-    const index_t part,
-    const index_t part_k,
+    const index_t slice,
+    const index_t slice_k,
     const index_t first_row,
     const index_t first_column,
     const index_t tile_m,
@@ -128,21 +133,21 @@ static inline void multiply(
 % endif
     __local real_t *restrict tile)
 {
-${parts.enter("number")}\
-    const index_t line = n * ${P}; /* real numbers in a row of B and of the result */
+${product.enter(EPILOGUE, STACKS, "number")}\
+    const index_t line = n * ${components}; /* real numbers in a row of B and of the result */
     const index_t end_column = min(line, first_column + tile_n);
     const uint rows = min(tile_m, m - first_row);
     const uint rows_filled = (rows + ${ROWS - 1}) / ${ROWS} * ${ROWS};
-    const index_t begin = min(k, part * part_k);
-    const index_t end = min(k, begin + part_k);
+    const index_t begin = min(k, slice * slice_k);
+    const index_t end = min(k, begin + slice_k);
 % if SUMS == "result":
     __global real_t *sums = (__global real_t *)result;
 % elif SUMS == "scratch":
     sums += number * m * line;
 % else:
-    sums += part * m * line;
+    sums += slice * m * line;
 % endif
-% if P == 2:
+% if ELEMENT.complex:
     const vec_t alpha_cross = (vec_t)(${", ".join(("alpha.y" if l % 2 else "-alpha.y") for l in range(width))});
 % endif
 
@@ -150,9 +155,9 @@ ${parts.enter("number")}\
     do {
         const uint count = min((index_t)${TILE_K}, end - first);
         const bool is_added = first > begin;
-        const bool is_last = ${"false" if SUMS == "parts" else "first + count == end"};
+        const bool is_last = ${"false" if SUMS == "partial" else "first + count == end"};
 % if PACK_A:
-${panels.pack_a()}\
+${panels.pack_a(ELEMENT, A, BLOCKING)}\
 % endif
         for (index_t column = first_column; column < end_column; column += ${NR}) {
 % if PACK_B == "none":
@@ -162,14 +167,14 @@ ${panels.pack_a()}\
             const index_t out_column = column;
 % endif
 % if PACK_B == "panel":
-            pack_rows(b, b_panel, first, count, column / ${P}, n, k);
+            pack_b(b, b_panel, first, count, column / ${components}, n, k);
 % endif
 % if PACK_B == "ahead":
             __global const real_t *b_next =
-                packed_b + ((column / ${NR} + 1) * k + first) * ${NR * P};
+                packed_b + ((column / ${NR} + 1) * k + first) * ${NR * components};
 % endif
             for (uint r = 0; r < rows; r += ${ROWS}) {
-${block.block()}\
+${block.block(ELEMENT, A, EPILOGUE, BLOCKING)}\
             }
         }
         first += count;
@@ -178,25 +183,25 @@ ${block.block()}\
 
 ## Multiply tile `task` of those that have `height` rows from `top` on, `below` in a strip.
 <%def name="one_tile()">\
-        const uint step = task / (strips * below), at = task % (strips * below);
+        const uint layer = task / (strips * below), at = task % (strips * below);
         const index_t first_row = top + at % below * height;
         const index_t first_column = at / below * tile_n;
-        const index_t first_product = ${"0" if SUMS == "parts" else f"(index_t)step * {PRODUCTS}"};
+        const index_t first_product = ${"0" if SUMS == "partial" else f"(index_t)layer * {PRODUCTS}"};
         const index_t end_product = min(products, first_product + ${PRODUCTS});
         for (index_t number = first_product; number < end_product; ++number)
-            multiply(a, b, ${"c, " if HAS_C else ""}${"bias, " if BIAS else ""}result, m, n, k, alpha, beta,
+            multiply(a, b, ${"c, " if EPILOGUE.c else ""}${"bias, " if EPILOGUE.bias else ""}result, m, n, k, alpha, beta,
 % for d in range(STACKS):
                      count_${d}, a_step_${d}, b_step_${d},
 % endfor
-                     number, ${"step" if SUMS == "parts" else "0"}, part_k, first_row, first_column, height, tile_n,
+                     number, ${"layer" if SUMS == "partial" else "0"}, slice_k, first_row, first_column, height, tile_n,
                      ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
                                   *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
 </%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemm_packed(
-    ${parts.arguments()},
+    ${product.arguments(EPILOGUE, STACKS)},
     const index_t products,
-    const index_t part_k,
+    const index_t slice_k,
     const index_t tile_m,
 % if SUMS != "result":
     __global real_t *restrict sums,
@@ -212,7 +217,7 @@ void gemm_packed(
 % if CLAIMED:
     const index_t tail_m,
     const uint tail_down,
-    const uint steps,
+    const uint layers,
     const uint from,
     const uint to,
     volatile __global uint *counters,
@@ -222,7 +227,7 @@ void gemm_packed(
     const index_t tile_n)
 {
 % if PACK_B == "panel":
-    __local real_t b_panel[${TILE_K * P * NR}] __attribute__((aligned(128)));
+    __local real_t b_panel[${TILE_K * components * NR}] __attribute__((aligned(128)));
 % endif
     __local real_t tile[${ROWS * NR}] __attribute__((aligned(128)));
 % if not CLAIMED:
@@ -238,15 +243,15 @@ ${stealing.begin()}\
         const uint below = phase == 1 ? down : tail_down;
         const index_t top = phase == 1 ? 0 : down * tile_m;
         const index_t height = phase == 1 ? tile_m : tail_m;
-    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}steps * strips * below" max_polls="${PATIENCE if PACK_B == 'ahead' else None}" waits="phase == 0">
+    <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}layers * strips * below" max_polls="${MAX_POLLS if PACK_B == 'ahead' else None}" waits="phase == 0">
 % if PACK_B == "ahead":
         if (phase == 0) {
             const index_t first = (index_t)(task % pieces_down) * ${STEP_K};
             const uint count = min((index_t)${STEP_K}, k - first);
             const index_t begin = task / pieces_down * piece_n;
             const index_t end = min(n, begin + piece_n);
-            for (index_t column = begin; column < end; column += ${NR // P})
-                pack_rows(b, packed_b + (column / ${NR // P} * k + first) * ${NR * P},
+            for (index_t column = begin; column < end; column += ${NR // components})
+                pack_b(b, packed_b + (column / ${NR // components} * k + first) * ${NR * components},
                           first, count, column, n, k);
         } else {
 % endif

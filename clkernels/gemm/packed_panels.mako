@@ -1,4 +1,4 @@
-## How the product by packed panels lays out its factors, and the vectors that it does this in.
+## Packing for the product by packed panels: how A and B are laid out, and how they come there.
 ##
 ##     <%namespace name="panels" file="/gemm/packed_panels.mako"/>
 ##
@@ -16,41 +16,31 @@
 ##         columns 0..NR-1          columns NR..2 NR-1
 ##       | row 0 | row 1 | ...    | row 0 | row 1 | ...
 ##
-## The names of these parameters are read from the page: TYPE, TRANS_B, CONJ_A, CONJ_B,
-## VECTOR_WIDTH, VECTORS; for pack_a TRANS_A, ROWS, TILE_K; see packed.cl.mako.
+##     A packed:   a block of rows, each [TILE_K] and a gap; where A is stored transposed panels of
+##                 ROWS rows, each [TILE_K][ROWS]
 ##
-## Functions and fragments:
+## element    the `Element` of the product
+## a, b       `Factor`s of opencl_lab/ops/gemm/launches.py: how A and B are stored
+## blocking   the `Blocking` of opencl_lab/ops/gemm/packed/tiles.py
+## space      where a panel of B lies: "__local" or "__global"
 ##
-##   real(type)        the type of the parts of a number, as sums have it
-##   parts_of(type)    how many parts a number has
-##   vectors(type)     real_t, vec_t, loose_t, which may lie anywhere, and helpers, in OpenCL C
-##   pad(type)         numbers between the rows of a block of A
-##   pack_a()          statements that copy a block of A into local memory
-##   pack_rows(space)  a function that packs rows of one panel of B into memory of a space
+##   declare(element, blocking)              real_t, vec_t, and loose_t, which may lie anywhere
+##   declare_pack_b(element, a, b, blocking, space)  pack_b(..), which packs rows of one panel of B
+##   pack_a(element, a, blocking)            statements that pack a block of A into local memory
+##   swapped(value, width)                   a vector with the components of each number exchanged
 ##
 ## Source: K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
 ## 2008 (panels); F. Van Zee, T. Smith, "Implementing high-performance complex matrix multiplication
 ## via the 3m and 4m methods", ACM TOMS 2017 (pairs against doubled rows, its method 1M). The
-## transposing network is that of perfect shuffles, H. Stone, IEEE TC 1971.
+## transposing network is that of perfect shuffles, H. Stone, IEEE TC 1971. The caller guarantees:
+## what elements.mako declares, FETCH_LINE with it. Cost: a read and a write of what is packed.
+<%namespace name="elements" file="/gemm/elements.mako"/>\
 <%!
     LETTERS = "0123456789abcdef"
 
 
-    def real(type):
-        return {"half": "float", "float2": "float", "double2": "double"}.get(type, type)
-
-
-    def parts_of(type):
-        return 2 if type.endswith("2") else 1
-
-
-    def pad(type):
-        """Numbers between the rows of a block of A: a line of a cache."""
-        return 64 // (8 if type.startswith("double") else 4)
-
-
     def swapped(value, width):
-        """A vector with the parts of each complex number exchanged."""
+        """A vector with the components of each complex number exchanged."""
         return f"{value}.s{''.join(LETTERS[l ^ 1] for l in range(width))}"
 
 
@@ -61,26 +51,21 @@
                  for vector in (one, two))
         return ", ".join(names)
 %>\
-<%def name="vectors()">\
-<%
-    real_t, width = real(TYPE), VECTOR_WIDTH
-    vec_t = real_t if width == 1 else f"{real_t}{width}"
-%>\
-typedef ${real_t} real_t;
+<%def name="declare(element, blocking)">\
+<% vec_t = elements.module.vector(element.real, blocking.width) %>\
+typedef ${element.real} real_t;
 typedef ${vec_t} vec_t;
-typedef ${vec_t} __attribute__((aligned(${8 if real_t == "double" else 4}))) loose_t;
+typedef ${vec_t} __attribute__((aligned(${8 if element.double else 4}))) loose_t;
 </%def>\
 ## Lines of the panel beside are asked for, since a processor does not see what follows a few
 ## numbers of a row; the next thing to be packed into global memory is that panel.
-##
-## width   vectors of B: the columns of the panel, of which `columns` are there
-<%def name="pack_rows(space)">\
+<%def name="declare_pack_b(element, a, b, blocking, space)">\
 <%
-    width, complex = VECTOR_WIDTH, parts_of(TYPE) == 2
-    panel = VECTORS * width
-    place = "(column + j) * k + first + done" if TRANS_B else "(first + done) * n + column + j"
-    element = "real_t" if TYPE != "half" else "element_t"
-    sign_b, sign_a = -1 if CONJ_B else 1, -1 if CONJ_A else 1
+    width, panel, components = blocking.width, blocking.panel, blocking.components
+    columns = panel // components  # elements in a row of a panel
+    place = "(column + j) * k + first + done" if b.transposed else "(first + done) * n + column + j"
+    from_t = "element_t" if element.type == "half" else "real_t"
+    sign_a, sign_b = (-1 if factor.conjugated else 1 for factor in (a, b))
 
 
     def signs(even, odd):
@@ -88,14 +73,14 @@ typedef ${vec_t} __attribute__((aligned(${8 if real_t == "double" else 4}))) loo
 
 
     def loaded(pointer):
-        if TYPE == "half":
+        if element.type == "half":
             return f"vload_half{'' if width == 1 else width}(0, {pointer})"
         return f"*(__global const loose_t *)({pointer})"
 %>\
 ## Write a vector of one row of B, or its two rows where it is complex, at `place` of the panel.
 <%def name="put(value, place)">\
-% if complex:
-                *(${space} vec_t *)(${place}) = ${f"{value} * {signs(1, -1)}" if CONJ_B else value};
+% if element.complex:
+                *(${space} vec_t *)(${place}) = ${f"{value} * {signs(1, -1)}" if b.conjugated else value};
                 *(${space} vec_t *)(${place} + ${panel}) =
                     ${swapped(value, width)} * ${signs(-sign_a * sign_b, sign_a)};
 % else:
@@ -105,7 +90,7 @@ typedef ${vec_t} __attribute__((aligned(${8 if real_t == "double" else 4}))) loo
 /* Write one element of B, or zero, at a column of the panel. */
 static inline void put_element(${space} real_t *place, const sum_t value)
 {
-% if complex:
+% if element.complex:
     place[0] = value.x;
     place[1] = ${sign_b} * value.y;
     place[${panel}] = ${-sign_a * sign_b} * value.y;
@@ -116,43 +101,43 @@ static inline void put_element(${space} real_t *place, const sum_t value)
 }
 
 /* Pack rows first..first + count of the panel of B that begins at an element's column. */
-static inline void pack_rows(__global const element_t *restrict b, ${space} real_t *packed,
+static inline void pack_b(__global const element_t *restrict b, ${space} real_t *packed,
                              const index_t first, const uint count, const index_t column,
                              const index_t n, const index_t k)
 {
-    const uint columns = min((index_t)${panel // (2 if complex else 1)}, n - column);
+    const uint columns = min((index_t)${columns}, n - column);
     uint done = 0;
 
-% if not TRANS_B:
-    if (columns == ${panel // (2 if complex else 1)}) {
-        __global const ${element} *from = (__global const ${element} *)(b + first * n + column);
+% if not b.transposed:
+    if (columns == ${columns}) {
+        __global const ${from_t} *from = (__global const ${from_t} *)(b + first * n + column);
         for (; done < count; ++done) {
-% for v in range(VECTORS):
+% for v in range(blocking.vectors):
             {
                 const vec_t v = ${loaded(f"from + {v * width}")};
 ${put("v", f"packed + {v * width}")}\
             }
 % endfor
 % if space == "__global":
-% for v in range(0, panel, 32 if TYPE == "half" else pad(TYPE)):
+% for v in range(0, panel, 32 if element.type == "half" else blocking.gap):
             FETCH_LINE(from + ${panel + v}, 0);
 % endfor
 % endif
-            from += n${" * 2" if complex else ""};
-            packed += ${panel * (2 if complex else 1)};
+            from += n${" * 2" if element.complex else ""};
+            packed += ${panel * components};
         }
     }
 % elif width > 1:
     /* Turn blocks of rows and columns in registers: weave the halves, until all lie across. */
-<% block = width // (2 if complex else 1) %>\
+<% block = width // components %>\
     for (; done + ${block} <= count; done += ${block}) {
         for (uint j = 0; j + ${block} <= columns; j += ${block}) {
-            __global const ${element} *from =
-                (__global const ${element} *)(b + (column + j) * k + first + done);
-            ${space} real_t *to = packed + j * ${2 if complex else 1};
+            __global const ${from_t} *from =
+                (__global const ${from_t} *)(b + (column + j) * k + first + done);
+            ${space} real_t *to = packed + j * ${components};
 <% names = [f"r{l}" for l in range(block)] %>\
 % for l in range(block):
-            const vec_t ${names[l]} = ${loaded(f"from + {l} * k" + (" * 2" if complex else ""))};
+            const vec_t ${names[l]} = ${loaded(f"from + {l} * k" + (" * 2" if element.complex else ""))};
 % endfor
 <% step = 0 %>\
 % while 1 << step < block:
@@ -160,7 +145,7 @@ ${put("v", f"packed + {v * width}")}\
 % for l in range(block):
 <%
     one, two, high = names[l // 2], names[l // 2 + block // 2], l % 2
-    if complex:
+    if element.complex:
         first = width // 2 if high else 0
         lanes = ", ".join(f"{v}.s{LETTERS[e]}{LETTERS[e + 1]}"
                           for e in range(first, first + width // 2, 2) for v in (one, two))
@@ -175,65 +160,62 @@ ${put("v", f"packed + {v * width}")}\
 %>\
 % endwhile
 % for l in range(block):
-${put(names[l], f"to + {l * panel * (2 if complex else 1)}")}\
+${put(names[l], f"to + {l * panel * components}")}\
 % endfor
         }
-        for (uint j = columns / ${block} * ${block}; j < ${panel // (2 if complex else 1)}; ++j)
+        for (uint j = columns / ${block} * ${block}; j < ${columns}; ++j)
             for (uint p = 0; p < ${block}; ++p)
-                put_element(packed + (p * ${panel} + j) * ${2 if complex else 1},
+                put_element(packed + (p * ${panel} + j) * ${components},
                             j < columns ? load_element(b, (column + j) * k + first + done + p)
                                         : (sum_t)0);
-        packed += ${block * panel * (2 if complex else 1)};
+        packed += ${block * panel * components};
     }
 % endif
     for (; done < count; ++done) {
-        for (uint j = 0; j < ${panel // (2 if complex else 1)}; ++j)
-            put_element(packed + j * ${2 if complex else 1},
+        for (uint j = 0; j < ${columns}; ++j)
+            put_element(packed + j * ${components},
                         j < columns ? load_element(b, ${place})
                                     : (sum_t)0);
-        packed += ${panel * (2 if complex else 1)};
+        packed += ${panel * components};
     }
 }
 </%def>\
 ## Copy `count` columns of `rows` rows of A, from p on.
-<%def name="pack_a()">\
-<%
-    P, width = parts_of(TYPE), VECTOR_WIDTH
-    LINE = TILE_K * P + pad(TYPE)
-%>\
-% if TRANS_A:
-        for (uint r = 0; r < rows; r += ${ROWS}) {
-            __local real_t *to = a_block + r * ${TILE_K * P};
+<%def name="pack_a(element, a, blocking)">\
+<% rows, width, components = blocking.rows, blocking.width, blocking.components %>\
+% if a.transposed:
+        for (uint r = 0; r < rows; r += ${rows}) {
+            __local real_t *to = a_block + r * ${blocking.tile_k * components};
             for (uint p = 0; p < count; ++p) {
                 const index_t from = (first + p) * m + first_row + r;
-                if (r + ${ROWS} <= rows) {
-% for r in range(ROWS):
-                    *(__local sum_t *)(to + ${r * P}) = load_element(a, from + ${r});
+                if (r + ${rows} <= rows) {
+% for r in range(rows):
+                    *(__local sum_t *)(to + ${r * components}) = load_element(a, from + ${r});
 % endfor
                 } else {
-                    for (uint i = 0; i < ${ROWS}; ++i)
-                        *(__local sum_t *)(to + i * ${P}) =
+                    for (uint i = 0; i < ${rows}; ++i)
+                        *(__local sum_t *)(to + i * ${components}) =
                             r + i < rows ? load_element(a, from + i) : (sum_t)0;
                 }
-                to += ${ROWS * P};
+                to += ${rows * components};
             }
         }
 % else:
         for (uint r = 0; r < rows_filled; ++r) {
             const index_t from = (first_row + min(r, rows - 1)) * k + first;
-            __local real_t *to = a_block + r * ${LINE};
+            __local real_t *to = a_block + r * ${blocking.a_line};
             uint p = 0;
-% if P * width > 1 and width % P == 0:
-<% step = width // P %>\
+% if components * width > 1 and width % components == 0:
+<% step = width // components %>\
             for (; p + ${step} <= count; p += ${step})
-% if TYPE == "half":
+% if element.type == "half":
                 *(__local loose_t *)(to + p) = vload_half${width}(0, a + from + p);
 % else:
-                *(__local loose_t *)(to + p * ${P}) = *(__global const loose_t *)(a + from + p);
+                *(__local loose_t *)(to + p * ${components}) = *(__global const loose_t *)(a + from + p);
 % endif
 % endif
             for (; p < count; ++p)
-                *(__local sum_t *)(to + p * ${P}) = load_element(a, from + p);
+                *(__local sum_t *)(to + p * ${components}) = load_element(a, from + p);
         }
 % endif
 </%def>\

@@ -3,18 +3,18 @@
 ##
 ##     <%namespace name="copies" file="/gemm/tensor_copies.mako"/>
 ##
-##   async_copies()        copy_16(to, from, bytes), copies_commit, copies_wait(left)
-##   bulk_copies()         bulk_copy, and the barriers in local memory that count its bytes
-##   bulk_step(...)        copy_step(stage, step) of packed matrices in bulk, if `who` is this item
-##   async_step(...)       the same by all items
-##   packed_steps(...)     one item copies all steps of packed matrices
-##   steps_in_place(...)   128 items copy all steps of halves from where the matrices lie
+##   declare_async_copies()  copy_16(to, from, bytes), copies_commit, copies_wait(left)
+##   declare_bulk_copies()   bulk_copy, and the barriers in local memory that count its bytes
+##   declare_bulk_step(...)  copy_step(stage, step) of packed matrices in bulk, if `who` is this item
+##   declare_async_step(...) the same by all items
+##   packed_steps(...)       one item copies all steps of packed matrices
+##   steps_in_place(...)     128 items copy all steps of halves from where the matrices lie
 ##
 ## A stage of local memory is handed over by two barriers: `full`, where copies arrive, and `empty`, where
 ## those arrive that have read it.
 ##
 ## Source: PTX ISA 9.0, sections on cp.async, cp.async.bulk, mbarrier and the proxies of memory.
-<%def name="async_copies()">\
+<%def name="declare_async_copies()">\
 /* Copy so many bytes to local memory, without registers, and zeros behind them up to 16. */
 #define copy_16(to, from, bytes) \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" \
@@ -24,7 +24,7 @@
 /* Wait until at most `left` batches of this item are under way. */
 #define copies_wait(left) asm volatile("cp.async.wait_group %0;" :: "n"(left) : "memory")
 </%def>\
-<%def name="bulk_copies()">\
+<%def name="declare_bulk_copies()">\
 /* A barrier in local memory that `count` arrivals complete. */
 #define barrier_start(bar, count) \
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(count) : "memory")
@@ -45,7 +45,7 @@
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" \
         :: "r"(to), "l"((ulong)(from)), "r"(bytes), "r"(bar) : "memory")
 </%def>\
-<%def name="bulk_step(bytes_a, bytes_b, who='')">\
+<%def name="declare_bulk_step(bytes_a, bytes_b, who='')">\
 #define copy_step(stage, step) ${who}{ \
     const uint to = memory + (stage) * STAGE_BYTES, bar = full + 8 * (stage); \
     barrier_expect(bar, STAGE_BYTES); \
@@ -53,7 +53,7 @@
     bulk_copy(to + ${bytes_a}, packed_b + (step) * ${bytes_b}, ${bytes_b}, bar); \
 }
 </%def>\
-<%def name="async_step(bytes_a, bytes_b, items)">\
+<%def name="declare_async_step(bytes_a, bytes_b, items)">\
 #define copy_step(stage, step) { \
     _Pragma("unroll") \
     for (uint x = 0; x < ${bytes_a // 16 // items}; x++) \
@@ -66,7 +66,7 @@
 }
 </%def>\
 <%def name="packed_steps(bytes_a, bytes_b, stages)">\
-${bulk_step(bytes_a, bytes_b)}\
+${declare_bulk_step(bytes_a, bytes_b)}\
         if (lane == 0) {
             for (ulong step = first_step; step < last_step; step++) {
                 barrier_wait(empty + 8 * stage, parity ^ 1);
@@ -85,10 +85,10 @@ ${bulk_step(bytes_a, bytes_b)}\
 <%def name="tile_in_place(extent, tile, across, rows, left, start, to)">\
 % for i in range(tile // 16):
 <%
-    part, block = (i % 4, i // 4) if across else (i, 0)
-    steps = f"line + {16 * part} < {left} && chunk * 8 + {64 * block} < {rows}"
-    lines = f"line + {16 * part} < {rows} && chunk * 8 < {left}"
-    offset = f"(ulong){16 * part} * {extent if across else 'k'} + {64 * block}"
+    sixteen, block = (i % 4, i // 4) if across else (i, 0)
+    steps = f"line + {16 * sixteen} < {left} && chunk * 8 + {64 * block} < {rows}"
+    lines = f"line + {16 * sixteen} < {rows} && chunk * 8 < {left}"
+    offset = f"(ulong){16 * sixteen} * {extent if across else 'k'} + {64 * block}"
 %>\
                 copy_16(${to} + ${i * 2048}, ${start} + ${offset}, ${steps if across else lines} ? 16 : 0);
 % endfor

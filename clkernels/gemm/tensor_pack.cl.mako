@@ -5,7 +5,7 @@
  *      +------+------+----+               +--------+--------+-- -+--------+--------+
  *      | tile | tile | .. | TILE rows     | step 0 | step 1 | .. | step 0 | step 1 | ..
  *      | 0, 0 | 0, 1 |    |          ->   +--------+--------+-- -+--------+--------+
- *      +------+------+----+                | high parts | low parts |
+ *      +------+------+----+                | high limbs | low limbs |
  *      | 1, 0 | ..                         each in 16-byte chunks, ordered by LAYOUT
  *        STEP of k
  *
@@ -17,41 +17,39 @@
  * LAYOUT "fragments", for mma.sync: what the 32 lanes of a warp hold of 16 rows, lane by lane:
  * lane 4r + c has the words of rows r and r + 8 at places c and c + 4 of k.
  *
- * PARTS 2 splits a float32 x: high = x rounded to TF32 (11 bits), low = x - high rounded so. An
+ * LIMBS 2 splits a float32 x: high = x rounded to TF32 (11 bits), low = x - high rounded so. An
  * infinity or NaN has low 0, and what would round to infinity is cut instead.
  *
  * Source: own; splitting as in H. Ootomo, R. Yokota, "Recovering single precision accuracy from
  * Tensor Cores while surpassing the FP32 theoretical peak performance", 2022.
- * Cost: one read and PARTS writes of A and B.
+ * Cost: one read and LIMBS writes of A and B.
  *
  * The host guarantees: dimension 0 of the grid has a group for every step of every 64 rows of
  * whole tiles, of A and then of B; dimension 1 covers the larger stack. Tiles are multiples of 64.
  *
- * TYPE      element in memory: half, float, double
- * TRANS_A   whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B   whether B is stored as n rows of k, and not as k rows of n
- * PARTS     1, or 2 for float32 in two parts of TF32
+ * ELEMENT   `Element` of opencl_lab/core/kernels.py: half, float or double
+ * A, B      `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
+ * LIMBS     1, or 2 for float32 in two limbs of TF32
  * LAYOUT    "rows" or "fragments"
  * TILE_M    rows of a tile of A
  * TILE_N    columns of a tile of B
  * STEP      elements of k in a step
  */
-<%page args="TYPE, TRANS_A, TRANS_B, PARTS, LAYOUT, TILE_M, TILE_N, STEP"/>\
+<%page args="ELEMENT, A, B, LIMBS, LAYOUT, TILE_M, TILE_N, STEP"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
-${extensions.enable(fp64=TYPE == 'double')}\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    size = {"half": 2, "float": 4, "double": 8}[TYPE]
+    size = {"half": 2, "float": 4, "double": 8}[ELEMENT.type]
     per_chunk = 16 // size
-    words = 2 if TYPE == "half" else 1  # of k in a word of a fragment
+    words = 2 if ELEMENT.type == "half" else 1  # of k in a word of a fragment
     fragment_k = 8 * words
-    halves = 2 if TYPE == "double" else 1
+    halves = 2 if ELEMENT.type == "double" else 1
     chunks = 64 * STEP // per_chunk  # of a group
 
 
     def place(left, e):
         """Row and k in a fragment of 16 rows that element `e` of a lane's chunk is."""
-        if TYPE == "double":
+        if ELEMENT.type == "double":
             return (f"r + {8 * e}", "c + 4 * half_of") if left else ("r + 8 * half_of", f"c + {4 * e}")
         word, odd = divmod(e, words)
         rows, places = (word % 2, word // 2) if left else (word // 2, word % 2)
@@ -76,7 +74,7 @@ ${extensions.enable(fp64=TYPE == 'double')}\
         barrier(CLK_LOCAL_MEM_FENCE);
         const ulong tiles = (${extent} + ${tile - 1}) / ${tile};
         __global uchar *to = packed_${name}
-            + (((ulong)number * tiles + first_row / ${tile}) * steps + step) * ${PARTS * tile * STEP * size};
+            + (((ulong)number * tiles + first_row / ${tile}) * steps + step) * ${LIMBS * tile * STEP * size};
         const uint inside = (uint)(first_row % ${tile});
         for (uint i = item; i < ${chunks}; i += 256) {
 % if LAYOUT == "rows":
@@ -97,38 +95,38 @@ ${extensions.enable(fp64=TYPE == 'double')}\
             const sum_t x${e} = values[fragment * ${fragment_k} + ${p}][rows * 16 + ${row}];
 % endfor
 % endif
-% if TYPE == "half":
+% if ELEMENT.type == "half":
             ushort word[8];
 % for e in range(8):
             vstore_half(x${e}, ${e}, (__private half *)word);
 % endfor
             *(__global uint4 *)(to + at) = (uint4)(${", ".join(f"word[{e}] | (uint)word[{e + 1}] << 16" for e in (0, 2, 4, 6))});
-% elif TYPE == "double":
+% elif ELEMENT.type == "double":
             *(__global double2 *)(to + at) = (double2)(x0, x1);
 % else:
 % for e in range(4):
-            const uint high${e} = high_part(x${e});
+            const uint high${e} = high_limb(x${e});
 % endfor
             *(__global uint4 *)(to + at) = (uint4)(high0, high1, high2, high3);
-% if PARTS == 2:
+% if LIMBS == 2:
             *(__global uint4 *)(to + ${tile * STEP * size} + at) =
-                (uint4)(${", ".join(f"low_part(x{e}, high{e})" for e in range(4))});
+                (uint4)(${", ".join(f"low_limb(x{e}, high{e})" for e in range(4))});
 % endif
 % endif
         }
 </%def>\
-typedef ${TYPE} element_t;
-typedef ${parts.module.sum_type(TYPE)} sum_t;
-#define load_element(p, i) ${"vload_half(i, p)" if TYPE == "half" else "((p)[i])"}
+typedef ${ELEMENT.type} element_t;
+typedef ${ELEMENT.sum} sum_t;
+#define load_element(p, i) ${"vload_half(i, p)" if ELEMENT.type == "half" else "((p)[i])"}
 
-% if TYPE == "float":
+% if ELEMENT.type == "float":
 /* TF32 has the exponent of float32 and 10 bits after the point: round to even. */
 static inline uint rounded(const uint bits)
 {
     return (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
 }
 
-static inline uint high_part(const float x)
+static inline uint high_limb(const float x)
 {
     const uint bits = as_uint(x);
     if (isnan(x))
@@ -137,10 +135,10 @@ static inline uint high_part(const float x)
     return (near & 0x7f800000) == 0x7f800000 ? bits & 0xffffe000 : near;
 }
 
-static inline uint low_part(const float x, const uint high)
+static inline uint low_limb(const float x, const uint high)
 {
     const uint bits = as_uint(x - as_float(high));
-    if ((high & 0x7fffffff) == 0x7f7fe000) /* rounded up, both parts would make an infinity */
+    if ((high & 0x7fffffff) == 0x7f7fe000) /* rounded up, both limbs would make an infinity */
         return bits & 0xffffe000;
     return (high & 0x7f800000) == 0x7f800000 ? 0 : rounded(bits);
 }
@@ -162,11 +160,11 @@ void gemm_tensor_pack(__global const element_t *restrict a, __global const eleme
     if (block < blocks_a) {
         if (number >= count_a)
             return;
-${pack(True, "a", "m", TRANS_A, TILE_M)}\
+${pack(True, "a", "m", A.transposed, TILE_M)}\
     } else {
         block -= blocks_a;
         if (number >= count_b)
             return;
-${pack(False, "b", "n", TRANS_B, TILE_N)}\
+${pack(False, "b", "n", B.transposed, TILE_N)}\
     }
 }

@@ -17,14 +17,13 @@
  * The host guarantees: dimension 0 of the grid has a group for every step of every 64 rows of
  * whole tiles, of A and then of B; dimension 1 covers the larger stack. Tiles are multiples of 64.
  *
- * TRANS_A    whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B    whether B is stored as n rows of k, and not as k rows of n
+ * A, B       `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
  * ALIGNED_A  whether the rows in memory of A are aligned to 16 bytes
  * ALIGNED_B  whether those of B are
  * TILE_M     rows of a tile of A
  * TILE_N     columns of a tile of B
  */
-<%page args="TRANS_A, TRANS_B, ALIGNED_A, ALIGNED_B, TILE_M, TILE_N"/>\
+<%page args="A, B, ALIGNED_A, ALIGNED_B, TILE_M, TILE_N"/>\
 <%def name="pack(name, extent, across, aligned, tile)">\
         const ulong first_row = (ulong)block * 64, first = (ulong)step * 64;
         const ulong tiles = (${extent} + ${tile - 1}) / ${tile};
@@ -74,11 +73,11 @@ void gemm_tensor_pack(__global const ushort *restrict a, __global const ushort *
     if (block < blocks_a) {
         if (number >= count_a)
             return;
-${pack("a", "m", TRANS_A, ALIGNED_A, TILE_M)}\
+${pack("a", "m", A.transposed, ALIGNED_A, TILE_M)}\
     } else {
         block -= blocks_a;
         if (number >= count_b)
             return;
-${pack("b", "n", not TRANS_B, ALIGNED_B, TILE_N)}\
+${pack("b", "n", not B.transposed, ALIGNED_B, TILE_N)}\
     }
 }

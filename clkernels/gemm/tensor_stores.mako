@@ -2,33 +2,38 @@
 ##
 ##     <%namespace name="stores" file="/gemm/tensor_stores.mako"/>
 ##
-##   halves()           halves(x, y): two floats as halves in a word
-##   lane_exchange()    exchange(words, lane): transpose 4 x 4 words among four lanes
-##   store_pair(...)    two neighbouring sums become results
-##   store_chunk(...)   eight neighbouring sums become halves
+## element, epilogue   the `Element` and the `Epilogue` of the product
 ##
-## Source: own; PTX ISA 9.0, sections on cvt and shfl.sync. A tile of 128 x 256 took
-## 13 us longer on an H200 where its elements were stored one by one.
+##   declare(element, width)   what stores of `width` elements need: halves(x, y), two floats as halves in
+##                             a word; exchange(words, lane), 4 x 4 words transposed among four lanes
+##   store_pair(...)           two neighbouring sums become results
+##   store_chunk(...)          eight neighbouring sums become halves
 ##
-## Store sums `x` and `y` of columns `column` and `column + 1`, where the result has them, at once if `width` is 2.
-<%def name="store_pair(parts, type, x, y, width)">\
+## Source: own; PTX ISA 9.0, sections on cvt and shfl.sync. The caller declares row, column, lane. Cost: a
+## tile of 128 x 256 took 13 us longer on an H200 where its elements were stored one by one.
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="epilogues" file="/gemm/epilogue.mako"/>\
+## Store sums `x` and `y` of columns `column` and `column + 1`, where the result has them, at once if
+## `width` is 2.
+<%def name="store_pair(element, epilogue, x, y, width)">\
             if (row < m && column + 1 < n) {
-                ${parts.module.sum_type(type)}2 pair = (${parts.module.sum_type(type)}2)(${x}, ${y});
-${parts.finish("pair", "row", "column", 2, 2)}\
+                ${element.sum}2 pair = (${element.sum}2)(${x}, ${y});
+${epilogues.apply(element, epilogue, "pair", "row", "column", 2, 2)}\
 % if width == 1:
-                ${" ".join(parts.module.store(type, "pair", "result + (row * n + column)", 2, 2))}
-% elif type == "half":
+                ${" ".join(elements.module.store(element.type, "pair", "result + (row * n + column)", 2, 2))}
+% elif element.type == "half":
                 *(__global uint *)(result + row * n + column) = halves(pair.x, pair.y);
 % else:
-                *(__global ${type}2 *)(result + row * n + column) = pair;
+                *(__global ${element.type}2 *)(result + row * n + column) = pair;
 % endif
             } else if (row < m && column < n) {
                 sum_t single = ${x};
-${parts.finish("single", "row", "column")}\
+${epilogues.apply(element, epilogue, "single", "row", "column")}\
                 store_element(single, result, row * n + column);
             }
 </%def>\
-<%def name="halves()">\
+<%def name="declare(element, width)">\
+% if element.type == "half" and width > 1:
 /* Two floats as halves, the first one low. */
 static inline uint halves(const float x, const float y)
 {
@@ -36,8 +41,8 @@ static inline uint halves(const float x, const float y)
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(y), "f"(x));
     return both;
 }
-</%def>\
-<%def name="lane_exchange()">\
+% endif
+% if width == 8:
 /* What the lane whose number differs in bit `bit` gives. */
 static inline uint swapped(const uint given, const int bit)
 {
@@ -55,19 +60,20 @@ static inline uint4 exchange(uint4 w, const uint lane)
     const uint z = swapped(high ? w.x : w.z, 2), u = swapped(high ? w.y : w.w, 2);
     return high ? (uint4)(z, u, w.z, w.w) : (uint4)(w.x, w.y, z, u);
 }
+% endif
 </%def>\
 ## Four lanes have two neighbouring sums each of four blocks of 8 columns, `sums`, from `column` on. They
 ## swap them, so that each has all of one block, and stores 16 bytes.
-<%def name="store_chunk(parts, sums)">\
+<%def name="store_chunk(element, epilogue, sums)">\
             uint words[4];
 % for i, (x, y) in enumerate(sums):
             {
                 float2 pair = (float2)(${x}, ${y});
-% if HAS_C or BIAS:
+% if epilogue.c or epilogue.bias:
                 if (row < m && column + ${8 * i} < n) {
 % endif
-${parts.finish("pair", "row", f"(column + {8 * i})", 2, 2)}\
-% if HAS_C or BIAS:
+${epilogues.apply(element, epilogue, "pair", "row", f"(column + {8 * i})", 2, 2)}\
+% if epilogue.c or epilogue.bias:
                 }
 % endif
                 words[${i}] = halves(pair.x, pair.y);

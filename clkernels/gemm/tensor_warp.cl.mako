@@ -18,7 +18,7 @@
  *
  * Sums in float64 are those of IEEE arithmetic. For TF32 the unit cuts: with SUM_STEPS the sums are
  * taken out after so many fragments along k and added in float32. See gemm/tensor_warpgroup.cl.mako
- * for the products of two parts, and for infinities.
+ * for the products of two limbs, and for infinities.
  *
  * Source: own; PTX ISA 9.0 for instructions and fragments; the pipeline of fragments is that of
  * CUTLASS (V. Thakkar et al., 2023). Cost: each step of a tile is read from L2 once per tile.
@@ -26,15 +26,12 @@
  * The host guarantees: `gemm_tensor_pack` with LAYOUT "fragments" packed the matrices; a group for
  * each tile in dimension 0, the stack in dimension 1; a group copies each step evenly.
  *
- * TYPE        element in memory: half, float or double
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m (for the plain sums)
- * TRANS_B     whether B is stored as n rows of k
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
+ * EPILOGUE    `Epilogue` of the same module: C, bias, activation
  * STACKS      dimensions of the stack of products, 0 for a single product
- * PARTS       1, or 2 for float32 in two parts of TF32
+ * LIMBS       1, or 2 for float32 in two limbs of TF32
  * BLOCK_M     rows of a warp, a multiple of 16
  * BLOCK_N     columns of a warp, a multiple of 16
  * GROUPS_M    warps above each other
@@ -46,34 +43,37 @@
  * BULK        whether one item copies whole steps (compute capability 9.0); else all do
  * STORE_WIDTH    1 or 2: elements of a row that are stored at once; rows are aligned to as many
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, BLOCK_M,
-             BLOCK_N, GROUPS_M, GROUPS_N, FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, STORE_WIDTH"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, LIMBS, BLOCK_M, BLOCK_N, GROUPS_M, GROUPS_N,
+             FRAGMENTS, STAGES, SUM_STEPS, BAND, BULK, STORE_WIDTH"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
-<%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
+<%namespace name="tensor" file="/gemm/tensor_instructions.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
-${extensions.enable(fp64=TYPE == 'double')}\
+${extensions.enable(fp64=ELEMENT.double)}\
 <%
-    double = TYPE == "double"
+    double = ELEMENT.double
     tile_m, tile_n = GROUPS_M * BLOCK_M, GROUPS_N * BLOCK_N
     items = 32 * GROUPS_M * GROUPS_N
     fragment = 1024 if double else 512  # bytes of 16 rows or columns
     line_a, line_b = tile_m // 16 * fragment, tile_n // 16 * fragment
-    bytes_a, bytes_b = PARTS * FRAGMENTS * line_a, PARTS * FRAGMENTS * line_b
+    bytes_a, bytes_b = LIMBS * FRAGMENTS * line_a, LIMBS * FRAGMENTS * line_b
     rows, columns = BLOCK_M // 16, BLOCK_N // 8
     word, total = ("double", "double") if double else ("uint", "float")
-    products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
+    products = [(0, 0)] if LIMBS == 1 else [(1, 0), (0, 1), (0, 0)]
 %>\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
-#define STEP ${FRAGMENTS * (16 if TYPE == "half" else 8)}
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
+#define STEP ${FRAGMENTS * (16 if ELEMENT.type == "half" else 8)}
 #define STAGE_BYTES ${bytes_a + bytes_b}
-${tensor.warp_multiply(TYPE)}\
-${copies.bulk_copies() if BULK else copies.async_copies()}\
-${stores.halves() if TYPE == "half" and STORE_WIDTH > 1 else ""}\
-% if PARTS == 2:
-${tensor.plain_sum(TRANS_A, TRANS_B)}\
+${tensor.declare_warp_multiply(ELEMENT.type)}\
+${copies.declare_bulk_copies() if BULK else copies.declare_async_copies()}\
+${stores.declare(ELEMENT, STORE_WIDTH)}\
+% if LIMBS == 2:
+${tensor.declare_plain_sum(A, B)}\
 % endif
 % if double:
 #define load_4(w0, w1, w2, w3, at) { \
@@ -96,18 +96,18 @@ ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 </%def>\
 ## Load the fragments of place `p` of the step at `source` to half `to` of the registers.
 <%def name="load(to, source, p)">\
-% for part in range(PARTS):
+% for limb in range(LIMBS):
 % for i in range(rows):
 <%
-    at = f"{source} + {(part * FRAGMENTS + p) * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16"
-    to_a = ", ".join(f"a{part}[{to}][{i}][{e}]" for e in range(4))
+    at = f"{source} + {(limb * FRAGMENTS + p) * line_a} + (warp_m * {rows} + {i}) * {fragment} + lane * 16"
+    to_a = ", ".join(f"a{limb}[{to}][{i}][{e}]" for e in range(4))
 %>\
         load_4(${to_a}, ${at})
 % endfor
 % for j in range(0, columns, 2):
 <%
-    at = f"{source} + {bytes_a + (part * FRAGMENTS + p) * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment}"
-    to_b = ", ".join(f"b{part}[{to}][{j + e // 2}][{e % 2}]" for e in range(4))
+    at = f"{source} + {bytes_a + (limb * FRAGMENTS + p) * line_b} + (warp_n * {columns // 2} + {j // 2}) * {fragment}"
+    to_b = ", ".join(f"b{limb}[{to}][{j + e // 2}][{e % 2}]" for e in range(4))
 %>\
         load_4(${to_b}, ${at} + lane * 16)
 % endfor
@@ -115,7 +115,7 @@ ${tensor.plain_sum(TRANS_A, TRANS_B)}\
 </%def>\
 
 __kernel __attribute__((reqd_work_group_size(${items}, 1, 1)))
-void gemm_tensor(${parts.arguments()},
+void gemm_tensor(${product.arguments(EPILOGUE, STACKS)},
     __global const uchar *restrict packed_a,
     __global const uchar *restrict packed_b)
 {
@@ -124,7 +124,7 @@ void gemm_tensor(${parts.arguments()},
     const uint item = get_local_id(0), lane = item % 32, warp = item / 32;
     const uint warp_m = warp % ${GROUPS_M}, warp_n = warp / ${GROUPS_M};
 ${tensor.tile_of_group(tile_m, tile_n, BAND)}\
-${tensor.enter_packed(parts, bytes_a, bytes_b)}\
+${tensor.enter_packed(EPILOGUE, STACKS, bytes_a, bytes_b)}\
 
 % if BULK:
     __local ulong barriers[${STAGES}];
@@ -136,9 +136,9 @@ ${tensor.enter_packed(parts, bytes_a, bytes_b)}\
         memory_fence();
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-${copies.bulk_step(bytes_a, bytes_b, 'if (item == 0) ')}\
+${copies.declare_bulk_step(bytes_a, bytes_b, 'if (item == 0) ')}\
 % else:
-${copies.async_step(bytes_a, bytes_b, items)}\
+${copies.declare_async_step(bytes_a, bytes_b, items)}\
 % endif
     ${total} sum[${rows}][${columns}][4];
 ${every_sum()}\
@@ -146,8 +146,8 @@ ${every_sum()}\
 % if SUM_STEPS:
     float fresh[${rows}][${columns}][4]; /* the sums of the last few products */
 % endif
-% for part in range(PARTS):
-    ${word} a${part}[2][${rows}][4], b${part}[2][${columns}][2];
+% for limb in range(LIMBS):
+    ${word} a${limb}[2][${rows}][4], b${limb}[2][${columns}][2];
 % endfor
     #pragma unroll
     for (uint s = 0; s < ${STAGES - 1}; s++) {
@@ -198,10 +198,10 @@ ${load((p + 1) % 2, "now", p + 1)}\
 ${every_sum()}\
                 fresh[i][j][e] = 0;
 % endif
-% for part_a, part_b in products:
+% for limb_a, limb_b in products:
 % for i in range(rows):
 % for j in (range(columns) if i % 2 == 0 else reversed(range(columns))):
-        multiply(${"fresh" if SUM_STEPS else "sum"}[${i}][${j}], a${part_a}[${p % 2}][${i}], b${part_b}[${p % 2}][${j}]);
+        multiply(${"fresh" if SUM_STEPS else "sum"}[${i}][${j}], a${limb_a}[${p % 2}][${i}], b${limb_b}[${p % 2}][${j}]);
 % endfor
 % endfor
 % endfor
@@ -219,7 +219,7 @@ ${every_sum()}\
     /* Lane 4r + c has rows r and r + 8, columns 2c and 2c + 1 of each product. */
     const index_t first_row = (index_t)tile_row * ${tile_m} + warp_m * ${BLOCK_M} + lane / 4;
     const index_t first_column = (index_t)tile_column * ${tile_n} + warp_n * ${BLOCK_N} + lane % 4 * 2;
-% if PARTS == 2:
+% if LIMBS == 2:
     bool plain = false;
 ${every_sum()}\
                 plain |= isnan(sum[i][j][e]);
@@ -231,7 +231,7 @@ ${every_sum()}\
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${stores.store_pair(parts, TYPE, "x", "y", STORE_WIDTH)}\
+${stores.store_pair(ELEMENT, EPILOGUE, "x", "y", STORE_WIDTH)}\
         }
         return;
     }
@@ -244,6 +244,6 @@ ${stores.store_pair(parts, TYPE, "x", "y", STORE_WIDTH)}\
             for (uint h = 0; h < 2; h++) {
                 const index_t row = first_row + 16 * i + 8 * h;
                 const index_t column = first_column + 8 * j;
-${stores.store_pair(parts, TYPE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", STORE_WIDTH)}\
+${stores.store_pair(ELEMENT, EPILOGUE, "sum[i][j][2 * h]", "sum[i][j][2 * h + 1]", STORE_WIDTH)}\
             }
 }

@@ -15,27 +15,25 @@
  * Packed steps come as they are, by bulk copies of one item. Else 128 items copy 16 bytes each time.
  *
  * The matrix unit adds with fewer guard bits than float32 has, and cuts. With SUM_STEPS the sums
- * are taken out after so many products along k, and added in float32. Two parts of TF32 make three
+ * are taken out after so many products along k, and added in float32. Two limbs of TF32 make three
  * products: low * high and high * low first, then high * high; low * low is below the rounding.
- * An infinity times a low part of 0 is NaN: an item with a NaN adds its sums up again, plainly.
+ * An infinity times a low limb of 0 is NaN: an item with a NaN adds its sums up again, plainly.
  *
  * Source: own; PTX ISA 9.0 for instructions and layouts; taking sums out: H. Ootomo, R. Yokota,
  * "Recovering single precision accuracy from Tensor Cores while surpassing the FP32 theoretical
  * peak performance", 2022. Cost: each step of a tile is read from L2 once per tile.
  *
- * The host guarantees: with PACKED, `gemm_tensor_pack` packed the matrices, float with LAYOUT "rows", half
- * by its own template; else their rows in memory are aligned to 16 bytes. A group for each tile in
- * dimension 0, the stack in dimension 1, with SPLIT `splits` parts in dimension 2, and `arrived` zero. The program is loaded again as sm_90a.
+ * The host guarantees: with PACKED, `gemm_tensor_pack` packed the matrices, float with LAYOUT "rows",
+ * half by its own template; else their rows in memory are aligned to 16 bytes. A group for each tile
+ * in dimension 0, the stack in dimension 1, where k is split
+ * its `splits` slices in dimension 2, and `arrived` zero. The program is loaded again as sm_90a.
  *
- * TYPE        element in memory: half or float
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m
- * TRANS_B     whether B is stored as n rows of k
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py: how each is stored
+ * EPILOGUE    `Epilogue` of the same module: C, bias, activation
  * STACKS      dimensions of the stack of products, 0 for a single product
- * PARTS       1, or 2 for float32 in two parts of TF32
+ * LIMBS       1, or 2 for float32 in two limbs of TF32
  * GROUPS      warpgroups that multiply
  * BLOCK_M     rows of a warpgroup, a multiple of 64
  * BLOCK_N     columns of a tile
@@ -43,59 +41,61 @@
  * SUM_STEPS   instructions along k after which sums leave the unit, of 4 a step; 0: at the end
  * BAND        rows of tiles that are worked on together
  * PACKED      whether packed matrices are read; else A and B where they lie, which are halves
- * SPLIT       whether k is split: groups in dimension 2 have `share` steps each, and the last one of
- *             a tile to come adds up the sums of all
+ * SPLIT_K     "none", or "last group": groups in dimension 2 have `slice_steps` steps of k each, and the
+ *             last one of a tile to come adds up the sums of all
  * STORE_WIDTH 1, 2, or 8 halves: elements of a row that are stored at once; rows are aligned to as many
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, HAS_C, BIAS, ACTIVATION, STACKS, PARTS, GROUPS,
-             BLOCK_M, BLOCK_N, STAGES, SUM_STEPS, BAND, PACKED, SPLIT, STORE_WIDTH"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, LIMBS, GROUPS, BLOCK_M, BLOCK_N, STAGES,
+             SUM_STEPS, BAND, PACKED, SPLIT_K, STORE_WIDTH"/>\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
-<%namespace name="tensor" file="/gemm/tensor_parts.mako"/>\
+<%namespace name="tensor" file="/gemm/tensor_instructions.mako"/>\
 <%namespace name="copies" file="/gemm/tensor_copies.mako"/>\
 <%namespace name="stores" file="/gemm/tensor_stores.mako"/>\
-<%namespace name="join" file="/gemm/tensor_join.mako"/>\
-% if SPLIT:
+<%namespace name="reduction" file="/gemm/tensor_reduction.mako"/>\
+% if SPLIT_K == "last group":
 ${fence.declare(PTX=True)}\
 % endif
 <%
     tile_m = GROUPS * BLOCK_M
-    bytes_a, bytes_b = PARTS * tile_m * 128, PARTS * BLOCK_N * 128
+    bytes_a, bytes_b = LIMBS * tile_m * 128, LIMBS * BLOCK_N * 128
     sums = BLOCK_N // 2  # of an item in 64 rows
     blocks = BLOCK_M // 64
-    products = [(0, 0)] if PARTS == 1 else [(1, 0), (0, 1), (0, 0)]
+    products = [(0, 0)] if LIMBS == 1 else [(1, 0), (0, 1), (0, 0)]
     run = SUM_STEPS or 4
     copiers = 32 if PACKED else 128
     # Whether neighbours lie across k, in blocks of 64 for each k. TF32 is always packed along it.
-    across_a, across_b = TYPE == "half" and TRANS_A, TYPE == "half" and not TRANS_B
+    half = ELEMENT.type == "half"
+    across_a, across_b = half and A.transposed, half and not B.transposed
 %>\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
-#define STEP ${64 if TYPE == "half" else 32}
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
+#define STEP ${64 if ELEMENT.type == "half" else 32}
 #define STAGE_BYTES ${bytes_a + bytes_b}
-${tensor.group_multiply(TYPE, BLOCK_N, (across_a, across_b))}\
-${tensor.group_order()}\
-${copies.bulk_copies()}\
-${stores.halves() if TYPE == "half" and STORE_WIDTH > 1 else ""}\
-${stores.lane_exchange() if STORE_WIDTH == 8 else ""}\
-${"" if PACKED else copies.async_copies()}\
-% if PARTS == 2:
-${tensor.plain_sum(TRANS_A, TRANS_B)}\
+${tensor.declare_group_multiply(ELEMENT.type, BLOCK_N, (across_a, across_b))}\
+${copies.declare_bulk_copies()}\
+${stores.declare(ELEMENT, STORE_WIDTH)}\
+${"" if PACKED else copies.declare_async_copies()}\
+% if LIMBS == 2:
+${tensor.declare_plain_sum(A, B)}\
 % endif
 
 __kernel __attribute__((reqd_work_group_size(${GROUPS * 128 + copiers}, 1, 1)))
-void gemm_tensor(${parts.arguments()}\
+void gemm_tensor(${product.arguments(EPILOGUE, STACKS)}\
 % if PACKED:
 ,
     __global const uchar *restrict packed_a,
     __global const uchar *restrict packed_b\
 % endif
-% if SPLIT:
+% if SPLIT_K == "last group":
 ,
     __global float4 *partial, /* others write what this group reads: no restrict */
     volatile __global uint *arrived,
     const uint splits,
-    const uint share\
+    const uint slice_steps\
 % endif
 )
 {
@@ -107,13 +107,13 @@ void gemm_tensor(${parts.arguments()}\
     uint stage = 0, parity = 0;
 ${tensor.tile_of_group(tile_m, BLOCK_N, BAND)}\
 % if PACKED:
-${tensor.enter_packed(parts, bytes_a, bytes_b)}\
+${tensor.enter_packed(EPILOGUE, STACKS, bytes_a, bytes_b)}\
 % else:
     const ulong steps = (k + STEP - 1) / STEP;
-${parts.enter("get_group_id(1)")}\
+${product.enter(EPILOGUE, STACKS, "get_group_id(1)")}\
 % endif
-% if SPLIT:
-    const ulong first_step = (ulong)get_group_id(2) * share, last_step = min(first_step + share, steps);
+% if SPLIT_K == "last group":
+    const ulong first_step = (ulong)get_group_id(2) * slice_steps, last_step = min(first_step + slice_steps, steps);
 % else:
     const ulong first_step = 0, last_step = steps;
 % endif
@@ -161,18 +161,18 @@ ${copies.steps_in_place(tile_m, BLOCK_N, across_a, across_b, STAGES)}\
         multiply_fence();
 <%
     order = [
-        (k, part_a, part_b, block if SUM_STEPS else rows)
+        (k, limb_a, limb_b, block if SUM_STEPS else rows)
         for rows in ([block] if SUM_STEPS else range(blocks))
         for small in (True, False)
         for k in range(first, first + run)
-        for part_a, part_b in products
-        if (part_a + part_b > 0) == small
+        for limb_a, limb_b in products
+        if (limb_a + limb_b > 0) == small
     ]
 %>\
-% for count, (k, part_a, part_b, rows) in enumerate(order):
+% for count, (k, limb_a, limb_b, rows) in enumerate(order):
 <%
-    from_a = (rows * 64 + part_a * tile_m) * 128 + k * (2048 if across_a else 32)
-    from_b = part_b * BLOCK_N * 128 + k * (2048 if across_b else 32)
+    from_a = (rows * 64 + limb_a * tile_m) * 128 + k * (2048 if across_a else 32)
+    from_b = limb_b * BLOCK_N * 128 + k * (2048 if across_b else 32)
     sum_of = "fresh" if SUM_STEPS else f"sum{rows}"
 %>\
         multiply(${sum_of}, of_a + ${from_a // 16}, of_b + ${from_b // 16}, ${int(not SUM_STEPS or count > 0)});
@@ -204,14 +204,14 @@ ${copies.steps_in_place(tile_m, BLOCK_N, across_a, across_b, STAGES)}\
 % if not SUM_STEPS:
     multiply_wait(0);
 % endif
-% if SPLIT:
-${join.parts_of_tile([f"sum{block}" for block in range(blocks)], sums, GROUPS * 128)}\
+% if SPLIT_K == "last group":
+${reduction.by_last_group([f"sum{block}" for block in range(blocks)], sums, GROUPS * 128)}\
 % endif
 
     /* Lane 4r + c has rows r and r + 8 of its warp's 16, columns 2c and 2c + 1 of every 8. */
     const index_t first_row = (index_t)tile_row * ${tile_m} + warp / 4 * ${BLOCK_M} + warp % 4 * 16 + lane / 4;
     const index_t first_column = (index_t)tile_column * ${BLOCK_N} + lane % 4 * 2;
-% if PARTS == 2:
+% if LIMBS == 2:
     bool plain = false;
 % for block in range(blocks):
     #pragma unroll
@@ -226,7 +226,7 @@ ${join.parts_of_tile([f"sum{block}" for block in range(blocks)], sums, GROUPS * 
             const float x = row < m && column < n ? plain_sum(a, b, row, column, m, n, k) : 0;
             const float y =
                 row < m && column + 1 < n ? plain_sum(a, b, row, column + 1, m, n, k) : 0;
-${stores.store_pair(parts, TYPE, "x", "y", STORE_WIDTH)}\
+${stores.store_pair(ELEMENT, EPILOGUE, "x", "y", STORE_WIDTH)}\
         }
         return;
     }
@@ -243,9 +243,9 @@ ${stores.store_pair(parts, TYPE, "x", "y", STORE_WIDTH)}\
             const index_t row = first_row + ${64 * block} + 8 * h;
             const index_t column = first_column + 8 * j;
 % if STORE_WIDTH == 8:
-${stores.store_chunk(parts, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
+${stores.store_chunk(ELEMENT, EPILOGUE, [[f"sum{block}[4 * j + {4 * i} + 2 * h + {e}]" for e in (0, 1)] for i in range(4)])}\
 % else:
-${stores.store_pair(parts, TYPE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", STORE_WIDTH)}\
+${stores.store_pair(ELEMENT, EPILOGUE, f"sum{block}[4 * j + 2 * h]", f"sum{block}[4 * j + 2 * h + 1]", STORE_WIDTH)}\
 % endif
         }
     }

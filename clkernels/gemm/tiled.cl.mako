@@ -31,28 +31,26 @@
  * first_row on, and dimension 2 the products of a stack from first_product on;
  * `result` overlaps no input. Where A and B must not be read it passes k = 0.
  *
- * TYPE        element in memory: half, float, double; float2 or double2 for complex numbers; for
- *             integers of 1, 2, 4 and 8 bytes uchar, short, uint, ulong, which wrap around
+ * ELEMENT     `Element` of opencl_lab/core/kernels.py: types in memory and of sums. Integers of 1, 2, 4
+ *             and 8 bytes are uchar, short, uint, ulong, which wrap around
  * INDEX_T     unsigned type that counts the elements of the largest array
- * TRANS_A     whether A is stored as k rows of m, and not as m rows of k
- * TRANS_B     whether B is stored as n rows of k, and not as k rows of n
- * CONJ_A      whether A counts by its complex conjugate
- * CONJ_B      whether B does
- * HAS_C       whether there is a C; without one, beta is not used either
- * BIAS        "row" or "column": a number for each of them, added at the end; "": none
- * ACTIVATION  "relu" or "gelu", applied at the end; "": none
+ * A, B        `Factor` of opencl_lab/ops/gemm/launches.py, how each is stored: whether A as k rows of m,
+ *             B as n rows of k (transposed), and whether it counts by its complex conjugate (conjugated)
+ * EPILOGUE    `Epilogue`: whether there is a C, bias, activation; see epilogue.mako
  * STACKS      dimensions of the stack of products, 0 for a single product
  * TILE        rows and columns of a tile, and of the work-group
  * LOCAL_PAD   elements between the rows of a tile in local memory
  * UNROLL      products a trip of the inner loop, a divisor of TILE
  */
-<%page args="TYPE, INDEX_T, TRANS_A, TRANS_B, CONJ_A, CONJ_B, HAS_C, BIAS, ACTIVATION, STACKS,
-             TILE, LOCAL_PAD, UNROLL"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, TILE, LOCAL_PAD, UNROLL"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
-<%namespace name="parts" file="/gemm/parts.mako"/>\
-${extensions.enable(fp64=TYPE.startswith('double'))}\
+<%namespace name="elements" file="/gemm/elements.mako"/>\
+<%namespace name="product" file="/gemm/product.mako"/>\
+<%namespace name="epilogue" file="/gemm/epilogue.mako"/>\
+${extensions.enable(fp64=ELEMENT.double)}\
 typedef ${INDEX_T} index_t;
-${parts.types()}\
+${elements.declare(ELEMENT)}\
+${epilogue.declare(ELEMENT, EPILOGUE)}\
 
 <%
     def loaded(matrix, conjugated, place):
@@ -60,7 +58,7 @@ ${parts.types()}\
         return f"conjugate({value})" if conjugated else value
 %>\
 __kernel __attribute__((reqd_work_group_size(${TILE}, ${TILE}, 1)))
-void gemm_tiled(${parts.arguments()},
+void gemm_tiled(${product.arguments(EPILOGUE, STACKS)},
     const index_t first_row,
     const index_t first_product)
 {
@@ -72,22 +70,22 @@ void gemm_tiled(${parts.arguments()},
     const index_t first_column = (index_t)get_group_id(0) * ${TILE};
     sum_t sum = 0;
 
-${parts.enter("first_product + get_group_id(2)")}\
+${product.enter(EPILOGUE, STACKS, "first_product + get_group_id(2)")}\
     for (index_t first = 0; first < k; first += ${TILE}) {
         /* Load one tile of each matrix, zero outside. */
-% if TRANS_A:
+% if A.transposed:
         a_tile[x][y] = first + y < k && top + x < m
-            ? ${loaded("a", CONJ_A, "(first + y) * m + top + x")} : (sum_t)0;
+            ? ${loaded("a", A.conjugated, "(first + y) * m + top + x")} : (sum_t)0;
 % else:
         a_tile[y][x] = top + y < m && first + x < k
-            ? ${loaded("a", CONJ_A, "(top + y) * k + first + x")} : (sum_t)0;
+            ? ${loaded("a", A.conjugated, "(top + y) * k + first + x")} : (sum_t)0;
 % endif
-% if TRANS_B:
+% if B.transposed:
         b_tile[x][y] = first_column + y < n && first + x < k
-            ? ${loaded("b", CONJ_B, "(first_column + y) * k + first + x")} : (sum_t)0;
+            ? ${loaded("b", B.conjugated, "(first_column + y) * k + first + x")} : (sum_t)0;
 % else:
         b_tile[y][x] = first + y < k && first_column + x < n
-            ? ${loaded("b", CONJ_B, "(first + y) * n + first_column + x")} : (sum_t)0;
+            ? ${loaded("b", B.conjugated, "(first + y) * n + first_column + x")} : (sum_t)0;
 % endif
         barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -104,7 +102,7 @@ ${parts.enter("first_product + get_group_id(2)")}\
     const index_t row = top + y;
     const index_t column = first_column + x;
     if (row < m && column < n) {
-${parts.finish("sum", "row", "column")}\
+${epilogue.apply(ELEMENT, EPILOGUE, "sum", "row", "column")}\
         store_element(sum, result, row * n + column);
     }
 }

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, lacks_barriers, lacks_type, largest_power
+from opencl_lab.core.kernels import (
+    Element,
+    c_type,
+    index_type,
+    lacks_barriers,
+    lacks_type,
+    largest_power,
+)
 from opencl_lab.core.plan import Argument, Buffer, named
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import Algorithm
@@ -68,7 +76,7 @@ def index_of(problem: GemmProblem) -> Any:
 def vector_width(problem: GemmProblem, device: Device) -> int:
     """Return how many elements the device's preferred vectors have."""
     nbytes = device.native_vector_bytes if device.kind == "cpu" else VECTOR_BYTES
-    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // problem.parts))
+    return int(min(max(1, nbytes // problem.sum_type.itemsize), 16 // problem.components))
 
 
 def builtin_width(problem: GemmProblem, device: Device) -> int:
@@ -76,24 +84,42 @@ def builtin_width(problem: GemmProblem, device: Device) -> int:
     return largest_power(device.capabilities.vector_bytes // problem.real_type.itemsize)
 
 
+@dataclass(frozen=True)
+class Factor:
+    """What templates know of A, or of B: how it is stored, and how it counts."""
+
+    transposed: bool  # A is stored as k rows of m, B as n rows of k
+    conjugated: bool  # it counts by its complex conjugate
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What templates know of ``activation(alpha * sum + beta * c + bias)``."""
+
+    c: bool  # there is a C; without one, beta is not used either
+    bias: str  # ``row``, ``column``, or none
+    activation: str  # ``relu``, ``gelu``, or none
+
+
+def element_of(problem: GemmProblem) -> Element:
+    """Return what templates know of the elements; integers are those that wrap around."""
+    return Element.of(problem.sum_type if problem.is_integer else problem.dtype)
+
+
 def params(problem: GemmProblem) -> dict[str, Any]:
-    """Return the parameters that all templates take: those of ``gemm/parts.mako``, and layouts."""
+    """Return the parameters by which all templates know a problem."""
     return {
-        "TYPE": c_type(problem.sum_type if problem.is_integer else problem.dtype),
+        "ELEMENT": element_of(problem),
         "INDEX_T": c_type(index_of(problem)),
-        "TRANS_A": problem.trans_a,
-        "TRANS_B": problem.trans_b,
-        "CONJ_A": problem.conj_a,
-        "CONJ_B": problem.conj_b,
-        "HAS_C": bool(problem.beta),
-        "BIAS": problem.bias,
-        "ACTIVATION": problem.activation,
+        "A": Factor(problem.trans_a, problem.conj_a),
+        "B": Factor(problem.trans_b, problem.conj_b),
+        "EPILOGUE": Epilogue(bool(problem.beta), problem.bias, problem.activation),
         "STACKS": len(problem.dimensions),
     }
 
 
 def arguments(problem: GemmProblem) -> dict[str, Argument]:
-    """Return the arguments that ``parts.arguments()`` declares, in its order."""
+    """Return the arguments that ``arguments`` of ``gemm/product.mako`` declares, in its order."""
     index = index_of(problem)
     return {
         **named("a", "b", *["c"] * bool(problem.beta), *["bias"] * bool(problem.bias), "result"),

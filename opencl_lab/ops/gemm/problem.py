@@ -154,14 +154,14 @@ class GemmProblem(Problem):
         return FLOAT32 if self.dtype.itemsize == 2 else self.dtype
 
     @property
-    def parts(self) -> int:
+    def components(self) -> int:
         """Real numbers in an element."""
         return 2 if self.is_complex else 1
 
     @property
     def real_type(self) -> np.dtype[Any]:
         """Type of the real numbers that are added up: `sum_type`, or its components."""
-        return np.dtype(f"f{self.sum_type.itemsize // self.parts}")
+        return np.dtype(f"f{self.sum_type.itemsize // self.components}")
 
     @property
     def depth(self) -> int:

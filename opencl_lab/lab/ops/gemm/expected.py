@@ -116,7 +116,7 @@ class _Bound:
     def __init__(self, problem: GemmProblem, inputs: Arrays):
         self._problem = problem
         self._inputs = inputs
-        terms = (problem.depth + 4) * problem.parts
+        terms = (problem.depth + 4) * problem.components
         terms += GELU_TERMS if problem.activation == "gelu" else 0
         self._gamma = growth(terms, problem.real_type) * (np.sqrt(2) if problem.is_complex else 1)
         if problem.precision == "tf32":

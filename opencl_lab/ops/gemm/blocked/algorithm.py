@@ -12,11 +12,11 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import largest_power, not_negative, one_of, positive
 from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
-from opencl_lab.ops.gemm import launches
-from opencl_lab.ops.gemm.blocked.model import Tile, best_tiles, is_joined, load_widths
+from opencl_lab.ops.gemm import launches, split_k
+from opencl_lab.ops.gemm.blocked.model import Tile, best_tiles, load_widths, reduces_in_launch
+from opencl_lab.ops.gemm.blocked.staging import StagedTile
 from opencl_lab.ops.gemm.launches import vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
 
 NEIGHBOURS = 32
 """Items that read neighbouring numbers of local memory together: the banks of most devices."""
@@ -32,7 +32,7 @@ class Blocked(launches.Product):
     """A block of the result in the registers of each item, tiles in local memory."""
 
     name = "blocked"
-    templates = ("gemm/blocked.cl.mako", SUM_PARTS)
+    templates = ("gemm/blocked.cl.mako", split_k.REDUCTION)
     kernel = "gemm_blocked"
     space = SearchSpace(
         (
@@ -117,38 +117,36 @@ class Blocked(launches.Product):
         if launches.is_empty(problem):
             return Plan(buffers, ())
         tile = _tile(config)
-        share = round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)
-        splits = max(1, ceil_divide(problem.depth, max(1, share)))
+        slice_k = round_up(ceil_divide(problem.depth, config.integer("SPLITS")), tile.TILE_K)
+        splits = max(1, ceil_divide(problem.depth, max(1, slice_k)))
         groups = tile.count(problem) * problem.batch * splits
         arguments = launches.arguments(problem)
-        joined = splits > 1 and is_joined(tile, splits, problem, device)
-        parts: dict[str, Any] = {"partial": PARTIAL}
-        parts |= {"arrived": "arrived"} if joined else {}
-        parts |= {"splits": np.uint32(splits)}
-        params = _params(problem, config, device)
+        in_launch = splits > 1 and reduces_in_launch(tile, splits, problem, device)
+        if splits > 1:
+            arguments |= {"partial": split_k.PARTIAL}
+            arguments |= {"arrived": "arrived"} if in_launch else {}
+            arguments |= {"splits": np.uint32(splits)}
+            arguments |= {"slice_k": launches.index_of(problem)(slice_k)}
         product = Launch(
             template=self.templates[0],
             kernel=self.kernel,
             params={
-                **params,
-                "SPLIT": splits > 1,
-                "JOIN": joined,
-                "PTX": joined and device.capabilities.inline_ptx,
+                **_params(problem, config, device),
+                "SPLIT_K": split_k.way(splits, in_launch),
+                "PTX": in_launch and device.capabilities.inline_ptx,
             },
             global_size=(groups * tile.items,),
             local_size=(tile.items,),
-            arguments={**arguments, **parts, "share": launches.index_of(problem)(share)}
-            if splits > 1
-            else arguments,
-            local_bytes=_local_bytes(problem, config, device) + 4 * joined,
+            arguments=arguments,
+            local_bytes=_local_bytes(problem, config, device) + 4 * in_launch,
         )
         if splits == 1:
             return Plan(buffers, (product,))
-        if joined:
+        if in_launch:
             tiles = tile.count(problem) * problem.batch
-            kept = joined_parts(problem, tiles, splits, tile.rows, tile.columns)
-            return Plan((*buffers, *kept), (product,))
-        partial, adding = sum_parts(problem, device, splits)
+            left = split_k.by_last_group(problem, tiles, splits, tile.rows, tile.columns)
+            return Plan((*buffers, *left), (product,))
+        partial, adding = split_k.reduction(problem, device, splits)
         return Plan((*buffers, partial), (product, adding))
 
 
@@ -175,24 +173,29 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     rows = 1 if device.kind == "cpu" else math.gcd(vector, tile.WORK_M)
     lanes_n = math.gcd(8, tile.WG_N)
     of_a, of_b = load_widths(tile, problem, device)
+    shared = launches.params(problem)
     products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
     return {
-        **launches.params(problem),
+        **{name: shared[name] for name in ("ELEMENT", "INDEX_T", "EPILOGUE", "STACKS")},
         **{name: config[name] for name in Tile.__dataclass_fields__},
+        "TILE_A": StagedTile(
+            "a", "m", "first_row", tile.rows, tile.TILE_K, tile.items,
+            along=problem.trans_a, conjugated=problem.conj_a, width=of_a, line=line_a,
+        ),
+        "TILE_B": StagedTile(
+            "b", "n", "first_column", tile.columns, tile.TILE_K, tile.items,
+            along=not problem.trans_b, conjugated=problem.conj_b, width=of_b, line=line_b,
+        ),
         "BUFFERS": config["BUFFERS"],
         "SWIZZLE": config["SWIZZLE"],
-        "LINE_A": line_a,
-        "LINE_B": line_b,
         "VECTOR_WIDTH": columns,
         "ROW_WIDTH": rows,
         "LANES_M": math.gcd(NEIGHBOURS // lanes_n, tile.WG_M),
         "LANES_N": lanes_n,
-        "LOAD_A": of_a,
-        "LOAD_B": of_b,
         "STORE_WIDTH": math.gcd(columns, problem.n, most),
         "ALIGNED": device.aligns_vectors,
         "MOST": most,
         "UNROLL": 1
         if device.kind == "cpu"
         else math.gcd(tile.TILE_K, largest_power(UNROLLED // products)),
-    }
+    }  # fmt: skip

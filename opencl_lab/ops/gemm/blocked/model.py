@@ -280,7 +280,7 @@ def _time(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> floa
     clocks = _clocks(tile, splits, problem, device)
     if splits == 1:
         host = HOST_CLOCKS
-    elif is_joined(tile, splits, problem, device):
+    elif reduces_in_launch(tile, splits, problem, device):
         clocks = DOUBT * (clocks + _joining(tile, splits, problem, device)) + DOUBT_CLOCKS
         host = JOIN_HOST_CLOCKS
     else:
@@ -321,7 +321,7 @@ def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Devi
     return steps * step + EDGE_CLOCKS + held * store
 
 
-def is_joined(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
+def reduces_in_launch(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
     """Return whether the last group of a tile sums its slices, instead of a second launch."""
     if not device.capabilities.visible_writes:
         return False

@@ -12,17 +12,16 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import divides, one_of, positive, vector_width
 from opencl_lab.core.plan import Argument, Buffer, Launch, LocalMemory, Plan
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
-from opencl_lab.ops.gemm import launches
+from opencl_lab.ops.gemm import launches, split_k
 from opencl_lab.ops.gemm.packed.default import PAGE_BYTES, built_in, smallest
 from opencl_lab.ops.gemm.packed.tiles import PIECE_ROWS, Form, Pieces, Tasks
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, sum_parts
 
 PHASES = 3
 """The phases: packing B, tiles, lower tiles."""
 MOST_TASKS = 1 << 31
 """Tasks of a phase must be fewer, as items count them in 32 bits."""
-PATIENCE = 1 << 20
+PACKING_POLLS = 1 << 20
 """How often an item polls for the end of packing by others before it leaves the rest to them."""
 
 
@@ -46,7 +45,7 @@ class Packed(launches.Product):
     """Panels of both matrices packed by each thread, sums in its vector registers."""
 
     name = "packed"
-    templates = ("gemm/packed.cl.mako", SUM_PARTS)
+    templates = ("gemm/packed.cl.mako", split_k.REDUCTION)
     synchronises = False
     space = SearchSpace(
         (
@@ -169,11 +168,11 @@ class _Planned:
         problem, form = self.problem, self.form
         found = []
         if form.pack_b == "ahead":
-            panels = (form.panels_n, problem.depth * form.parts, form.panel)
+            panels = (form.panels_n, problem.depth * form.components, form.panel)
             found.append(Buffer("packed_b", "scratch", panels, form.real_type))
         if form.sums == "scratch":
-            found.append(Buffer(PARTIAL, "scratch", problem.shape, problem.sum_type))
-        if form.sums == "parts":
+            found.append(Buffer(split_k.PARTIAL, "scratch", problem.shape, problem.sum_type))
+        if form.sums == "partial":
             found.append(self._adding()[0])
         if self.tasks.claimed:
             words = PHASES * (self._items + 1) + 1
@@ -204,7 +203,7 @@ class _Planned:
         of_claims: dict[str, Argument] = {
             "tail_m": index(tasks.tail_m),
             "tail_down": np.uint32(tasks.tail_down),
-            "steps": np.uint32(form.steps),
+            "layers": np.uint32(form.layers),
             "from": np.uint32(begin),
             "to": np.uint32(end),
             "counters": "counters",
@@ -214,20 +213,20 @@ class _Planned:
             kernel="gemm_packed",
             params={
                 **launches.params(problem),
-                **form.params(),
-                "LOAD_WIDTH": self._load_width(),
+                "BLOCKING": form.blocking(self._load_width()),
+                "PRODUCTS": form.products,
                 "CLAIMED": tasks.claimed,
                 "STEP_K": PIECE_ROWS,
-                "PATIENCE": PATIENCE,
+                "MAX_POLLS": PACKING_POLLS,
             },
             global_size=(self._items,),
             local_size=(1,),
             arguments={
                 **launches.arguments(problem),
                 "products": index(problem.batch),
-                "part_k": index(form.part_k),
+                "slice_k": index(form.slice_k),
                 "tile_m": index(form.tile_m),
-                **({"sums": PARTIAL} if form.sums != "result" else {}),
+                **({"sums": split_k.PARTIAL} if form.sums != "result" else {}),
                 **({"a_block": LocalMemory(form.block_bytes)} if form.pack_a else {}),
                 **(of_pieces if form.pack_b == "ahead" else {}),
                 **(of_claims if tasks.claimed else {}),
@@ -240,8 +239,8 @@ class _Planned:
 
     def _load_width(self) -> int:
         """Return how many elements a built-in function may load at once."""
-        return max(1, launches.builtin_width(self.problem, self.device) // self.form.parts)
+        return max(1, launches.builtin_width(self.problem, self.device) // self.form.components)
 
     def _adding(self) -> tuple[Buffer, Launch]:
         """Return the buffer of the slices' sums, and the launch that adds them."""
-        return sum_parts(self.problem, self.device, self.form.splits)
+        return split_k.reduction(self.problem, self.device, self.form.splits)

@@ -55,7 +55,7 @@ copied, or the arithmetic takes so much longer."""
 def smallest(problem: GemmProblem, device: Device) -> Form:
     """Return the built-in form with the smallest tiles."""
     real = problem.real_type.itemsize
-    line = max(1, problem.n) * problem.parts
+    line = max(1, problem.n) * problem.components
     lanes = min(16, max(2, device.native_vector_bytes // real))
     width = max(2, min(lanes, largest_power(2 * line - 1)))
     rows, vectors = _shape(problem.m, ceil_divide(line, width), device)
@@ -66,7 +66,7 @@ def smallest(problem: GemmProblem, device: Device) -> Form:
         width=width,
         panels_tile_m=1,
         panels_tile_n=1,
-        tile_k=max(16, STEP_BYTES // real // problem.parts),
+        tile_k=max(16, STEP_BYTES // real // problem.components),
         unroll=2,
         pack_a=problem.trans_a,
         pack_b="panel",
@@ -120,8 +120,8 @@ def _forms(least: Form, device: Device) -> Iterator[Form]:
         for size_m in _counts(panels_m, max(1, room // least.block_bytes), units):
             for size_n in _counts(least.panels_n or 1, most_n, units):
                 tiles = ceil_divide(panels_m, size_m) * ceil_divide(least.panels_n or 1, size_n)
-                parted = tiles < units and problem.depth > 2 * least.tile_k
-                for splits in (1, units, 2 * units) if parted and problem.batch == 1 else (1,):
+                splittable = tiles < units and problem.depth > 2 * least.tile_k
+                for splits in (1, units, 2 * units) if splittable and problem.batch == 1 else (1,):
                     form = replace(
                         least, panels_tile_m=size_m, panels_tile_n=size_n, pack_b=pack_b,
                         splits=splits, pack_a=pack_a,
@@ -143,7 +143,7 @@ def _cycles(form: Form, device: Device) -> float:
         if tasks.tail_down:
             last = _tile_cycles(form, tasks.tail_m, columns, device)
             cycles += (filled - whole) / tasks.tail_m * last
-        cycles *= form.steps * form.products * form.panels_n / form.panels_tile_n
+        cycles *= form.layers * form.products * form.panels_n / form.panels_tile_n
         # A thread that claims the last tile keeps the others waiting, about half of it on average.
         many = tasks.number > units
         cycles = cycles / units + last / 2 * (1 + late) if many else last * (1 + late)
@@ -151,21 +151,21 @@ def _cycles(form: Form, device: Device) -> float:
         cycles = ceil_divide(tasks.number, units) * form.products * tile * (1 + late)
     if form.pack_b == "ahead":
         pack = _pack_cycles(form)
-        numbers = problem.depth * form.parts * form.panels_n * form.panel
+        numbers = problem.depth * form.components * form.panels_n * form.panel
         readers = max(2.0, units / max(1, form.tiles_n))
         cycles += PHASE + numbers * pack * (2 + SHARED * (readers - 2)) / units
     if form.splits > 1:
-        cycles += LAUNCH + 2.0 * problem.m * problem.n * form.parts * form.splits / units
+        cycles += LAUNCH + 2.0 * problem.m * problem.n * form.components * form.splits / units
     return cycles
 
 
 def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
     """Return about how many cycles a tile of so many rows and real columns takes."""
     problem = form.problem
-    depth = ceil_divide(problem.depth, form.splits) * form.parts
+    depth = ceil_divide(problem.depth, form.splits) * form.components
     lanes = max(1, min(device.native_vector_bytes // form.real_type.itemsize, form.width))
     blocks = ceil_divide(rows, form.rows) * ceil_divide(columns, form.panel)
-    steps = max(1, ceil_divide(depth, form.tile_k * form.parts))
+    steps = max(1, ceil_divide(depth, form.tile_k * form.components))
     # An addition has a latency of four cycles, and two start per cycle.
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0

@@ -22,6 +22,40 @@ LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
+class Blocking:
+    """What templates know of the micro-kernel, and of the panels and blocks that it reads.
+
+    All in real numbers: complex matrices are real ones of twice as many columns.
+    """
+
+    rows: int  # of sums in registers; MR in BLIS
+    vectors: int  # of sums beside each other
+    width: int  # real numbers in a vector; even for complex numbers
+    components: int  # real numbers in an element
+    tile_k: int  # values of k of a block of A and a panel of B; KC in BLIS
+    unroll: int  # rows of a panel of B in a trip of the inner loop; even for complex numbers
+    gap: int  # numbers between the rows of a packed block of A: a line of a cache
+    pack_a: bool  # A is packed to local memory
+    # Where B is packed: ``ahead``, all of it in a phase of its own; ``panel``, by the item that
+    # needs it; ``none``, it is read in place.
+    pack_b: str
+    # Where sums lie between two tiles of k: in the ``result``; in ``scratch`` memory; or there as
+    # ``partial`` sums of slices of k, which another kernel adds up.
+    sums: str
+    load_width: int  # elements that a built-in function takes at once
+
+    @property
+    def panel(self) -> int:
+        """Columns of a panel of B; NR in BLIS."""
+        return self.vectors * self.width
+
+    @property
+    def a_line(self) -> int:
+        """Numbers from row to row of a packed block of A."""
+        return self.tile_k * self.components + self.gap
+
+
+@dataclass(frozen=True)
 class Form:
     """A configuration adjusted to a problem: values that the problem rules out are replaced."""
 
@@ -68,8 +102,8 @@ class Form:
 
     def fitted(self) -> Form:
         """Return the form with values that fit the problem."""
-        problem, parts = self.problem, self.parts
-        width, rows = max(self.width, parts), max(1, min(self.rows, problem.m))
+        problem, components = self.problem, self.components
+        width, rows = max(self.width, components), max(1, min(self.rows, problem.m))
         pack_b = self.pack_b
         if pack_b == "ahead" and (problem.batch > 1 or not problem.depth):
             pack_b = "panel"
@@ -82,7 +116,7 @@ class Form:
             self,
             rows=rows,
             width=width,
-            unroll=round_up(self.unroll, parts),
+            unroll=round_up(self.unroll, components),
             panels_tile_m=max(1, min(self.panels_tile_m, ceil_divide(problem.m, rows))),
             pack_a=self.pack_a or problem.dtype.itemsize == 2,
             pack_b=pack_b,
@@ -98,7 +132,7 @@ class Form:
 
         Panels are padded: those of few columns take many times the memory of B.
         """
-        packed = self.panels_n * self.panel * self.problem.depth * self.parts
+        packed = self.panels_n * self.panel * self.problem.depth * self.components
         return packed >= 1 << 32 and index_of(self.problem) is np.uint32
 
     def _most_splits(self) -> int:
@@ -106,7 +140,7 @@ class Form:
         problem = self.problem
         if problem.batch > 1 or not problem.depth:
             return 1
-        fit = (INDEX_LIMIT - 1) // max(1, problem.m * problem.n * self.parts)
+        fit = (INDEX_LIMIT - 1) // max(1, problem.m * problem.n * self.components)
         return max(1, min(self.splits, problem.depth, fit))
 
     def config(self) -> Config:
@@ -125,24 +159,26 @@ class Form:
             SPLITS=self.splits,
         )
 
-    def params(self) -> dict[str, int | str | bool]:
-        """Return the parameters of the templates."""
-        return {
-            "ROWS": self.rows,
-            "VECTORS": self.vectors,
-            "VECTOR_WIDTH": self.width,
-            "TILE_K": self.tile_k,
-            "UNROLL": self.unroll,
-            "PACK_A": self.pack_a,
-            "PACK_B": self.pack_b,
-            "PRODUCTS": self.products,
-            "SUMS": self.sums,
-        }
+    def blocking(self, load_width: int) -> Blocking:
+        """Return what templates know of it; built-in functions load so many elements at once."""
+        return Blocking(
+            rows=self.rows,
+            vectors=self.vectors,
+            width=self.width,
+            components=self.components,
+            tile_k=self.tile_k,
+            unroll=self.unroll,
+            gap=LINE_BYTES // self.real_type.itemsize,
+            pack_a=self.pack_a,
+            pack_b=self.pack_b,
+            sums=self.sums,
+            load_width=load_width,
+        )
 
     @property
-    def parts(self) -> int:
+    def components(self) -> int:
         """Real numbers in an element."""
-        return self.problem.parts
+        return self.problem.components
 
     @property
     def real_type(self) -> np.dtype[Any]:
@@ -153,7 +189,7 @@ class Form:
     def sums(self) -> str:
         """Where sums are kept between k tiles."""
         if self.splits > 1:
-            return "parts"
+            return "partial"
         halves = self.problem.dtype.itemsize == 2
         return "scratch" if halves and self.problem.depth > self.tile_k else "result"
 
@@ -165,7 +201,7 @@ class Form:
     @property
     def panels_n(self) -> int:
         """Panels of B."""
-        return ceil_divide(self.problem.n * self.parts, self.panel)
+        return ceil_divide(self.problem.n * self.components, self.panel)
 
     @property
     def tile_m(self) -> int:
@@ -188,12 +224,12 @@ class Form:
         return ceil_divide(self.panels_n, self.panels_tile_n)
 
     @property
-    def part_k(self) -> int:
+    def slice_k(self) -> int:
         """Length of a slice of k."""
         return ceil_divide(self.problem.depth, self.splits)
 
     @property
-    def steps(self) -> int:
+    def layers(self) -> int:
         """Slices of k, or groups of products: how many sets of tiles there are."""
         return self.splits if self.splits > 1 else ceil_divide(self.problem.batch, self.products)
 
@@ -201,13 +237,13 @@ class Form:
     def block_bytes(self) -> int:
         """Bytes of local memory of a packed block of A."""
         real = self.real_type.itemsize
-        line = self.tile_k * self.parts * real + LINE_BYTES * (not self.problem.trans_a)
+        line = self.tile_k * self.components * real + LINE_BYTES * (not self.problem.trans_a)
         return self.tile_m * line
 
     @property
     def local_bytes(self) -> int:
         """Bytes of local memory that the kernel declares."""
-        lines = self.rows + self.tile_k * self.parts * (self.pack_b == "panel")
+        lines = self.rows + self.tile_k * self.components * (self.pack_b == "panel")
         return lines * self.panel * self.real_type.itemsize
 
     def fits(self, device: Device) -> bool:
@@ -233,9 +269,9 @@ class Tasks:
         Where threads have more than one tile, about the last one of each is cut in two.
         """
         strips, down = form.tiles_n, form.tiles_m
-        whole = strips * down * form.steps
+        whole = strips * down * form.layers
         cut = 0
-        if whole > units and form.panels_tile_m > 1 and form.steps == 1:
+        if whole > units and form.panels_tile_m > 1 and form.layers == 1:
             cut = min(down // 2, ceil_divide(units, strips))
         tail_m = ceil_divide(form.panels_tile_m, 2) * form.rows
         rows_left = max(0, form.problem.m - (down - cut) * form.tile_m)
@@ -244,7 +280,7 @@ class Tasks:
             down=down - cut,
             tail_m=tail_m,
             tail_down=tail_down,
-            number=(down - cut + tail_down) * strips * form.steps,
+            number=(down - cut + tail_down) * strips * form.layers,
             claimed=form.pack_b == "ahead" or whole > units,
         )
 
@@ -266,5 +302,6 @@ class Pieces:
         panels = ceil_divide(form.panels_n, ceil_divide(form.panels_n, PIECE_PANELS))
         strips = ceil_divide(form.panels_n, panels)
         return cls(
-            panels * form.panel // form.parts, strips * ceil_divide(form.problem.depth, PIECE_ROWS)
+            panels * form.panel // form.components,
+            strips * ceil_divide(form.problem.depth, PIECE_ROWS),
         )

@@ -21,16 +21,15 @@ from opencl_lab.core.plan import (
     round_up,
 )
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.ops.gemm import launches
+from opencl_lab.ops.gemm import launches, split_k
 from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, reads_in_place, row_lengths
 from opencl_lab.ops.gemm.problem import FLOAT32, GemmProblem
-from opencl_lab.ops.gemm.sum_parts import PARTIAL, joined_parts
 from opencl_lab.ops.gemm.tensor.space import (
     SPACE,
     built_in,
     is_packed,
     items,
-    number_parts,
+    limbs_of,
     problem_space,
     stages_bytes,
     step_length,
@@ -102,12 +101,14 @@ class Tensor(launches.Product):
             )
         if launches.is_empty(problem):
             return Plan(launches.buffers(problem), ())
-        _, splits = _shares(problem, config)
+        _, splits = _slices(problem, config)
         buffers = launches.buffers(problem)
         if splits > 1:
             if not device.capabilities.visible_writes:
                 raise InvalidConfig("groups do not see what others have written; SPLITS must be 1")
-            buffers += joined_parts(problem, tiles_of(config, problem), splits, *tile(config))
+            buffers += split_k.by_last_group(
+                problem, tiles_of(config, problem), splits, *tile(config)
+            )
         if not is_packed(config):
             return Plan(buffers, (_multiply(problem, config, device),))
         packed = tuple(_packed(name, problem, config) for name in ("a", "b"))
@@ -119,7 +120,7 @@ def _packed(name: str, problem: GemmProblem, config: Config) -> Buffer:
     side = "ab".index(name)
     rows = round_up((problem.m, problem.n)[side], tile(config)[side])
     length = steps_of(config, problem) * step_length(config, problem.dtype)
-    nbytes = rows * length * problem.dtype.itemsize * number_parts(problem) * stored(problem)[side]
+    nbytes = rows * length * problem.dtype.itemsize * limbs_of(problem) * stored(problem)[side]
     return Buffer(f"packed_{name}", "scratch", (max(nbytes, 16),), np.dtype("uint8"))
 
 
@@ -153,8 +154,7 @@ def _halves(problem: GemmProblem, config: Config, device: Device) -> _Packing:
     """Pack half precision, in the order of memory."""
     aligned = device.aligns_vectors
     params = {
-        "TRANS_A": problem.trans_a,
-        "TRANS_B": problem.trans_b,
+        **{name: launches.params(problem)[name] for name in "AB"},
         **{
             f"ALIGNED_{name}": aligned and length % ALIGNED_HALVES == 0
             for name, length in zip("AB", row_lengths(problem), strict=True)
@@ -167,8 +167,8 @@ def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packin
     """Pack numbers so that they lie along k, through local memory."""
     step = step_length(config, problem.dtype)
     params = {
-        **{name: launches.params(problem)[name] for name in ("TYPE", "TRANS_A", "TRANS_B")},
-        "PARTS": number_parts(problem),
+        **{name: launches.params(problem)[name] for name in ("ELEMENT", "A", "B")},
+        "LIMBS": limbs_of(problem),
         "LAYOUT": "rows" if config["UNITS"] == "warpgroup" else "fragments",
         "STEP": step,
     }
@@ -176,48 +176,47 @@ def _transposed(problem: GemmProblem, config: Config, device: Device) -> _Packin
     return "gemm/tensor_pack.cl.mako", params, local_bytes
 
 
-def _shares(problem: GemmProblem, config: Config) -> tuple[int, int]:
+def _slices(problem: GemmProblem, config: Config) -> tuple[int, int]:
     """Return the k tiles of a slice of k, and how many slices there are; warps have one."""
     steps = steps_of(config, problem)
     if config["UNITS"] == "warp" or not steps:
         return steps, 1
-    share = ceil_divide(steps, config.integer("SPLITS"))
-    return share, ceil_divide(steps, share)
+    slice_steps = ceil_divide(steps, config.integer("SPLITS"))
+    return slice_steps, ceil_divide(steps, slice_steps)
 
 
 def _multiply(problem: GemmProblem, config: Config, device: Device) -> Launch:
-    share, splits = _shares(problem, config)
+    slice_steps, splits = _slices(problem, config)
     tiles = tiles_of(config, problem) // problem.batch
-    parts: dict[str, Argument] = {}
+    slices: dict[str, Argument] = {}
     if splits > 1:
-        parts = {"partial": PARTIAL, "arrived": "arrived"}
-        parts |= {"splits": np.uint32(splits), "share": np.uint32(share)}
+        slices = {"partial": split_k.PARTIAL, "arrived": "arrived"}
+        slices |= {"splits": np.uint32(splits), "slice_steps": np.uint32(slice_steps)}
     return Launch(
         template=f"gemm/tensor_{config['UNITS']}.cl.mako",
         kernel="gemm_tensor",
-        params=_params(problem, config, device, splits > 1),
+        params=_params(problem, config, device, splits),
         global_size=(tiles * items(config), problem.batch, splits),
         local_size=(items(config), 1, 1),
         arguments={
             **launches.arguments(problem),
             **(named("packed_a", "packed_b") if is_packed(config) else {}),
-            **parts,
+            **slices,
         },
         local_bytes=stages_bytes(config, problem) + 4 * (splits > 1),
     )
 
 
-def _params(problem: GemmProblem, config: Config, device: Device, split: bool) -> dict[str, Any]:
+def _params(problem: GemmProblem, config: Config, device: Device, splits: int) -> dict[str, Any]:
     """Return the parameters of the template that multiplies."""
-    names = ("TRANS_A", "TRANS_B", "TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
-    shared = launches.params(problem)
-    params = {name: shared[name] for name in names}
+    params = launches.params(problem)
     params |= {name: config[name] for name in ("BLOCK_M", "BLOCK_N", "STAGES", "SUM_STEPS", "BAND")}
-    params["PARTS"] = number_parts(problem)
+    params["LIMBS"] = limbs_of(problem)
     groups = config["UNITS"] == "warpgroup"
     params["STORE_WIDTH"] = _store_width(problem, device, 8 if groups else 2)
     if groups:
-        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config), "SPLIT": split}
+        way = split_k.way(splits, last_group=True)
+        return {**params, "GROUPS": config["GROUPS_M"], "PACKED": is_packed(config), "SPLIT_K": way}
     params |= {name: config[name] for name in ("GROUPS_M", "GROUPS_N")}
     bulk = device.capabilities.warpgroup_matrix_units  # of the same devices
     return {**params, "FRAGMENTS": config["INSTRUCTIONS"], "BULK": bulk}

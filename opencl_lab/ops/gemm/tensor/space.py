@@ -37,7 +37,7 @@ measured in float16 and TF32."""
 PACK_START, PACK_ROW = 440_000, 2.7
 """Time to pack: once, and per row of a k tile. The unit is the time of one sum of a tile for a k
 tile; fitted on an H200."""
-JOIN_START, JOIN_SUM = 130_000, 2.5
+REDUCE_START, REDUCE_SUM = 130_000, 2.5
 """Time to add up slices of k: once, and per sum of a tile and slice; in the same unit."""
 LEAST_STEPS, MOST_SPLITS = 4, 128
 """Fewest k tiles of a slice of k, and most slices."""
@@ -87,7 +87,7 @@ def tiles_of(config: Config, problem: GemmProblem) -> int:
     return ceil_divide(problem.m, tile_m) * ceil_divide(problem.n, tile_n) * problem.batch
 
 
-def number_parts(problem: GemmProblem) -> int:
+def limbs_of(problem: GemmProblem) -> int:
     """Return into how many TF32 numbers each number is split; 1: it is not split."""
     return 2 if problem.precision == "3xtf32" else 1
 
@@ -95,7 +95,7 @@ def number_parts(problem: GemmProblem) -> int:
 def stages_bytes(config: Config, problem: GemmProblem) -> int:
     """Return the bytes of local memory of all stages: k tiles of both factors, and barriers."""
     step = sum(tile(config)) * step_length(config, problem.dtype) * problem.dtype.itemsize
-    return config.integer("STAGES") * (step * number_parts(problem) + STAGE_BARRIERS)
+    return config.integer("STAGES") * (step * limbs_of(problem) + STAGE_BARRIERS)
 
 
 def _is_even(config: Config) -> bool:
@@ -259,7 +259,7 @@ def _time(problem: GemmProblem, config: Config, cost: float, splits: int, device
     waves = ceil_divide(tiles_of(config, problem) * splits, device.compute_units)
     time = waves * tile_m * tile_n * cost * ceil_divide(steps, splits)
     if splits > 1:
-        time += JOIN_START + JOIN_SUM * tile_m * tile_n * splits
+        time += REDUCE_START + REDUCE_SUM * tile_m * tile_n * splits
     if is_packed(config):
         rows = problem.m * stored(problem)[0] + problem.n * stored(problem)[1]
         time += PACK_START + PACK_ROW * rows * steps

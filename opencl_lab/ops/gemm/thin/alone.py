@@ -22,11 +22,11 @@ from opencl_lab.ops.gemm.thin.lines import (
 
 SUMS = 16 << 10
 """Bytes of sums, or of x, that leave room in a CPU's L1 cache."""
-PART = 2 << 20
+SLICE_BYTES = 2 << 20
 """Bytes of both factors per item that are worth a second launch to have more items."""
 ROW_SUMS = 32 << 10
 """Bytes of sums of an item that has long rows of a matrix across k."""
-PART_K, LONG_PART_K = 256, 1024
+SLICE_K, LONG_SLICE_K = 256, 1024
 """Least values of k in a slice of such rows: with one slice per thread, and with several."""
 LONG_UNITS = 4
 """Most threads that gain by long rows: with 16 of them, a vector times 8192 x 8192 takes 1.1 to
@@ -39,12 +39,12 @@ SMALL = 1 << 19
 
 def built_in(problem: GemmProblem, device: Device) -> Config:
     """Return the built-in configuration of items that work alone."""
-    real, extra = problem.real_type.itemsize, few_of(problem) * problem.parts
-    room = largest_power(SUMS // (extra * real))
+    real, sum_rows = problem.real_type.itemsize, few_of(problem) * problem.components
+    room = largest_power(SUMS // (sum_rows * real))
     form = _along if is_along(problem) else _across
     rows, block, shares = form(problem, device, room)
     items = ceil_divide(lines_of(problem), block) * max(1, problem.batch)
-    few = worth_splits(problem, items, 4 * device.compute_units, PART)
+    few = worth_splits(problem, items, 4 * device.compute_units, SLICE_BYTES)
     return Config(
         LANES=1,
         PIECES=1,
@@ -71,22 +71,22 @@ def _along(problem: GemmProblem, device: Device, room: int) -> tuple[int, int, i
         line = max(1, problem.k) * problem.dtype.itemsize
         most, rows = min(256, largest_power(max(16, LINES // line))), 4
     block = min(max(16, largest_power(2 * ceil_divide(lines, shares) - 1)), most, room)
-    return largest_power(rows, registers // (few_of(problem) * problem.parts)), block, 0
+    return largest_power(rows, registers // (few_of(problem) * problem.components)), block, 0
 
 
 def _across(problem: GemmProblem, device: Device, room: int) -> tuple[int, int, int]:
     """Return rows, lines of an item, and the number of items (0: few), for lines across k."""
-    extra, real = few_of(problem) * problem.parts, problem.real_type.itemsize
+    sum_rows, real = few_of(problem) * problem.components, problem.real_type.itemsize
     lines, units = lines_of(problem), device.compute_units
-    rows = 4 if extra <= 16 else 2
+    rows = 4 if sum_rows <= 16 else 2
     if not _has_long_rows(problem, device):
         registers = 24 if device.native_vector_bytes >= 64 else 12
-        rows = max(rows, largest_power(8, registers // extra))  # their sums fit the L1 cache
+        rows = max(rows, largest_power(8, registers // sum_rows))  # their sums fit the L1 cache
         return rows, min(max(64, largest_power(2 * ceil_divide(lines, units) - 1)), 2048, room), 0
-    most = largest_power(ROW_SUMS // (extra * real))
+    most = largest_power(ROW_SUMS // (sum_rows * real))
     if lines > most:
         return rows, most, 4 * units
-    shares = min(4 * units, max(units, problem.depth // LONG_PART_K))
+    shares = min(4 * units, max(units, problem.depth // LONG_SLICE_K))
     return rows, max(64, largest_power(2 * lines - 1)), shares
 
 
@@ -98,13 +98,13 @@ def _has_long_rows(problem: GemmProblem, device: Device) -> bool:
     vectors may fill most of the L1 cache; with more vectors, only whole rows with few sums are
     better. The gain must be worth another row of sums to add up per thread.
     """
-    extra, units = few_of(problem) * problem.parts, device.compute_units
-    row = lines_of(problem) * extra * problem.real_type.itemsize
+    sum_rows, units = few_of(problem) * problem.components, device.compute_units
+    row = lines_of(problem) * sum_rows * problem.real_type.itemsize
     matrix = lines_of(problem) * problem.k * problem.dtype.itemsize
     return (
         joins(device)
         and units <= LONG_UNITS
-        and (extra <= 2 or row <= SUMS)
+        and (sum_rows <= 2 or row <= SUMS)
         and matrix > SMALL * units
-        and problem.k >= PART_K * units
+        and problem.k >= SLICE_K * units
     )

@@ -22,17 +22,16 @@ from opencl_lab.core.kernels import (
 )
 from opencl_lab.core.plan import Argument, Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.ops.gemm import launches
+from opencl_lab.ops.gemm import launches, split_k
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.ops.gemm.sum_parts import PARTIAL, SUM_PARTS, joined_parts, sum_parts
 from opencl_lab.ops.gemm.thin import alone
 from opencl_lab.ops.gemm.thin.lines import (
+    Thin,
     few_of,
     is_along,
     is_other_along,
     joins,
     lines_of,
-    side_of,
     worth_splits,
 )
 
@@ -42,7 +41,7 @@ MOST_FEW = 16
 """Most vectors: their sums stay in registers."""
 STACK = 128 << 10
 """Bytes of private arrays that fit the stack of a CPU's threads on any system."""
-GPU_PART, JOINED_PART = 1 << 18, 32 << 10
+TWO_LAUNCHES_BYTES, ONE_LAUNCH_BYTES = 1 << 18, 32 << 10
 """Bytes of both factors per group that are worth splitting k: with a second launch that adds up,
 and where the last group adds up."""
 TURNED = range(4, MOST_FEW + 1, 2)
@@ -55,7 +54,7 @@ SECTOR = 32
 SPREAD, ENOUGH, WANTED = 384, 192, 1536
 """Items per compute unit: up to the first, more of them share a line; from the second on, k is not
 split; if it is split, the third is the aim."""
-LEAST_PARTS = 4
+LEAST_SLICES = 4
 """Fewer slices of k save less time than it takes to add them up."""
 
 
@@ -63,7 +62,7 @@ class Gemv(launches.Product):
     """One read of a matrix for a few vectors, with enough slices of k to keep a device busy."""
 
     name = "gemv"
-    templates = ("gemm/gemv_cpu.cl.mako", "gemm/gemv_gpu.cl.mako", SUM_PARTS)
+    templates = ("gemm/gemv_cpu.cl.mako", "gemm/gemv_gpu.cl.mako", split_k.REDUCTION)
     space = SearchSpace(
         (
             Parameter("LANES", (1, 2, 4, 8, 16, 32, 64, 128, 256), "items across the lines"),
@@ -122,23 +121,23 @@ class Gemv(launches.Product):
         params = (_alone_params if is_alone else _group_params)(problem, config, device)
         covered = params["BLOCK"] if is_alone else params["LANES"] * params["LINES"]
         results = problem.batch * problem.m * problem.n
-        depth, splits = _parts(problem, config, results)
+        depth, splits = _slices(problem, config, results)
         blocks = ceil_divide(lines_of(problem), covered)
         index = launches.index_of(problem)
-        joined = splits > 1 and joins(device)
-        params["JOIN"] = joined
+        way = split_k.way(splits, joins(device))
+        in_launch = way == "last group"
         if not is_alone:
-            params["PTX"] = joined and device.capabilities.inline_ptx
-        partial: dict[str, Argument] = {"partial": PARTIAL} if splits > 1 else {}
-        partial |= {"arrived": "arrived"} if joined else {}
+            params["PTX"] = in_launch and device.capabilities.inline_ptx
+        partial: dict[str, Argument] = {"partial": split_k.PARTIAL} if splits > 1 else {}
+        partial |= {"arrived": "arrived"} if in_launch else {}
+        shared = launches.params(problem)
         launch = Launch(
             template=self.templates[0 if is_alone else 1],
             kernel="gemv_cpu" if is_alone else "gemv_gpu",
             params={
-                **_layout(problem),
-                "SIDE": side_of(problem),
-                "FEW": few_of(problem),
-                "SPLIT": splits > 1,
+                **{name: shared[name] for name in ("ELEMENT", "INDEX_T", "EPILOGUE", "STACKS")},
+                "THIN": Thin.of(problem),
+                "SPLIT_K": way,
                 **params,
             },
             global_size=(blocks * problem.batch * items, splits),
@@ -149,40 +148,35 @@ class Gemv(launches.Product):
                 "blocks": index(blocks),
                 "depth": index(depth),
             },
-            local_bytes=0 if is_alone else _tree(config, problem) + 4 * joined,
+            local_bytes=0 if is_alone else _tree(config, problem) + 4 * in_launch,
         )
         if splits == 1:
             return Plan(buffers, (launch,))
-        if joined:
+        if in_launch:
             groups = blocks * problem.batch
-            # Where lines lie across k, real and imaginary components are summed separately.
-            apart = problem.parts if is_alone and not is_along(problem) else 1
-            kept = joined_parts(problem, groups, splits, covered * few_of(problem) * apart)
-            return Plan((*buffers, *kept), (launch,))
-        sums, adding = sum_parts(problem, device, splits)
-        return Plan((*buffers, sums), (launch, adding))
+            # Products by real and by imaginary components are apart where lines lie across k.
+            apart = problem.components if is_alone and not is_along(problem) else 1
+            sums = covered * few_of(problem) * apart
+            left = split_k.by_last_group(problem, groups, splits, sums)
+            return Plan((*buffers, *left), (launch,))
+        left_sums, adding = split_k.reduction(problem, device, splits)
+        return Plan((*buffers, left_sums), (launch, adding))
 
 
-def _layout(problem: GemmProblem) -> dict[str, Any]:
-    """Return the parameters of all templates; a matrix of one line lies along k either way."""
-    along = {"TRANS_A": False, "TRANS_B": True} if lines_of(problem) == 1 else {}
-    return {**launches.params(problem), **along}
-
-
-def _parts(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
-    """Return the values of k in a slice, whole vectors of them, and the number of slices."""
+def _slices(problem: GemmProblem, config: Config, results: int) -> tuple[int, int]:
+    """Return how many values of k a slice has, whole vectors of them, and the number of slices."""
     most = max(1, (INDEX_LIMIT - 1) // results)
     splits = min(config.integer("SPLITS"), most)
-    # Slices of whole vectors of any width, so that all are aligned alike.
+    # Slices of whole vectors of any width, so that all of them are aligned alike.
     depth = round_up(ceil_divide(problem.depth, splits), VECTOR_WIDTHS[-1])
     return depth, max(1, ceil_divide(problem.depth, depth) if depth else 1)
 
 
 def _alone_params(problem: GemmProblem, config: Config, device: Device) -> dict[str, Any]:
-    """Return the parameters of items that work alone, with arrays that fit any stack."""
-    parts = problem.parts
-    vector = max(config.integer("VECTOR"), parts)
-    room = STACK // (few_of(problem) * parts * problem.sum_type.itemsize)
+    """Return the parameters of items on their own, with arrays that fit any stack."""
+    components = problem.components
+    vector = max(config.integer("VECTOR"), components)
+    room = STACK // (few_of(problem) * components * problem.sum_type.itemsize)
     return {
         "VECTOR": vector,
         "LOAD": min(vector, launches.builtin_width(problem, device)),
@@ -308,6 +302,6 @@ def _splits_of_groups(problem: GemmProblem, groups: int, items: int, device: Dev
     units = device.compute_units
     if items >= ENOUGH * units:
         return 1
-    part = JOINED_PART if joins(device) else GPU_PART
-    splits = worth_splits(problem, groups, ceil_divide(WANTED * units * groups, items), part)
-    return splits if splits >= LEAST_PARTS else 1
+    least = ONE_LAUNCH_BYTES if joins(device) else TWO_LAUNCHES_BYTES
+    splits = worth_splits(problem, groups, ceil_divide(WANTED * units * groups, items), least)
+    return splits if splits >= LEAST_SLICES else 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -41,7 +43,38 @@ def joins(device: Device) -> bool:
     return device.capabilities.visible_writes
 
 
-def worth_splits(problem: GemmProblem, groups: int, wanted: int, part: int) -> int:
-    """Return the slices of k that turn `groups` into the `wanted` number, if that pays."""
+def worth_splits(problem: GemmProblem, groups: int, wanted: int, least: int) -> int:
+    """Return in how many slices of k so many groups become as many as wanted, if that pays.
+
+    A slice has at least so many bytes of both factors.
+    """
     work = (problem.m + problem.n) * problem.depth * problem.batch * problem.dtype.itemsize
-    return max(1, min(ceil_divide(wanted, groups), work // (groups * part)))
+    return max(1, min(ceil_divide(wanted, groups), work // (groups * least)))
+
+
+@dataclass(frozen=True)
+class Thin:
+    """What templates know of a matrix, and of the few vectors that it is multiplied by: x."""
+
+    side: str  # which factor is the matrix: ``a`` or ``b``
+    few: int  # lines of the other one, x
+    # Whether the lines of the matrix, and those of x, lie along k in memory.
+    along: bool
+    x_along: bool
+    # Whether each counts by its complex conjugate.
+    conjugated: bool
+    x_conjugated: bool
+
+    @classmethod
+    def of(cls, problem: GemmProblem) -> Thin:
+        """Return what templates know of a problem."""
+        conjugated = (problem.conj_a, problem.conj_b)
+        if side_of(problem) == "b":
+            conjugated = conjugated[::-1]
+        return cls(
+            side_of(problem),
+            few_of(problem),
+            is_along(problem),
+            is_other_along(problem),
+            *conjugated,
+        )

@@ -1,8 +1,13 @@
-"""Products whose k is split: the buffers of the slices' sums, and a launch that adds them up."""
+"""Split-K: groups have a slice of k each, and their partial sums are added up.
+
+The last group of a tile does this in the same launch, where groups see what others have written;
+or a second launch does, the split-K reduction.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -12,30 +17,37 @@ from opencl_lab.core.plan import Buffer, Launch, ceil_divide, round_up
 from opencl_lab.ops.gemm import launches
 from opencl_lab.ops.gemm.problem import GemmProblem
 
-SUM_PARTS = "gemm/sum_parts.cl.mako"
+REDUCTION = "gemm/split_k_reduction.cl.mako"
 PARTIAL = "partial"
-"""Name of the buffer of the slices' sums."""
-SUMMING = 512
-"""Items per compute unit of a GPU that add up slices, so that enough loads are in flight."""
+"""Name of the buffer of partial sums."""
+SplitK: TypeAlias = Literal["none", "last group", "second launch"]
+"""What templates know: whether k is split, and who adds up the partial sums."""
+REDUCING = 512
+"""Items of a compute unit of a GPU that add up partial sums, so that enough loads are under way."""
 GROUP = 128
 EACH = 8
 """Vectors that an item of a CPU adds up, one after the other."""
 
 
-def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer, Launch]:
-    """Return the buffer of the slices' sums, products x slices x m x n, and its launch."""
+def way(splits: int, last_group: bool) -> SplitK:
+    """Return who adds up the sums of so many slices of k."""
+    return "none" if splits == 1 else "last group" if last_group else "second launch"
+
+
+def reduction(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer, Launch]:
+    """Return the buffer of partial sums, products x slices x m x n, and what adds them up."""
     width = _width(problem, device)
-    pieces = math.prod(problem.shape) // width
+    vectors = math.prod(problem.shape) // width
     group, sharers, each = 1, 1, EACH
     if device.kind != "cpu":
         group, each = largest_power(GROUP, group_limit(device)), 1
-        wanted = ceil_divide(SUMMING * device.compute_units, pieces)
+        wanted = ceil_divide(REDUCING * device.compute_units, vectors)
         sharers = largest_power(group, 16, wanted, splits // 4)
-    names = ("TYPE", "INDEX_T", "HAS_C", "BIAS", "ACTIVATION", "STACKS")
+    names = ("ELEMENT", "INDEX_T", "EPILOGUE", "STACKS")
     common = launches.params(problem)
     launch = Launch(
-        template=SUM_PARTS,
-        kernel="gemm_sum_parts",
+        template=REDUCTION,
+        kernel="gemm_split_k_reduction",
         params={
             **{name: common[name] for name in names},
             "WIDTH": width,
@@ -45,7 +57,7 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
             "ALIGNED": device.aligns_vectors,
             "MOST": launches.builtin_width(problem, device),
         },
-        global_size=(round_up(ceil_divide(pieces, each) * sharers, group),),
+        global_size=(round_up(ceil_divide(vectors, each) * sharers, group),),
         local_size=(group,),
         arguments={
             **launches.arguments(problem),
@@ -59,12 +71,12 @@ def sum_parts(problem: GemmProblem, device: Device, splits: int) -> tuple[Buffer
     return Buffer(PARTIAL, "scratch", shape, problem.sum_type), launch
 
 
-def joined_parts(
+def by_last_group(
     problem: GemmProblem, tiles: int, splits: int, *sums: int
 ) -> tuple[Buffer, Buffer]:
-    """Return the buffers for slices that the last group of a tile adds up, without a second launch.
+    """Return the buffers of what the last group of a tile adds up, without a second launch.
 
-    They are the slices' sums, tiles x slices x `sums`, and how many groups of each tile are done.
+    They are the partial sums, tiles x slices x `sums`, and how many groups of each tile have come.
     """
     return (
         Buffer(PARTIAL, "scratch", (tiles, splits, *sums), problem.sum_type),

@@ -1,0 +1,117 @@
+/*
+ * An example of clkernels/fourier/bluestein.cl.mako, rendered by tools/kernel_examples.py:
+ * what to change is the template.
+ *
+ *     problem       dft n=10007 batch=8
+ *     algorithm     fft
+ *     configuration FORM=local-memory WG_SIZE=64 POINTS=4 TRANSFORMS=0 LAST_TRANSFORMS=0
+ *                   LOCAL_LIMIT=16384 LOCAL_PAD=0 EXCHANGE=auto FEW_TWIDDLES=True FUSED=auto
+ *                   VECTOR_WIDTH=8 BLOCK=4 MAX_RADIX=32 ITEMS_PER_UNIT=8 SPLIT=auto
+ *     device        NVIDIA H200 (h200 of tools/rendered_kernels.py)
+ *     launch        chirp_in, (163840,) items in groups of (256,)
+ */
+/*
+ * Transforms of any length n as convolutions: what is done before, between and after
+ * two transforms of a smooth length m >= 2n - 1.
+ *
+ *     j k = (j^2 + k^2 - (k - j)^2) / 2, so with the chirp w[j] = exp(-+ pi i j^2 / n)
+ *
+ *     X[k] = w[k] * sum over j of (x[j] w[j]) * conj(w)[k - j]
+ *
+ *     chirp_in         | x w                 | zeros                  |   rows of m
+ *     transform, chirp_multiply by the transform of conj(w), transform again
+ *     chirp_out        | X / w               | not used               |
+ *
+ * The second transform is the inverse of the first: real and imaginary parts are swapped
+ * before and after it, so that one program does both.
+ *
+ * Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
+ * transform", 1970. The power j^2 is reduced modulo 2n exactly, by the host.
+ *
+ * The host guarantees: element (o, p, c) of the user's side lies at o * OUTER + p * POSITION +
+ * c * LANE; row (o, c) of `rows` is row o * lanes + c, contiguous; `chirp` has n entries and
+ * `chirp_spectrum` m, the factor 1 / m included. Work-groups cover the positions of one row after
+ * the other.
+ *
+ * REAL_T   float or double
+ * INDEX_T  unsigned type that counts the elements of the arrays
+ * WG_SIZE  work-items in a work-group
+ */
+typedef float real_t;
+typedef float2 complex_t;
+typedef uint index_t;
+
+/* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
+   the cheaper the shorter it is. */
+static inline index_t groups_of(const index_t points)
+{
+    return (points + 255) / 256;
+}
+
+/* Which point of its row an item has; some of the last group have none and get `points` or more. */
+static inline index_t point_of(const index_t points)
+{
+    return (index_t)get_group_id(0) % groups_of(points) * 256 + (index_t)get_local_id(0);
+}
+
+static inline index_t row_of(const index_t points)
+{
+    return (index_t)get_group_id(0) / groups_of(points);
+}
+
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+__kernel __attribute__((reqd_work_group_size(256, 1, 1)))
+void chirp_in(__global const complex_t *restrict source,
+              __global complex_t *restrict rows,
+              __global const complex_t *restrict chirp,
+              const index_t n,
+              const index_t m,
+              const index_t lanes,
+              const index_t outer,
+              const index_t position,
+              const index_t lane)
+{
+    const index_t p = point_of(m);
+    const index_t row = row_of(m);
+    if (p < m) {
+        complex_t x = 0;
+        if (p < n)
+            x = times(source[row / lanes * outer + p * position + row % lanes * lane], chirp[p]);
+        rows[row * m + p] = x;
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(256, 1, 1)))
+void chirp_multiply(__global complex_t *restrict rows,
+                    __global const complex_t *restrict chirp_spectrum,
+                    const index_t m)
+{
+    const index_t p = point_of(m);
+    if (p < m) {
+        const index_t place = row_of(m) * m + p;
+        rows[place] = times(rows[place], chirp_spectrum[p]).yx;
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(256, 1, 1)))
+void chirp_out(__global const complex_t *restrict rows,
+               __global complex_t *restrict target,
+               __global const complex_t *restrict chirp,
+               const index_t n,
+               const index_t m,
+               const index_t lanes,
+               const index_t outer,
+               const index_t position,
+               const index_t lane,
+               const real_t scale)
+{
+    const index_t p = point_of(n);
+    const index_t row = row_of(n);
+    if (p < n)
+        target[row / lanes * outer + p * position + row % lanes * lane] =
+            scale * times(rows[row * m + p].yx, chirp[p]);
+}

@@ -1,0 +1,314 @@
+/*
+ * An example of clkernels/sort/merge_path_cpu.cl.mako, rendered by tools/kernel_examples.py:
+ * what to change is the template.
+ *
+ *     problem       sort n=1000000
+ *     algorithm     merge-path
+ *     configuration FORM=cpu WG_SIZE=1 ITEM_KEYS=1 TILE=32768 STRETCH=32768
+ *     device        EPYC (pocl of tools/rendered_kernels.py)
+ *     launch        merge_cpu, (2,) items in groups of (1,)
+ */
+/*
+ * Stable merge sort of rows by threads with caches: the form for CPUs, without a barrier. Groups of
+ * one item, one for each compute unit, go through phases of tasks.
+ *
+ *     phase 0       sort     some tiles: in the cache, by ranks and merges
+ *     phase 1, ..   merge    a stretch of STRETCH elements of the result of two runs
+ *
+ * A processor waits for a comparison before it can load what is compared next. So four merges that
+ * do not need each other take turns: two stretches, each from the front and from the rear, where
+ * neither needs to know where the other ends.
+ *
+ *     run a  |    front 0 ->      <- rear 0 | front 1 ->      <- rear 1     |
+ *     run b  |  front 0 -> <- rear 0 | front 1 ->            <- rear 1      |
+ *     result |  front 0 ->        <- rear 0 | front 1 ->            <- rear 1
+ *
+ * No branch depends on a key: at the begin of a round it is known how many steps cannot leave a run.
+ * In a tile, blocks of BLOCK keys are sorted by counting how many go before each, in vectors; the
+ * first merges then take two pairs of runs at once, whose lengths say the steps.
+ *
+ * Source: O. Green, R. McColl, D. Bader, "GPU merge path", ICS 2012, for the stretches; merging from
+ * both ends after I. van den Hoven, "quadsort" (parity merge), and O. Peters, "glidesort", 2021 to 2023;
+ * the rest is own.
+ *
+ * The host guarantees: n > 0; what common/phases.mako asks for. With SPACE = __local, n <= CAPACITY
+ * and there is one phase. Else `spares` has 2 * CAPACITY elements for each item; `first` and `second`
+ * have one for each key where as many as one and two phases come before the last. Runs are in them by
+ * turns, and at last in `second`, which is `sorted` where elements are keys.
+ *
+ * KEY_T, DESCENDING, VALUE_T   see keys.mako
+ * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
+ *            values; codes with indices, positions in the row; or pairs of keys and the user's values
+ * INDEX_T    unsigned type that counts the elements of all rows
+ * SPACE      where runs are: __local where all rows are tiles for which there is room, else __global
+ * TILE       elements that one item sorts in its cache
+ * STRETCH    elements of a task of merging, not more than two tiles, which it divides
+ * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
+ * PATIENCE   how often an item looks for others to finish
+ */
+/* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
+#define LESSER(a, b) ((a) < (b) ? (a) : (b))
+#define GREATER(a, b) ((a) > (b) ? (a) : (b))
+
+typedef uint ukey_t;
+#define KEY_BITS 32
+#define CODE_BITS 32 /* of a code; all above are zero */
+
+static inline ukey_t code(const ukey_t bits)
+{
+    const ukey_t result = bits ^ ((ukey_t)0x80000000U);
+    return result;
+}
+
+typedef ukey_t elem_t;
+#define KEY_OF(e) (e)
+typedef uint index_t;
+typedef uchar out_value_t;
+#define PICK(yes, one, other) ((yes) ? (one) : (other))
+#define CODE_OF(e) code(KEY_OF(e))
+
+static inline index_t least_of_a(const index_t diagonal, const index_t b_count)
+{
+    return diagonal > b_count ? diagonal - b_count : 0;
+}
+
+static inline index_t most_of_a(const index_t diagonal, const index_t a_count)
+{
+    return diagonal < a_count ? diagonal : a_count;
+}
+
+/* How many of the first `diagonal` elements come from a; it is known to be from `low` to `high`. */
+static inline index_t rank_of_path(__global const elem_t *a, __global const elem_t *b,
+                                   const index_t diagonal, index_t low, index_t high)
+{
+    while (low < high) {
+        const index_t middle = low + (high - low) / 2;
+        const bool before = CODE_OF(b[diagonal - 1 - middle]) < CODE_OF(a[middle]);
+        high = before ? middle : high;
+        low = before ? low : middle + 1;
+    }
+    return low;
+}
+
+/* Sort up to 8 elements by counting: the place of one is how many go before it. */
+static inline void sort_block(__global const ukey_t *keys,
+                              const uint count, __global elem_t *target)
+{
+    ukey_t codes[8];
+    int ranks[8];
+    for (uint i = 0; i < 8; ++i)
+        codes[i] = i < count ? code(keys[i]) : (ukey_t)~(ukey_t)0;
+    const uint8 all = vload8(0, codes);
+    const int8 number = (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+    int8 rank = (int8)(0);
+    rank -= (codes[0] < all) | ((codes[0] == all) & ((int)0 < number));
+    rank -= (codes[1] < all) | ((codes[1] == all) & ((int)1 < number));
+    rank -= (codes[2] < all) | ((codes[2] == all) & ((int)2 < number));
+    rank -= (codes[3] < all) | ((codes[3] == all) & ((int)3 < number));
+    rank -= (codes[4] < all) | ((codes[4] == all) & ((int)4 < number));
+    rank -= (codes[5] < all) | ((codes[5] == all) & ((int)5 < number));
+    rank -= (codes[6] < all) | ((codes[6] == all) & ((int)6 < number));
+    rank -= (codes[7] < all) | ((codes[7] == all) & ((int)7 < number));
+    vstore8(rank, 0, ranks);
+    for (uint i = 0; i < count; ++i) {
+        target[ranks[i]] = keys[i];
+    }
+}
+
+/* Four merges of elements of `runs`, as many steps each: from the fronts to outputs `front` + 0, 1, ..
+   and from the rears to those before `rear`. Of each merge it is known what comes next of run b, and
+   the sum of that and what comes next of run a: fewer numbers than processors have registers. */
+#define MERGE_FOUR(runs, target, steps) \
+    do { \
+    for (index_t step = 0; step < (steps); ++step) { \
+    FRONT(runs, target, 0); \
+    FRONT(runs, target, 1); \
+    REAR(runs, target, 0); \
+    REAR(runs, target, 1); \
+    } \
+    } while (0)
+/* Equal elements of a go first, .. */
+#define FRONT(runs, target, k) \
+    do { \
+    const elem_t a = runs[front_sum##k + step - front_b##k], b = runs[front_b##k]; \
+    const bool right = CODE_OF(b) < CODE_OF(a); \
+    target[front##k + step] = PICK(right, b, a); \
+    front_b##k += right; \
+    } while (0)
+/* .. and those of b last. */
+#define REAR(runs, target, k) \
+    do { \
+    const elem_t a = runs[rear_sum##k - step - rear_b##k], b = runs[rear_b##k]; \
+    const bool left = CODE_OF(b) < CODE_OF(a); \
+    target[rear##k - step] = PICK(left, a, b); \
+    rear_b##k -= !left; \
+    } while (0)
+
+/* Merge two pairs of runs, each of `width` elements, that follow each other. */
+static inline void merge_pairs(__global const elem_t *runs, const index_t width,
+                               __global elem_t *target)
+{
+    const index_t front0 = 0 * width, rear0 = 2 * width - 1;
+    index_t front_b0 = front0 + width, rear_b0 = rear0;
+    const index_t front_sum0 = front0 + front_b0, rear_sum0 = rear0 + front_b0 - 1;
+    const index_t front1 = 2 * width, rear1 = 4 * width - 1;
+    index_t front_b1 = front1 + width, rear_b1 = rear1;
+    const index_t front_sum1 = front1 + front_b1, rear_sum1 = rear1 + front_b1 - 1;
+    MERGE_FOUR(runs, target, width);
+}
+
+/* Merge what is under the outputs [begin, end) of two runs that follow each other. */
+static void merge_stretch(__global const elem_t *runs, const index_t a_count, const index_t b_count,
+                          const index_t begin, const index_t end, __global elem_t *target)
+{
+    __global const elem_t *second_run = runs + a_count;
+    const index_t middle = begin + (end - begin) / 2;
+    const index_t a_0 = rank_of_path(runs, second_run, begin, least_of_a(begin, b_count),
+                                     most_of_a(begin, a_count));
+    const index_t a_2 = rank_of_path(runs, second_run, end, least_of_a(end, b_count),
+                                     most_of_a(end, a_count));
+    /* Neither half of the stretch has more of a run than it has outputs. */
+    const index_t half_ = middle - begin, rest = end - middle;
+    const index_t a_1 = rank_of_path(runs, second_run, middle, a_2 > a_0 + rest ? a_2 - rest : a_0,
+                                     a_0 + half_ < a_2 ? a_0 + half_ : a_2);
+    const index_t count = a_count + b_count;
+    /* Of both halves: where fronts are, and rears, which are beyond the last element. */
+    index_t a_low0 = a_0, a_high0 = a_1;
+    index_t b_low0 = a_count + begin - a_0, b_high0 = a_count + middle - a_1;
+    index_t front0 = begin - begin, rear0 = middle - begin;
+    index_t a_low1 = a_1, a_high1 = a_2;
+    index_t b_low1 = a_count + middle - a_1, b_high1 = a_count + end - a_2;
+    index_t front1 = middle - begin, rear1 = end - begin;
+    for (;;) {
+        index_t steps = count;
+        steps = LESSER(steps, (rear0 - front0) / 2);
+        steps = LESSER(steps, a_count - a_low0);
+        steps = LESSER(steps, count - b_low0);
+        steps = LESSER(steps, a_high0);
+        steps = LESSER(steps, b_high0 - a_count);
+        steps = LESSER(steps, (rear1 - front1) / 2);
+        steps = LESSER(steps, a_count - a_low1);
+        steps = LESSER(steps, count - b_low1);
+        steps = LESSER(steps, a_high1);
+        steps = LESSER(steps, b_high1 - a_count);
+        if (steps < 4)
+            break;
+        index_t front_b0 = b_low0, rear_b0 = b_high0 - 1;
+        const index_t front_sum0 = a_low0 + b_low0, rear_sum0 = a_high0 - 1 + rear_b0;
+        rear0 -= 1;
+        index_t front_b1 = b_low1, rear_b1 = b_high1 - 1;
+        const index_t front_sum1 = a_low1 + b_low1, rear_sum1 = a_high1 - 1 + rear_b1;
+        rear1 -= 1;
+        MERGE_FOUR(runs, target, steps);
+        a_low0 += steps - (front_b0 - b_low0);
+        a_high0 -= steps - (b_high0 - 1 - rear_b0);
+        b_low0 = front_b0;
+        b_high0 = rear_b0 + 1;
+        front0 += steps;
+        rear0 = rear0 + 1 - steps;
+        a_low1 += steps - (front_b1 - b_low1);
+        a_high1 -= steps - (b_high1 - 1 - rear_b1);
+        b_low1 = front_b1;
+        b_high1 = rear_b1 + 1;
+        front1 += steps;
+        rear1 = rear1 + 1 - steps;
+    }
+    /* What is left: little, or in one run alone. */
+    while (a_low0 < a_high0 && b_low0 < b_high0) {
+        const bool right = CODE_OF(runs[b_low0]) < CODE_OF(runs[a_low0]);
+        target[front0++] = runs[right ? b_low0++ : a_low0++];
+    }
+    while (a_low0 < a_high0)
+        target[front0++] = runs[a_low0++];
+    while (b_low0 < b_high0)
+        target[front0++] = runs[b_low0++];
+    while (a_low1 < a_high1 && b_low1 < b_high1) {
+        const bool right = CODE_OF(runs[b_low1]) < CODE_OF(runs[a_low1]);
+        target[front1++] = runs[right ? b_low1++ : a_low1++];
+    }
+    while (a_low1 < a_high1)
+        target[front1++] = runs[a_low1++];
+    while (b_low1 < b_high1)
+        target[front1++] = runs[b_low1++];
+}
+
+/* Sort a tile. What is last merged goes to `target` if there is one; returns where it is. */
+static __global elem_t *sort_tile(__global const ukey_t *keys,
+                                  const uint count, __global elem_t *mine, __global elem_t *target)
+{
+    __global elem_t *from = mine, *to = mine + 32768;
+    if (target && count <= 8)
+        from = target;
+    for (uint i = 0; i < count; i += 8)
+        sort_block(keys + i, LESSER(count - i, 8u), from + i);
+    for (uint width = 8; width < count; width *= 2) {
+        if (target && 2 * width >= count)
+            to = target;
+        uint i = 0;
+        for (; i + 4 * width <= count; i += 4 * width)
+            merge_pairs(from + i, width, to + i);
+        for (; i < count; i += 2 * width) {
+            const uint a_count = LESSER(width, count - i), b_count = LESSER(width, count - i - a_count);
+            merge_stretch(from + i, a_count, b_count, 0, a_count + b_count, to + i);
+        }
+        __global elem_t *free = from;
+        from = to;
+        to = free;
+    }
+    return from;
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void merge_cpu(__global const ukey_t *keys,
+               __global ukey_t *sorted,
+               __global elem_t *spares,
+               __global elem_t *first,
+               const ulong n,
+               const ulong rows,
+               const uint from,
+               const uint to,
+               const uint last,
+               volatile __global uint *counters)
+{
+    __global elem_t *second = (__global elem_t *)sorted;
+    __global elem_t *mine = spares + get_global_id(0) * (size_t)65536;
+    const ulong tiles = (n - 1) / 32768 + 1, stretches = (n - 1) / 32768 + 1;
+    bool here = true;
+    for (uint phase = from; here && phase < to; ++phase) {
+        const uint tasks = (uint)(rows * (phase ? stretches : tiles));
+        volatile __global uint *claimed = counters + 2 * phase;
+        volatile __global uint *finished = claimed + 1;
+        for (;;) {
+            const uint task = atomic_inc(claimed);
+            if (task >= tasks)
+                break;
+
+            __global elem_t *target = (last - 1 - phase) & 1 ? first : second;
+            __global const elem_t *source = (last - 1 - phase) & 1 ? second : first;
+            const bool ends = phase + 1 == last;
+            const ulong parts = phase ? stretches : tiles, at = task / parts * n;
+            const index_t begin = (index_t)(task % parts) * (phase ? 32768 : 32768);
+            const uint count = (uint)min((ulong)(phase ? 32768 : 32768), n - begin);
+            __global elem_t *result = target + at + begin;
+            if (phase == 0) {
+                result = sort_tile(keys + at + begin, count, mine, result);
+            } else {
+                const index_t width = (index_t)32768 << (phase - 1);
+                const index_t pair = begin & ~(2 * width - 1);
+                const index_t a_count = (index_t)min((ulong)width, n - pair);
+                const index_t b_count = (index_t)min((ulong)width, n - pair - a_count);
+                merge_stretch(source + at + pair, a_count, b_count, begin - pair, begin - pair + count,
+                              result);
+            }
+            mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
+            atomic_inc(finished);
+        }
+        for (uint polls = 0; here && phase + 1 < to && atomic_or(finished, 0) != tasks; ++polls)
+            here = polls < 1048576;
+        mem_fence(CLK_GLOBAL_MEM_FENCE);
+    }
+    /* The last item to leave, when all is done, makes the counters ready for the next launch. */
+    if (to == last && atomic_inc(&counters[2 * last]) + 1 == get_global_size(0))
+        for (uint t = 0; t <= 2 * last; ++t)
+            atomic_xchg(&counters[t], 0);
+}
