@@ -30,7 +30,7 @@
  *
  * SOURCE_T   OpenCL C type of an element of the source
  * TARGET_T   OpenCL C type of an element of the target
- * REAL_T     that of its parts, where numbers are converted
+ * REAL_T     that of its components, where numbers are converted
  * FORM       what the source holds: word (moved as it is), real, half or complex
  * COMPLEX    whether the target is complex
  * CONJUGATE  whether the imaginary part changes its sign

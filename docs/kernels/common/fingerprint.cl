@@ -30,9 +30,9 @@ ulong mixed(ulong x) {
 
 __kernel void fingerprint(__global const uint *restrict words, __global ulong *restrict sums,
                           const ulong count, const ulong per_item) {
-    const ulong first = get_global_id(0), end = count, step = get_global_size(0);
+    const ulong first = get_global_id(0), end = count, stride = get_global_size(0);
     ulong sum = 0;
-    for (ulong i = first; i < end; i += step)
+    for (ulong i = first; i < end; i += stride)
         sum += mixed(((ulong)words[i] << 32) ^ (i * 0x9e3779b97f4a7c15UL));
     sums[get_global_id(0)] = sum;
 }

@@ -12,11 +12,11 @@
  * 2D convolution by Fourier transforms: what is done around the transforms of blocks.
  *
  * Blocks of the image overlap by the filter's size less one. Of the periodic convolution of a
- * block with the filter, the part whose windows stay inside the block is right:
+ * block with the filter, those values are valid whose windows stay inside the block:
  *
  *      image                        block                        its results
- *      +------------------+         +-------------+              +-----------+ -  STEP_Y rows of
- *      |  +-------------+ |         |             |   transform, |  right    |    STEP_X values
+ *      +------------------+         +-------------+              +-----------+ -  VALID_Y rows of
+ *      |  +-------------+ |         |             |   transform, |  valid    |    VALID_X values
  *      |  | block       | |         | ROWS x      |   multiply,  +-----------+ -
  *      |  |             | |   ->    | COLUMNS     |   back   ->   | periodic  |
  *      |  +-------------+ |         +-------------+              +-------------+
@@ -30,12 +30,12 @@
  *     fft_load.mako       load_blocks       two blocks of the image  ->  a + i b
  *                         load_filter       weights, 0 elsewhere     ->  a block that correlates
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
- *                         multiply_spectra  blocks by the filter, and exchange of the parts
+ *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
- *     fft_store.mako      store_blocks      b + i a  ->  what is right of both, and marks
+ *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
- * With real and imaginary parts exchanged before and after it, the transform back is the same
+ * With real and imaginary components exchanged before and after it, the transform back is the same
  * program as that forth.
  *
  * Rounding spreads over the two blocks, by a few units of the largest pixel times the largest
@@ -100,8 +100,9 @@ static inline int extend(const int i, const int n)
 }
 #define GROUP __attribute__((reqd_work_group_size(64, 1, 1)))
 typedef float2 complex_t;
-/* PoCL calls what is long, and its own max, as functions, which keep loops from being vectors. */
+/* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */
 #define INLINE static inline __attribute__((always_inline))
+/* PoCL calls its own max as a function, too. */
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* Complex number x of a row. Items beside each other move whole ones; a compiler makes vectors of
@@ -110,8 +111,6 @@ typedef float2 complex_t;
 #define RE(row, x) ((__global const complex_t *)(row))[x].x
 #define IM(row, x) ((__global const complex_t *)(row))[x].y
 
-/* Magnitudes as integers, which have the same order and NaN beyond the infinity: compilers make
-   vectors of them without leave to ignore NaN. */
 typedef uint bits_t;
 #define MAGNITUDE_MASK 0x7fffffffu
 #define MAGNITUDE(x) (as_uint(x) & MAGNITUDE_MASK)
@@ -119,6 +118,7 @@ typedef uint bits_t;
 #define INFINITE 0x7f800000u
 #define SMALLEST FLT_MIN
 #define ROUNDING FLT_EPSILON
+
 #define EACH(x, low, high) (int x = (low) + get_local_id(0); x < (high); x += 64)
 
 /* Where weight (j, i) is. */
@@ -137,14 +137,14 @@ typedef struct {
 
 INLINE row_t row_of(__global const element_t *image, const uint block, const int y,
                     const int height, const int width, const int blocks_y, const int blocks_x,
-                    const int step_y, const int step_x, const int last_row, const int last_column,
+                    const int valid_y, const int valid_x, const int last_row, const int last_column,
                     const int offset_y, const int offset_x)
 {
     const int block_x = block % blocks_x;
     const int block_y = block / blocks_x % blocks_y;
     const uint plane = block / blocks_x / blocks_y;
-    const int row = extend(min(block_y * step_y + y, last_row) + offset_y, height);
-    row_t found = {0, block_x * step_x + offset_x, last_column - block_x * step_x};
+    const int row = extend(min(block_y * valid_y + y, last_row) + offset_y, height);
+    row_t found = {0, block_x * valid_x + offset_x, last_column - block_x * valid_x};
     if (row >= 0)
         found.line = image + ((ulong)(plane / 1) * height + row) * width * 1
                      + plane % 1;
@@ -176,8 +176,8 @@ void load_blocks(__global const element_t *restrict image,
                  const int columns,
                  const int blocks_y,
                  const int blocks_x,
-                 const int step_y,
-                 const int step_x,
+                 const int valid_y,
+                 const int valid_x,
                  const int last_row,
                  const int last_column,
                  const int offset_y,
@@ -192,10 +192,10 @@ void load_blocks(__global const element_t *restrict image,
     const uint second = min(first + 1, blocks - 1);
     __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
     const row_t first_row =
-        row_of(image, first, y, height, width, blocks_y, blocks_x, step_y, step_x, last_row,
+        row_of(image, first, y, height, width, blocks_y, blocks_x, valid_y, valid_x, last_row,
                last_column, offset_y, offset_x);
     const row_t second_row =
-        row_of(image, second, y, height, width, blocks_y, blocks_x, step_y, step_x, last_row,
+        row_of(image, second, y, height, width, blocks_y, blocks_x, valid_y, valid_x, last_row,
                last_column, offset_y, offset_x);
     const int2 first_inside = inside(first_row, columns, width);
     const int2 second_inside = inside(second_row, columns, width);
@@ -302,7 +302,7 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
     return bound <= hidden ? 0 : MAGNITUDE(bound);
 }
 
-#define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, step_y, step_x, \
+#define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
     last_row, last_column, offset_y, offset_x)
 #define WHOLE(row) ((row).line != 0 && x + (row).begin >= 0 \
     && x + (row).begin + 1 + filter_width - 1 <= width \
@@ -365,7 +365,7 @@ INLINE lanes_t pixels_inside(const row_t row, const int x)
 
 /* What `marks` say: fine; sum anew; also the products of zeros, as the factors may be NaN. */
 enum { FINE, DOUBTFUL, DOUBTFUL_FACTORS };
-#define MARKS_OF(block, y) (marks + ((size_t)(block) * step_y + (y)) * ((step_x + 0) / 1))
+#define MARKS_OF(block, y) (marks + ((size_t)(block) * valid_y + (y)) * ((valid_x + 0) / 1))
 
 __kernel GROUP
 void store_blocks(__global const sum_t *restrict pairs,
@@ -383,8 +383,8 @@ void store_blocks(__global const sum_t *restrict pairs,
                   const int columns,
                   const int blocks_y,
                   const int blocks_x,
-                  const int step_y,
-                  const int step_x,
+                  const int valid_y,
+                  const int valid_x,
                   const int out_height,
                   const int out_width,
                   const int offset_y,
@@ -396,8 +396,8 @@ void store_blocks(__global const sum_t *restrict pairs,
                   const sum_t hidden)
 {
     const uint group = get_group_id(0);
-    const int y = group % step_y;
-    const uint pair = group / step_y;
+    const int y = group % valid_y;
+    const uint pair = group / valid_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
     const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
@@ -422,15 +422,15 @@ void store_blocks(__global const sum_t *restrict pairs,
     const bits_t bound = bound_of(pair_peak, filter_peak, share, (sum_t)rows * columns, hidden);
     {
         const uint block = 2 * (first_pair + pair) + 0;
-        const int out_x = block % blocks_x * step_x;
-        const int out_y = block / blocks_x % blocks_y * step_y + y;
+        const int out_x = block % blocks_x * valid_x;
+        const int out_y = block / blocks_x % blocks_y * valid_y + y;
         const uint plane = block / blocks_x / blocks_y;
         if (block < blocks && out_y < out_height) {
             __global result_t *target =
                 result + plane % 1
                 + (((ulong)(plane / 1) * out_height + out_y) * out_width + out_x)
                   * 1;
-            const int count = min(step_x, out_width - out_x);
+            const int count = min(valid_x, out_width - out_x);
             int good = 1;
             for EACH(x, 0, count) {
                 const sum_t sum = IM(source, x);
@@ -468,15 +468,15 @@ void store_blocks(__global const sum_t *restrict pairs,
     }
     {
         const uint block = 2 * (first_pair + pair) + 1;
-        const int out_x = block % blocks_x * step_x;
-        const int out_y = block / blocks_x % blocks_y * step_y + y;
+        const int out_x = block % blocks_x * valid_x;
+        const int out_y = block / blocks_x % blocks_y * valid_y + y;
         const uint plane = block / blocks_x / blocks_y;
         if (block < blocks && out_y < out_height) {
             __global result_t *target =
                 result + plane % 1
                 + (((ulong)(plane / 1) * out_height + out_y) * out_width + out_x)
                   * 1;
-            const int count = min(step_x, out_width - out_x);
+            const int count = min(valid_x, out_width - out_x);
             int good = 1;
             for EACH(x, 0, count) {
                 const sum_t sum = RE(source, x);
@@ -525,8 +525,8 @@ void sum_doubtful(__global const element_t *restrict image,
                   const int filter_width,
                   const int blocks_y,
                   const int blocks_x,
-                  const int step_y,
-                  const int step_x,
+                  const int valid_y,
+                  const int valid_x,
                   const int out_height,
                   const int out_width,
                   const int offset_y,
@@ -534,15 +534,15 @@ void sum_doubtful(__global const element_t *restrict image,
                   const uint blocks,
                   const sum_t cval)
 {
-    const int tiles = (step_y + 3) / 4;
+    const int tiles = (valid_y + 3) / 4;
     const uint block = get_group_id(0) / tiles;
     const int y = get_group_id(0) % tiles * 4;
-    const int out_x = block % blocks_x * step_x;
-    const int out_y = block / blocks_x % blocks_y * step_y;
+    const int out_x = block % blocks_x * valid_x;
+    const int out_y = block / blocks_x % blocks_y * valid_y;
     const uint plane = block / blocks_x / blocks_y;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int count = min(step_x, out_width - out_x);
-    const int rows = min(4, min(step_y, out_height - out_y) - y);
+    const int count = min(valid_x, out_width - out_x);
+    const int rows = min(4, min(valid_y, out_height - out_y) - y);
     __global result_t *target =
         result + plane % 1
         + (((ulong)(plane / 1) * out_height + out_y + y) * out_width + out_x)

@@ -64,7 +64,7 @@
  *   window        which of the two ways an item goes along a row
  *   align, shift  pieces of aligned access in a window, and where in a piece it begins
  *   piece         values that one call converts
- *   strips, collected  how many parts of a row an item collects at an edge, and values of each
+ *   strips, collected  how many strips of a row an item collects at an edge, and values of each
  */
 typedef float element_t;
 typedef float result_t;

@@ -14,7 +14,7 @@
  *          WG_X values        halo
  *      +------------------+---------+
  *      | x  x  x  x  x  x |         |     A work-group owns WG_Y * WORK_PER_ITEM rows of WG_X
- *      | x  x  x  x  x  x |         |     values. For a part of the filter at a time, all of it
+ *      | x  x  x  x  x  x |         |     values. For a section of the filter at a time, all of it
  *      | x  x  x  x  x  x |         |     if it fits:
  *      +------------------+         |
  *      |                            |       load the tile and its halo, values beyond an edge
@@ -24,7 +24,7 @@
  *                                           barrier: the tile may be overwritten
  *
  * The filter lies in constant memory, or in global memory where it is too large for that.
- * Where a whole tile would not fit into local memory the filter is cut into parts, so that
+ * Where a whole tile would not fit into local memory the filter is cut into sections, so that
  * filters of any size work. Item (x, y) owns rows y, y + WG_Y, y + 2 WG_Y, ...
  *
  * Source: V. Podlozhnyuk, "Image convolution with CUDA", NVIDIA 2007.
@@ -36,7 +36,7 @@
  * dimension 0 of the grid covers the values of a row, dimension 1 the rows, in whole
  * work-groups, and dimension 2 the images from `first_image` on; `result` overlaps no input.
  * `tile` has room for `trips` values of each item, which cover `line` values of each row of
- * the tile and its halo, for parts of part_height x part_width weights.
+ * the tile and its halo, for sections of section_height x section_width weights.
  *
  * PIXELS         types, boundary condition and filter: see pixels.mako
  * WG_X           values of a row in a work-group, and its items
@@ -82,8 +82,8 @@ void conv2d_tiled(__global const element_t *restrict image,
                   __local sum_t *tile,
                   const int line,
                   const int trips,
-                  const int part_height,
-                  const int part_width,
+                  const int section_height,
+                  const int section_width,
                   const int out_height,
                   const int out_width,
                   const int offset_y,
@@ -107,8 +107,8 @@ void conv2d_tiled(__global const element_t *restrict image,
     sum_t sum_2 = 0;
     sum_t sum_3 = 0;
 
-    for (int j0 = 0; j0 < filter_height; j0 += part_height) {
-        for (int i0 = 0; i0 < filter_width; i0 += part_width) {
+    for (int j0 = 0; j0 < filter_height; j0 += section_height) {
+        for (int i0 = 0; i0 < filter_width; i0 += section_width) {
             /* Load the tile and its halo. */
             for (int trip = 0; trip < trips; ++trip) {
                 const int k = item + trip * 256;
@@ -122,8 +122,8 @@ void conv2d_tiled(__global const element_t *restrict image,
             barrier(CLK_LOCAL_MEM_FENCE);
 
             /* Add the products. */
-            const int rows = min(part_height, filter_height - j0);
-            const int columns = min(part_width, filter_width - i0);
+            const int rows = min(section_height, filter_height - j0);
+            const int columns = min(section_width, filter_width - i0);
             for (int j = 0; j < rows; ++j) {
                 for (int i = 0; i < columns; ++i) {
                     const int tap = (j0 + j) * filter_width + i0 + i;

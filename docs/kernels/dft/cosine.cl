@@ -34,7 +34,7 @@
  * for type 3), in `after` the frequencies of a row (real numbers for type 3). Real arrays are
  * aligned to one real only.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  * TYPE     1, 2, 3 or 4
@@ -48,6 +48,11 @@
 typedef float real_t;
 typedef float2 complex_t;
 typedef uint index_t;
+
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
 
 /* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
    the cheaper the shorter it is. */
@@ -67,11 +72,6 @@ static inline index_t row_of(const index_t points)
     return (index_t)get_group_id(0) / groups_of(points);
 }
 #define GROUP __attribute__((reqd_work_group_size(256, 1, 1)))
-
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
 
 /* Where sample or frequency j of a cosine transform lies in a row, and with which sign. */
 #define REVERSED(j) (j)

@@ -28,7 +28,7 @@
  * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
  * after the other; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
  *
- * REAL_T    float or double
+ * ELEMENT   complex numbers: Element of core/kernels.py
  * INDEX_T   unsigned type that holds 2n
  * WG_SIZE   work-items in a work-group
  * BLOCK     samples that are summed together
@@ -43,7 +43,7 @@ typedef complex_t result_t;
 #define POINTS(n) (n)
 
 /* Return sample j of a row. A frequency of half a spectrum stands for its mirror image too, but
- * 0 and n / 2 are their own, and their imaginary parts are taken for 0. */
+ * 0 and n / 2 are their own, and their imaginary components are taken for 0. */
 static inline sample_t sample_at(__global const sample_t *row, const index_t j, const index_t n)
 {
     return row[j];

@@ -35,9 +35,14 @@
  *   frequencies of a group: vector v of item i holds lanes of VECTOR_WIDTH from
  *   first + (v * WG_SIZE + i) * VECTOR_WIDTH on
  *
+ *     gather_roots, advanced   exact roots, by powers that are kept below n
+ *     add_product              one sample times one root of each frequency
+ *     add_tiles                BLOCKS tiles: the inner sums, then `total`
+ *     dft_tiled                the kernel: frequencies of an item, staging, stores
+ *
  * Source: the definition, blocked as a complex GEMM. Powers f * k and t * k are reduced
  * modulo n exactly, by integers, and their roots read from a table. Between two such
- * roots, RESEED steps apart, w^(t k) follows by multiplication with w^k. With RESEED = 0 a
+ * roots, RESEED samples apart, w^(t k) follows by multiplication with w^k. With RESEED = 0 a
  * tile of roots is kept in private memory, each the product of two exact ones,
  * w^(8 a k) * w^(b k) with b < 8; the roots of blocks are products alike. The sums of tiles
  * are added with compensation (W. Kahan, CACM 8(1), 1965).
@@ -49,18 +54,20 @@
  * The host guarantees: rows are contiguous; work-groups cover the frequencies of one row
  * after the other; WG_SIZE divides TILE * BLOCKS; `spectrum` does not overlap `signal`; roots[e] is w^e, correctly rounded.
  *
- * REAL_T         float or double
+ * ELEMENT        complex numbers: Element of core/kernels.py
  * INDEX_T        unsigned type that holds 2n
  * WG_SIZE        work-items in a work-group
  * WORK_PER_ITEM  frequencies of an item, a multiple of VECTOR_WIDTH
  * VECTOR_WIDTH   frequencies in a vector: 1, 2, 4, 8 or 16
  * TILE           samples of a block
  * BLOCKS         blocks that share the roots
- * RESEED         steps between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
- * REREAD         whether items of a group read the step between roots anew in each block, as Intel's
+ * RESEED         samples between exact roots, a divisor of TILE; 0 keeps a tile of exact ones
+ * REREAD         whether items of a group read w^k anew in each block, as Intel's
  *                compiler for CPUs mixes up these values if they live over a barrier
  * KIND           c2c, r2c or c2r: which sides are complex
  */
+/* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */
+#define INLINE static inline __attribute__((always_inline))
 typedef float real_t;
 typedef float2 complex_t;
 typedef uint index_t;
@@ -70,15 +77,116 @@ typedef complex_t result_t;
 #define POINTS(n) (n)
 
 /* Return sample j of a row. A frequency of half a spectrum stands for its mirror image too, but
- * 0 and n / 2 are their own, and their imaginary parts are taken for 0. */
+ * 0 and n / 2 are their own, and their imaginary components are taken for 0. */
 static inline sample_t sample_at(__global const sample_t *row, const index_t j, const index_t n)
 {
     return row[j];
 }
+#define WG_SIZE 1
+#define V 4 /* frequencies of a vector */
+#define VECTORS 1 /* of an item */
+#define TILE 16
+#define BLOCKS 2
+#define SPAN (TILE * BLOCKS)
+#define NEAR 8 /* roots that are multiplied by a common one */
 typedef float4 vec_t;
 typedef uint4 index_vec_t;
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+/* A complex number, or one in each lane of vec_t. */
+typedef struct {
+    vec_t re, im;
+} points_t;
+
+INLINE points_t multiplied(const points_t x, const points_t w)
+{
+    const points_t product = {x.re * w.re - x.im * w.im, x.re * w.im + x.im * w.re};
+    return product;
+}
+
+INLINE points_t scaled(const points_t x, const real_t factor)
+{
+    const points_t product = {x.re * factor, x.im * factor};
+    return product;
+}
+
+/* Read the roots w^power. */
+INLINE points_t gather_roots(__global const complex_t *roots, const index_vec_t power)
+{
+    points_t w;
+    w.re.s0 = roots[power.s0].x;
+    w.im.s0 = roots[power.s0].y;
+    w.re.s1 = roots[power.s1].x;
+    w.im.s1 = roots[power.s1].y;
+    w.re.s2 = roots[power.s2].x;
+    w.im.s2 = roots[power.s2].y;
+    w.re.s3 = roots[power.s3].x;
+    w.im.s3 = roots[power.s3].y;
+    return w;
+}
+
+/* Both are below n, and so is their sum modulo n. */
+INLINE index_vec_t advanced(const index_vec_t power, const index_vec_t step, const index_t n)
+{
+    const index_vec_t sum = power + step;
+    return sum - (sum >= n ? (index_vec_t)(n) : (index_vec_t)(0));
+}
+
+/* k * factor modulo n. */
+INLINE index_vec_t multiple_of(const index_vec_t k, const uint factor, const index_t n)
+{
+    index_vec_t product;
+    product.s0 = (index_t)((ulong)k.s0 * factor % n);
+    product.s1 = (index_t)((ulong)k.s1 * factor % n);
+    product.s2 = (index_t)((ulong)k.s2 * factor % n);
+    product.s3 = (index_t)((ulong)k.s3 * factor % n);
+    return product;
+}
+
+/* Put w^(t * step), t < NEAR, to near[t * VECTORS]. Return NEAR * step modulo n. */
+INLINE index_vec_t gather_near(points_t *near, __global const complex_t *roots, const index_vec_t step,
+                               const index_t n)
+{
+    index_vec_t power = 0;
+    for (uint t = 0; t < NEAR; ++t) {
+        near[t * VECTORS] = gather_roots(roots, power);
+        power = advanced(power, step, n);
+    }
+    return power;
+}
+
+INLINE void add_product(points_t *sum, const sample_t x, const points_t w)
+{
+    sum->re += x.x * w.re;
+    sum->im += x.x * w.im;
+    sum->re -= x.y * w.im;
+    sum->im += x.y * w.re;
+}
+
+/* Add, and keep what rounding took from the total in `lost`. */
+INLINE void add_compensated(points_t *total, points_t *lost, const points_t x)
+{
+    const points_t add = {x.re - lost->re, x.im - lost->im};
+    const points_t next = {total->re + add.re, total->im + add.im};
+    lost->re = (next.re - total->re) - add.re;
+    lost->im = (next.im - total->im) - add.im;
+    *total = next;
+}
+
+/* Store the frequencies from k on that are inside the row. */
+INLINE void store_lanes(__global result_t *row, const index_t k, const index_t points, const points_t x,
+                        const real_t scale)
+{
+    if (k + 0 < points)
+        row[k + 0] = (complex_t)(scale * x.re.s0, scale * x.im.s0);
+    if (k + 1 < points)
+        row[k + 1] = (complex_t)(scale * x.re.s1, scale * x.im.s1);
+    if (k + 2 < points)
+        row[k + 2] = (complex_t)(scale * x.re.s2, scale * x.im.s2);
+    if (k + 3 < points)
+        row[k + 3] = (complex_t)(scale * x.re.s3, scale * x.im.s3);
+}
+
+__kernel __attribute__((reqd_work_group_size(WG_SIZE, 1, 1)))
 void dft_tiled(__global const sample_t *restrict signal,
                __global result_t *restrict spectrum,
                __global const complex_t *restrict roots,
@@ -87,269 +195,126 @@ void dft_tiled(__global const sample_t *restrict signal,
 {
     const uint item = (uint)get_local_id(0);
     const index_t points = POINTS(n), samples = SAMPLES(n);
-    const size_t groups = (points + (size_t)3) / 4; /* of a row */
-    const index_t first_k = (index_t)(get_group_id(0) % groups * 4);
+    const size_t groups = (points + (size_t)(WG_SIZE * VECTORS * V - 1)) / (WG_SIZE * VECTORS * V); /* of a row */
+    const index_t first_k = (index_t)(get_group_id(0) % groups * (WG_SIZE * VECTORS * V));
     const ulong row = get_group_id(0) / groups;
     __global const sample_t *row_samples = signal + row * samples;
-    vec_t kept_re[16];
-    vec_t kept_im[16];
-    vec_t near_re[8]; /* roots of a step within a group of tiles */
-    vec_t near_im[8];
+
+    index_vec_t k[VECTORS];
+    index_vec_t tile_step[VECTORS], tile_power[VECTORS]; /* of the next root between blocks */
+    points_t total[VECTORS], lost[VECTORS];
+    points_t kept[TILE * VECTORS]; /* w^(t * k) */
+    points_t near[NEAR * VECTORS]; /* of a tile first, then of blocks */
+    points_t seed[VECTORS];        /* what they are multiplied by */
     uint block = 0;
-    /* Frequencies past the end repeat the last one: its roots exist; they are not stored. */
-    index_vec_t k_0;
-    k_0.s0 = min(first_k + (0 + item) * 4 + 0, n - 1);
-    k_0.s1 = min(first_k + (0 + item) * 4 + 1, n - 1);
-    k_0.s2 = min(first_k + (0 + item) * 4 + 2, n - 1);
-    k_0.s3 = min(first_k + (0 + item) * 4 + 3, n - 1);
-    vec_t w_re_0, w_im_0;
-    vec_t total_re_0 = 0, total_im_0 = 0, lost_re_0 = 0, lost_im_0 = 0;
-    index_vec_t tile_step_0, tile_power_0 = 0;
-    tile_step_0.s0 = (index_t)((ulong)k_0.s0 * 128 % n);
-    tile_step_0.s1 = (index_t)((ulong)k_0.s1 * 128 % n);
-    tile_step_0.s2 = (index_t)((ulong)k_0.s2 * 128 % n);
-    tile_step_0.s3 = (index_t)((ulong)k_0.s3 * 128 % n);
-    vec_t seed_re_0, seed_im_0;
-    {
-        index_vec_t power = 0, far = 0, far_step;
-        for (uint t = 0; t < 8; ++t) {
-            w_re_0.s0 = roots[power.s0].x;
-            w_im_0.s0 = roots[power.s0].y;
-            w_re_0.s1 = roots[power.s1].x;
-            w_im_0.s1 = roots[power.s1].y;
-            w_re_0.s2 = roots[power.s2].x;
-            w_im_0.s2 = roots[power.s2].y;
-            w_re_0.s3 = roots[power.s3].x;
-            w_im_0.s3 = roots[power.s3].y;
-            near_re[t * 1 + 0] = w_re_0;
-            near_im[t * 1 + 0] = w_im_0;
-            power += k_0;
-            power -= power >= n ? (index_vec_t)(n) : (index_vec_t)(0);
-        }
-        far_step = power;
-        for (uint t = 0; t < 16; ++t) {
-            if (t % 8 == 0) {
-                seed_re_0.s0 = roots[far.s0].x;
-                seed_im_0.s0 = roots[far.s0].y;
-                seed_re_0.s1 = roots[far.s1].x;
-                seed_im_0.s1 = roots[far.s1].y;
-                seed_re_0.s2 = roots[far.s2].x;
-                seed_im_0.s2 = roots[far.s2].y;
-                seed_re_0.s3 = roots[far.s3].x;
-                seed_im_0.s3 = roots[far.s3].y;
-                far += far_step;
-                far -= far >= n ? (index_vec_t)(n) : (index_vec_t)(0);
+    #pragma unroll
+    for (uint v = 0; v < VECTORS; ++v) {
+        /* Frequencies past the end repeat the last one: its roots exist; they are not stored. */
+        k[v].s0 = min(first_k + (v * WG_SIZE + item) * V + 0, n - 1);
+        k[v].s1 = min(first_k + (v * WG_SIZE + item) * V + 1, n - 1);
+        k[v].s2 = min(first_k + (v * WG_SIZE + item) * V + 2, n - 1);
+        k[v].s3 = min(first_k + (v * WG_SIZE + item) * V + 3, n - 1);
+        total[v].re = total[v].im = lost[v].re = lost[v].im = 0;
+        tile_power[v] = 0;
+        tile_step[v] = multiple_of(k[v], NEAR * TILE, n);
+        const index_vec_t far_step = gather_near(near + v, roots, k[v], n);
+        index_vec_t far = 0;
+        for (uint t = 0; t < TILE; ++t) {
+            if (t % NEAR == 0) {
+                seed[v] = gather_roots(roots, far);
+                far = advanced(far, far_step, n);
             }
-            w_re_0 = seed_re_0 * near_re[t % 8 * 1 + 0] - seed_im_0 * near_im[t % 8 * 1 + 0];
-            w_im_0 = seed_re_0 * near_im[t % 8 * 1 + 0] + seed_im_0 * near_re[t % 8 * 1 + 0];
-            kept_re[t * 1 + 0] = w_re_0;
-            kept_im[t * 1 + 0] = w_im_0;
+            kept[t * VECTORS + v] = multiplied(seed[v], near[t % NEAR * VECTORS + v]);
         }
-        far_step.s0 = (index_t)((ulong)k_0.s0 * 16 % n);
-        far_step.s1 = (index_t)((ulong)k_0.s1 * 16 % n);
-        far_step.s2 = (index_t)((ulong)k_0.s2 * 16 % n);
-        far_step.s3 = (index_t)((ulong)k_0.s3 * 16 % n);
-        power = 0;
-        for (uint t = 0; t < 8; ++t) {
-            w_re_0.s0 = roots[power.s0].x;
-            w_im_0.s0 = roots[power.s0].y;
-            w_re_0.s1 = roots[power.s1].x;
-            w_im_0.s1 = roots[power.s1].y;
-            w_re_0.s2 = roots[power.s2].x;
-            w_im_0.s2 = roots[power.s2].y;
-            w_re_0.s3 = roots[power.s3].x;
-            w_im_0.s3 = roots[power.s3].y;
-            near_re[t * 1 + 0] = w_re_0;
-            near_im[t * 1 + 0] = w_im_0;
-            power += far_step;
-            power -= power >= n ? (index_vec_t)(n) : (index_vec_t)(0);
-        }
+        gather_near(near + v, roots, multiple_of(k[v], TILE, n), n);
     }
 
-    __global const real_t *parts = (__global const real_t *)row_samples;
-    const index_t whole = samples / 32 * 32;
-    for (index_t first = 0; first < whole; first += 32) {
-        const uint depth = 16;
-        /* Multiply by the inner roots. */
-        vec_t re_0_0 = 0, im_0_0 = 0;
-        vec_t re_0_1 = 0, im_0_1 = 0;
+    __global const real_t *components = (__global const real_t *)row_samples;
+    const index_t whole = samples / SPAN * SPAN;
+    for (index_t first = 0; first < whole; first += SPAN) {
+        const uint depth = TILE;
+        /* Multiply 2 blocks of `depth` samples by the inner roots. */
+        points_t w[VECTORS], sum[VECTORS][2];
+        #pragma unroll
+        for (uint v = 0; v < VECTORS; ++v) {
+            #pragma unroll
+            for (uint b = 0; b < 2; ++b)
+                sum[v][b].re = sum[v][b].im = 0;
+        }
         for (uint t = 0; t < depth; t += 4) {
-            {
-                w_re_0 = kept_re[(t + 0) * 1 + 0];
-                w_im_0 = kept_im[(t + 0) * 1 + 0];
-                const sample_t x_0 = (sample_t)(parts[2 * (first + t + 0)],
-                                                parts[2 * (first + t + 0) + 1]);
-                re_0_0 += x_0.x * w_re_0;
-                im_0_0 += x_0.x * w_im_0;
-                re_0_0 -= x_0.y * w_im_0;
-                im_0_0 += x_0.y * w_re_0;
-                const sample_t x_1 = (sample_t)(parts[2 * (first + t + 16)],
-                                                parts[2 * (first + t + 16) + 1]);
-                re_0_1 += x_1.x * w_re_0;
-                im_0_1 += x_1.x * w_im_0;
-                re_0_1 -= x_1.y * w_im_0;
-                im_0_1 += x_1.y * w_re_0;
-            }
-            {
-                w_re_0 = kept_re[(t + 1) * 1 + 0];
-                w_im_0 = kept_im[(t + 1) * 1 + 0];
-                const sample_t x_0 = (sample_t)(parts[2 * (first + t + 1)],
-                                                parts[2 * (first + t + 1) + 1]);
-                re_0_0 += x_0.x * w_re_0;
-                im_0_0 += x_0.x * w_im_0;
-                re_0_0 -= x_0.y * w_im_0;
-                im_0_0 += x_0.y * w_re_0;
-                const sample_t x_1 = (sample_t)(parts[2 * (first + t + 17)],
-                                                parts[2 * (first + t + 17) + 1]);
-                re_0_1 += x_1.x * w_re_0;
-                im_0_1 += x_1.x * w_im_0;
-                re_0_1 -= x_1.y * w_im_0;
-                im_0_1 += x_1.y * w_re_0;
-            }
-            {
-                w_re_0 = kept_re[(t + 2) * 1 + 0];
-                w_im_0 = kept_im[(t + 2) * 1 + 0];
-                const sample_t x_0 = (sample_t)(parts[2 * (first + t + 2)],
-                                                parts[2 * (first + t + 2) + 1]);
-                re_0_0 += x_0.x * w_re_0;
-                im_0_0 += x_0.x * w_im_0;
-                re_0_0 -= x_0.y * w_im_0;
-                im_0_0 += x_0.y * w_re_0;
-                const sample_t x_1 = (sample_t)(parts[2 * (first + t + 18)],
-                                                parts[2 * (first + t + 18) + 1]);
-                re_0_1 += x_1.x * w_re_0;
-                im_0_1 += x_1.x * w_im_0;
-                re_0_1 -= x_1.y * w_im_0;
-                im_0_1 += x_1.y * w_re_0;
-            }
-            {
-                w_re_0 = kept_re[(t + 3) * 1 + 0];
-                w_im_0 = kept_im[(t + 3) * 1 + 0];
-                const sample_t x_0 = (sample_t)(parts[2 * (first + t + 3)],
-                                                parts[2 * (first + t + 3) + 1]);
-                re_0_0 += x_0.x * w_re_0;
-                im_0_0 += x_0.x * w_im_0;
-                re_0_0 -= x_0.y * w_im_0;
-                im_0_0 += x_0.y * w_re_0;
-                const sample_t x_1 = (sample_t)(parts[2 * (first + t + 19)],
-                                                parts[2 * (first + t + 19) + 1]);
-                re_0_1 += x_1.x * w_re_0;
-                im_0_1 += x_1.x * w_im_0;
-                re_0_1 -= x_1.y * w_im_0;
-                im_0_1 += x_1.y * w_re_0;
+            #pragma unroll
+            for (uint u = 0; u < 4; ++u) {
+                #pragma unroll
+                for (uint v = 0; v < VECTORS; ++v)
+                    w[v] = kept[(t + u) * VECTORS + v];
+                #pragma unroll
+                for (uint b = 0; b < 2; ++b) {
+                    const index_t j = first + t + u + b * TILE;
+                    const sample_t x = (sample_t)(components[2 * j], components[2 * j + 1]);
+                    #pragma unroll
+                    for (uint v = 0; v < VECTORS; ++v)
+                        add_product(&sum[v][b], x, w[v]);
+                }
             }
         }
 
         /* Multiply by the roots of the blocks, and add. */
-        {
-            if ((block + 0) % 8 == 0) {
-                seed_re_0.s0 = roots[tile_power_0.s0].x;
-                seed_im_0.s0 = roots[tile_power_0.s0].y;
-                seed_re_0.s1 = roots[tile_power_0.s1].x;
-                seed_im_0.s1 = roots[tile_power_0.s1].y;
-                seed_re_0.s2 = roots[tile_power_0.s2].x;
-                seed_im_0.s2 = roots[tile_power_0.s2].y;
-                seed_re_0.s3 = roots[tile_power_0.s3].x;
-                seed_im_0.s3 = roots[tile_power_0.s3].y;
-                tile_power_0 += tile_step_0;
-                tile_power_0 -= tile_power_0 >= n ? (index_vec_t)(n) : (index_vec_t)(0);
+        #pragma unroll
+        for (uint b = 0; b < 2; ++b)
+            #pragma unroll
+            for (uint v = 0; v < VECTORS; ++v) {
+                if ((block + b) % NEAR == 0) {
+                    seed[v] = gather_roots(roots, tile_power[v]);
+                    tile_power[v] = advanced(tile_power[v], tile_step[v], n);
+                }
+                const points_t between = multiplied(seed[v], near[(block + b) % NEAR * VECTORS + v]);
+                add_compensated(&total[v], &lost[v], multiplied(sum[v][b], between));
             }
-            w_re_0 = seed_re_0 * near_re[(block + 0) % 8 * 1 + 0] - seed_im_0 * near_im[(block + 0) % 8 * 1 + 0];
-            w_im_0 = seed_re_0 * near_im[(block + 0) % 8 * 1 + 0] + seed_im_0 * near_re[(block + 0) % 8 * 1 + 0];
-            const vec_t add_re = re_0_0 * w_re_0 - im_0_0 * w_im_0 - lost_re_0;
-            const vec_t add_im = re_0_0 * w_im_0 + im_0_0 * w_re_0 - lost_im_0;
-            const vec_t next_re = total_re_0 + add_re;
-            const vec_t next_im = total_im_0 + add_im;
-            lost_re_0 = (next_re - total_re_0) - add_re;
-            lost_im_0 = (next_im - total_im_0) - add_im;
-            total_re_0 = next_re;
-            total_im_0 = next_im;
-        }
-        {
-            if ((block + 1) % 8 == 0) {
-                seed_re_0.s0 = roots[tile_power_0.s0].x;
-                seed_im_0.s0 = roots[tile_power_0.s0].y;
-                seed_re_0.s1 = roots[tile_power_0.s1].x;
-                seed_im_0.s1 = roots[tile_power_0.s1].y;
-                seed_re_0.s2 = roots[tile_power_0.s2].x;
-                seed_im_0.s2 = roots[tile_power_0.s2].y;
-                seed_re_0.s3 = roots[tile_power_0.s3].x;
-                seed_im_0.s3 = roots[tile_power_0.s3].y;
-                tile_power_0 += tile_step_0;
-                tile_power_0 -= tile_power_0 >= n ? (index_vec_t)(n) : (index_vec_t)(0);
-            }
-            w_re_0 = seed_re_0 * near_re[(block + 1) % 8 * 1 + 0] - seed_im_0 * near_im[(block + 1) % 8 * 1 + 0];
-            w_im_0 = seed_re_0 * near_im[(block + 1) % 8 * 1 + 0] + seed_im_0 * near_re[(block + 1) % 8 * 1 + 0];
-            const vec_t add_re = re_0_1 * w_re_0 - im_0_1 * w_im_0 - lost_re_0;
-            const vec_t add_im = re_0_1 * w_im_0 + im_0_1 * w_re_0 - lost_im_0;
-            const vec_t next_re = total_re_0 + add_re;
-            const vec_t next_im = total_im_0 + add_im;
-            lost_re_0 = (next_re - total_re_0) - add_re;
-            lost_im_0 = (next_im - total_im_0) - add_im;
-            total_re_0 = next_re;
-            total_im_0 = next_im;
-        }
         block += 2;
     }
-    for (index_t first = whole; first < samples; first += 16) {
-        const uint depth = (uint)min((index_t)16, samples - first);
-        /* Multiply by the inner roots. */
-        vec_t re_0_0 = 0, im_0_0 = 0;
+    for (index_t first = whole; first < samples; first += TILE) {
+        const uint depth = (uint)min((index_t)TILE, samples - first);
+        /* Multiply 1 blocks of `depth` samples by the inner roots. */
+        points_t w[VECTORS], sum[VECTORS][1];
+        #pragma unroll
+        for (uint v = 0; v < VECTORS; ++v) {
+            #pragma unroll
+            for (uint b = 0; b < 1; ++b)
+                sum[v][b].re = sum[v][b].im = 0;
+        }
         for (uint t = 0; t < depth; t += 1) {
-            {
-                w_re_0 = kept_re[(t + 0) * 1 + 0];
-                w_im_0 = kept_im[(t + 0) * 1 + 0];
-                const sample_t x_0 = (sample_t)(parts[2 * (first + t + 0)],
-                                                parts[2 * (first + t + 0) + 1]);
-                re_0_0 += x_0.x * w_re_0;
-                im_0_0 += x_0.x * w_im_0;
-                re_0_0 -= x_0.y * w_im_0;
-                im_0_0 += x_0.y * w_re_0;
+            #pragma unroll
+            for (uint u = 0; u < 1; ++u) {
+                #pragma unroll
+                for (uint v = 0; v < VECTORS; ++v)
+                    w[v] = kept[(t + u) * VECTORS + v];
+                #pragma unroll
+                for (uint b = 0; b < 1; ++b) {
+                    const index_t j = first + t + u + b * TILE;
+                    const sample_t x = (sample_t)(components[2 * j], components[2 * j + 1]);
+                    #pragma unroll
+                    for (uint v = 0; v < VECTORS; ++v)
+                        add_product(&sum[v][b], x, w[v]);
+                }
             }
         }
 
         /* Multiply by the roots of the blocks, and add. */
-        {
-            if ((block + 0) % 8 == 0) {
-                seed_re_0.s0 = roots[tile_power_0.s0].x;
-                seed_im_0.s0 = roots[tile_power_0.s0].y;
-                seed_re_0.s1 = roots[tile_power_0.s1].x;
-                seed_im_0.s1 = roots[tile_power_0.s1].y;
-                seed_re_0.s2 = roots[tile_power_0.s2].x;
-                seed_im_0.s2 = roots[tile_power_0.s2].y;
-                seed_re_0.s3 = roots[tile_power_0.s3].x;
-                seed_im_0.s3 = roots[tile_power_0.s3].y;
-                tile_power_0 += tile_step_0;
-                tile_power_0 -= tile_power_0 >= n ? (index_vec_t)(n) : (index_vec_t)(0);
+        #pragma unroll
+        for (uint b = 0; b < 1; ++b)
+            #pragma unroll
+            for (uint v = 0; v < VECTORS; ++v) {
+                if ((block + b) % NEAR == 0) {
+                    seed[v] = gather_roots(roots, tile_power[v]);
+                    tile_power[v] = advanced(tile_power[v], tile_step[v], n);
+                }
+                const points_t between = multiplied(seed[v], near[(block + b) % NEAR * VECTORS + v]);
+                add_compensated(&total[v], &lost[v], multiplied(sum[v][b], between));
             }
-            w_re_0 = seed_re_0 * near_re[(block + 0) % 8 * 1 + 0] - seed_im_0 * near_im[(block + 0) % 8 * 1 + 0];
-            w_im_0 = seed_re_0 * near_im[(block + 0) % 8 * 1 + 0] + seed_im_0 * near_re[(block + 0) % 8 * 1 + 0];
-            const vec_t add_re = re_0_0 * w_re_0 - im_0_0 * w_im_0 - lost_re_0;
-            const vec_t add_im = re_0_0 * w_im_0 + im_0_0 * w_re_0 - lost_im_0;
-            const vec_t next_re = total_re_0 + add_re;
-            const vec_t next_im = total_im_0 + add_im;
-            lost_re_0 = (next_re - total_re_0) - add_re;
-            lost_im_0 = (next_im - total_im_0) - add_im;
-            total_re_0 = next_re;
-            total_im_0 = next_im;
-        }
         block += 1;
     }
 
-    /* Store what is inside the row. */
-    {
-        const index_t k = first_k + (0 + item) * 4;
-        if (k + 0 < points)
-            spectrum[row * points + k + 0] =
-                (complex_t)(scale * total_re_0.s0, scale * total_im_0.s0);
-        if (k + 1 < points)
-            spectrum[row * points + k + 1] =
-                (complex_t)(scale * total_re_0.s1, scale * total_im_0.s1);
-        if (k + 2 < points)
-            spectrum[row * points + k + 2] =
-                (complex_t)(scale * total_re_0.s2, scale * total_im_0.s2);
-        if (k + 3 < points)
-            spectrum[row * points + k + 3] =
-                (complex_t)(scale * total_re_0.s3, scale * total_im_0.s3);
-    }
+    #pragma unroll
+    for (uint v = 0; v < VECTORS; ++v)
+        store_lanes(spectrum + row * points, first_k + (v * WG_SIZE + item) * V, points, total[v], scale);
 }

@@ -22,7 +22,7 @@
  *     transform, chirp_multiply by the transform of conj(w), transform again
  *     chirp_out        | X / w               | not used               |
  *
- * The second transform is the inverse of the first: real and imaginary parts are swapped
+ * The second transform is the inverse of the first: real and imaginary components are swapped
  * before and after it, so that one program does both.
  *
  * Source: L. I. Bluestein, "A linear filtering approach to the computation of discrete Fourier
@@ -33,13 +33,18 @@
  * `chirp_spectrum` m, the factor 1 / m included. Work-groups cover the positions of one row after
  * the other.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  */
 typedef float real_t;
 typedef float2 complex_t;
 typedef uint index_t;
+
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
 
 /* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
    the cheaper the shorter it is. */
@@ -57,11 +62,6 @@ static inline index_t point_of(const index_t points)
 static inline index_t row_of(const index_t points)
 {
     return (index_t)get_group_id(0) / groups_of(points);
-}
-
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))

@@ -19,13 +19,12 @@
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
  *       vector_step.mako              one task of a step: load, passes, store
  *         vector_passes.mako            one pass: loops, twiddle factors
- *           butterflies.mako              the transform of a few points in registers
- *         vector_loads.mako             from the user's memory into vectors
- *         vector_stores.mako            and back
- *           vectors.mako                  vectors of real and imaginary parts
+ *         vector_rows.mako              rows of the user's memory into vectors, and back
+ *       butterflies.mako              the transform of a few points in registers
+ *       vectors.mako                  vectors of real and imaginary components
  *
  * How points lie in vectors, and which arrays passes read and write, is in VectorStep of
- * opencl_lab/fourier/vector_step.py, with drawings; what a pass computes, in schedule.py there.
+ * opencl_lab/ops/fft/passes/vector_step.py, with drawings; what a pass computes, in schedule.py there.
  *
  * No launch multiplies by the twiddle factors between the steps. The second step transforms its
  * column p, of as many as there are `lanes`, at frequencies k + p / lanes, so that in each pass the
@@ -42,46 +41,296 @@
  * for "rows"; `work` has the room of a step for each item; over the points, lanes count the
  * transforms. Of several steps, what work_stealing.mako says.
  *
- * REAL_T        float or double
+ * ELEMENT       complex numbers: Element of core/kernels.py
  * INDEX_T       unsigned type that counts the elements of the arrays
  * VECTOR_WIDTH  lanes of a vector: 2, 4, 8 or 16
  * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
  *               it stays in its caches, or global where that is too small
- * INVERSE       whether real and imaginary parts are swapped as they are read and written
+ * INVERSE       whether components are swapped as they are read and written
  * STEPS         a VectorStep each
- * PATIENCE      how often an item looks for others to finish a step
+ * MAX_POLLS     how often an item looks for others to finish a step
  */
+/* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */
+#define INLINE static inline __attribute__((always_inline))
+#define WORK __local
+
 typedef float real_t;
 typedef float2 complex_t;
-typedef float8 vec_t;
 typedef uint index_t;
 
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+
+#define V 8 /* lanes of a vector */
+typedef float8 vec_t;
+
+/* A complex number, or one in each lane of vec_t. */
+typedef struct {
+    vec_t re, im;
+} points_t;
+
+INLINE points_t multiplied(const points_t x, const points_t w)
+{
+    const points_t product = {x.re * w.re - x.im * w.im, x.re * w.im + x.im * w.re};
+    return product;
+}
+
+INLINE points_t scaled(const points_t x, const real_t factor)
+{
+    const points_t product = {x.re * factor, x.im * factor};
+    return product;
+}
+
+/* Complex numbers in memory, as many as a vector has lanes. */
 typedef struct __attribute__((packed)) {
     vec_t low, high;
 } pairs_t;
 
-/* Load complex numbers, one a lane. */
-static inline void load_lanes(__global const complex_t *p, vec_t *re, vec_t *im)
+INLINE points_t load_lanes(__global const complex_t *p)
 {
     const vec_t low = ((__global const pairs_t *)p)->low;
     const vec_t high = ((__global const pairs_t *)p)->high;
-    *re = (vec_t)(low.even, high.even);
-    *im = (vec_t)(low.odd, high.odd);
+    points_t x;
+    x.re = (vec_t)(low.even, high.even);
+    x.im = (vec_t)(low.odd, high.odd);
+    return x;
 }
 
-static inline void store_lanes(const vec_t re, const vec_t im, __global complex_t *p)
+INLINE void store_lanes(const points_t x, __global complex_t *p)
 {
-    ((__global pairs_t *)p)->low = (vec_t)(re.s0, im.s0, re.s1, im.s1, re.s2, im.s2, re.s3, im.s3);
-    ((__global pairs_t *)p)->high = (vec_t)(re.s4, im.s4, re.s5, im.s5, re.s6, im.s6, re.s7, im.s7);
+    ((__global pairs_t *)p)->low = (vec_t)(x.re.s0, x.im.s0, x.re.s1, x.im.s1, x.re.s2, x.im.s2, x.re.s3, x.im.s3);
+    ((__global pairs_t *)p)->high = (vec_t)(x.re.s4, x.im.s4, x.re.s5, x.im.s5, x.re.s6, x.im.s6, x.re.s7, x.im.s7);
 }
 
-/* Do one task of step 0: transform a block of lanes. */
-static inline __attribute__((always_inline)) void step_0(
+INLINE void store_fresh_lanes(const points_t x, __global complex_t *p, const uint lane, const uint fresh)
+{
+    if (fresh == 0) {
+        store_lanes(x, p);
+    } else {
+        if (lane + 0 >= fresh)
+            vstore2((complex_t)(x.re.s0, x.im.s0), 0, (__global real_t *)p);
+        if (lane + 1 >= fresh)
+            vstore2((complex_t)(x.re.s1, x.im.s1), 1, (__global real_t *)p);
+        if (lane + 2 >= fresh)
+            vstore2((complex_t)(x.re.s2, x.im.s2), 2, (__global real_t *)p);
+        if (lane + 3 >= fresh)
+            vstore2((complex_t)(x.re.s3, x.im.s3), 3, (__global real_t *)p);
+        if (lane + 4 >= fresh)
+            vstore2((complex_t)(x.re.s4, x.im.s4), 4, (__global real_t *)p);
+        if (lane + 5 >= fresh)
+            vstore2((complex_t)(x.re.s5, x.im.s5), 5, (__global real_t *)p);
+        if (lane + 6 >= fresh)
+            vstore2((complex_t)(x.re.s6, x.im.s6), 6, (__global real_t *)p);
+        if (lane + 7 >= fresh)
+            vstore2((complex_t)(x.re.s7, x.im.s7), 7, (__global real_t *)p);
+    }
+}
+
+/* The lanes that are left are zero. */
+INLINE points_t gather_lanes(__global const complex_t *p, const index_t distance, const uint count)
+{
+    __global const real_t *reals = (__global const real_t *)p;
+    points_t x = {0, 0};
+    if (0 < count) {
+        x.re.s0 = reals[2 * (0 * distance)];
+        x.im.s0 = reals[2 * (0 * distance) + 1];
+    }
+    if (1 < count) {
+        x.re.s1 = reals[2 * (1 * distance)];
+        x.im.s1 = reals[2 * (1 * distance) + 1];
+    }
+    if (2 < count) {
+        x.re.s2 = reals[2 * (2 * distance)];
+        x.im.s2 = reals[2 * (2 * distance) + 1];
+    }
+    if (3 < count) {
+        x.re.s3 = reals[2 * (3 * distance)];
+        x.im.s3 = reals[2 * (3 * distance) + 1];
+    }
+    if (4 < count) {
+        x.re.s4 = reals[2 * (4 * distance)];
+        x.im.s4 = reals[2 * (4 * distance) + 1];
+    }
+    if (5 < count) {
+        x.re.s5 = reals[2 * (5 * distance)];
+        x.im.s5 = reals[2 * (5 * distance) + 1];
+    }
+    if (6 < count) {
+        x.re.s6 = reals[2 * (6 * distance)];
+        x.im.s6 = reals[2 * (6 * distance) + 1];
+    }
+    if (7 < count) {
+        x.re.s7 = reals[2 * (7 * distance)];
+        x.im.s7 = reals[2 * (7 * distance) + 1];
+    }
+    return x;
+}
+
+INLINE void scatter_lanes(const points_t x, __global complex_t *p, const index_t distance, const uint lane,
+                          const uint fresh, const uint count)
+{
+    if (0 < count && lane + 0 >= fresh)
+        vstore2((complex_t)(x.re.s0, x.im.s0), 0 * distance, (__global real_t *)p);
+    if (1 < count && lane + 1 >= fresh)
+        vstore2((complex_t)(x.re.s1, x.im.s1), 1 * distance, (__global real_t *)p);
+    if (2 < count && lane + 2 >= fresh)
+        vstore2((complex_t)(x.re.s2, x.im.s2), 2 * distance, (__global real_t *)p);
+    if (3 < count && lane + 3 >= fresh)
+        vstore2((complex_t)(x.re.s3, x.im.s3), 3 * distance, (__global real_t *)p);
+    if (4 < count && lane + 4 >= fresh)
+        vstore2((complex_t)(x.re.s4, x.im.s4), 4 * distance, (__global real_t *)p);
+    if (5 < count && lane + 5 >= fresh)
+        vstore2((complex_t)(x.re.s5, x.im.s5), 5 * distance, (__global real_t *)p);
+    if (6 < count && lane + 6 >= fresh)
+        vstore2((complex_t)(x.re.s6, x.im.s6), 6 * distance, (__global real_t *)p);
+    if (7 < count && lane + 7 >= fresh)
+        vstore2((complex_t)(x.re.s7, x.im.s7), 7 * distance, (__global real_t *)p);
+}
+
+/* Two rows exchange blocks of so many lanes: those of b on the left become those of a on the right. */
+INLINE void exchange_4(points_t *a, points_t *b)
+{
+    const points_t left = {(vec_t)(a->re.s0, a->re.s1, a->re.s2, a->re.s3, b->re.s0, b->re.s1, b->re.s2, b->re.s3),
+                           (vec_t)(a->im.s0, a->im.s1, a->im.s2, a->im.s3, b->im.s0, b->im.s1, b->im.s2, b->im.s3)};
+    const points_t right = {(vec_t)(a->re.s4, a->re.s5, a->re.s6, a->re.s7, b->re.s4, b->re.s5, b->re.s6, b->re.s7),
+                            (vec_t)(a->im.s4, a->im.s5, a->im.s6, a->im.s7, b->im.s4, b->im.s5, b->im.s6, b->im.s7)};
+    *a = left;
+    *b = right;
+}
+
+INLINE void exchange_2(points_t *a, points_t *b)
+{
+    const points_t left = {(vec_t)(a->re.s0, a->re.s1, b->re.s0, b->re.s1, a->re.s4, a->re.s5, b->re.s4, b->re.s5),
+                           (vec_t)(a->im.s0, a->im.s1, b->im.s0, b->im.s1, a->im.s4, a->im.s5, b->im.s4, b->im.s5)};
+    const points_t right = {(vec_t)(a->re.s2, a->re.s3, b->re.s2, b->re.s3, a->re.s6, a->re.s7, b->re.s6, b->re.s7),
+                            (vec_t)(a->im.s2, a->im.s3, b->im.s2, b->im.s3, a->im.s6, a->im.s7, b->im.s6, b->im.s7)};
+    *a = left;
+    *b = right;
+}
+
+INLINE void exchange_1(points_t *a, points_t *b)
+{
+    const points_t left = {(vec_t)(a->re.s0, b->re.s0, a->re.s2, b->re.s2, a->re.s4, b->re.s4, a->re.s6, b->re.s6),
+                           (vec_t)(a->im.s0, b->im.s0, a->im.s2, b->im.s2, a->im.s4, b->im.s4, a->im.s6, b->im.s6)};
+    const points_t right = {(vec_t)(a->re.s1, b->re.s1, a->re.s3, b->re.s3, a->re.s5, b->re.s5, a->re.s7, b->re.s7),
+                            (vec_t)(a->im.s1, b->im.s1, a->im.s3, b->im.s3, a->im.s5, b->im.s5, a->im.s7, b->im.s7)};
+    *a = left;
+    *b = right;
+}
+
+/* Transpose a square of V x V numbers: exchange blocks of half of it, then of a quarter, and so on. */
+INLINE void transpose(points_t *x)
+{
+    exchange_4(&x[0], &x[4]);
+    exchange_4(&x[1], &x[5]);
+    exchange_4(&x[2], &x[6]);
+    exchange_4(&x[3], &x[7]);
+    exchange_2(&x[0], &x[2]);
+    exchange_2(&x[1], &x[3]);
+    exchange_2(&x[4], &x[6]);
+    exchange_2(&x[5], &x[7]);
+    exchange_1(&x[0], &x[1]);
+    exchange_1(&x[2], &x[3]);
+    exchange_1(&x[4], &x[5]);
+    exchange_1(&x[6], &x[7]);
+}
+
+/* Twiddle factor number i of a table, for all lanes. */
+INLINE points_t factor_at(__global const real_t *twiddles, const uint i)
+{
+    points_t w;
+    w.re = twiddles[2 * i];
+    w.im = twiddles[2 * i + 1];
+    return w;
+}
+
+/* Transform 8 points in place. */
+INLINE void butterfly_8(points_t *x)
+{
+    const vec_t v0 = x[0].re + x[4].re;
+    const vec_t v1 = x[0].im + x[4].im;
+    const vec_t v2 = x[0].re - x[4].re;
+    const vec_t v3 = x[0].im - x[4].im;
+    const vec_t v4 = x[1].re + x[5].re;
+    const vec_t v5 = x[1].im + x[5].im;
+    const vec_t v6 = x[1].re - x[5].re;
+    const vec_t v7 = x[1].im - x[5].im;
+    const vec_t v8 = x[2].re + x[6].re;
+    const vec_t v9 = x[2].im + x[6].im;
+    const vec_t v10 = x[2].re - x[6].re;
+    const vec_t v11 = x[2].im - x[6].im;
+    const vec_t v12 = x[3].re + x[7].re;
+    const vec_t v13 = x[3].im + x[7].im;
+    const vec_t v14 = x[3].re - x[7].re;
+    const vec_t v15 = x[3].im - x[7].im;
+    const vec_t v16 = v0 + v8;
+    const vec_t v17 = v1 + v9;
+    const vec_t v18 = v0 - v8;
+    const vec_t v19 = v1 - v9;
+    const vec_t v20 = v4 + v12;
+    const vec_t v21 = v5 + v13;
+    const vec_t v22 = v4 - v12;
+    const vec_t v23 = v5 - v13;
+    const vec_t v24 = v16 + v20;
+    const vec_t v25 = v17 + v21;
+    const vec_t v26 = v18 + v23;
+    const vec_t v27 = v19 - v22;
+    const vec_t v28 = v16 - v20;
+    const vec_t v29 = v17 - v21;
+    const vec_t v30 = v18 - v23;
+    const vec_t v31 = v19 + v22;
+    const vec_t v32 = v6 + v7;
+    const vec_t v33 = v7 - v6;
+    const vec_t v34 = 0.7071067811865476f * v32;
+    const vec_t v35 = 0.7071067811865476f * v33;
+    const vec_t v36 = -v10;
+    const vec_t v37 = v14 - v15;
+    const vec_t v38 = v14 + v15;
+    const vec_t v39 = -0.7071067811865476f * v37;
+    const vec_t v40 = -0.7071067811865476f * v38;
+    const vec_t v41 = v2 + v11;
+    const vec_t v42 = v3 + v36;
+    const vec_t v43 = v2 - v11;
+    const vec_t v44 = v3 - v36;
+    const vec_t v45 = v34 + v39;
+    const vec_t v46 = v35 + v40;
+    const vec_t v47 = v34 - v39;
+    const vec_t v48 = v35 - v40;
+    const vec_t v49 = v41 + v45;
+    const vec_t v50 = v42 + v46;
+    const vec_t v51 = v43 + v48;
+    const vec_t v52 = v44 - v47;
+    const vec_t v53 = v41 - v45;
+    const vec_t v54 = v42 - v46;
+    const vec_t v55 = v43 - v48;
+    const vec_t v56 = v44 + v47;
+    x[0].re = v24;
+    x[0].im = v25;
+    x[1].re = v49;
+    x[1].im = v50;
+    x[2].re = v26;
+    x[2].im = v27;
+    x[3].re = v51;
+    x[3].im = v52;
+    x[4].re = v28;
+    x[4].im = v29;
+    x[5].re = v53;
+    x[5].im = v54;
+    x[6].re = v30;
+    x[6].im = v31;
+    x[7].re = v55;
+    x[7].im = v56;
+}
+
+/* Do one task of step 0: `first` is the first of its transforms. */
+INLINE void step_0(
     const index_t task,
-    __local vec_t *work,
+    WORK points_t *work,
     __global const complex_t *source,
     __global complex_t *target,
-    __global const real_t *twiddles,
+    __global const points_t *twiddles,
     const index_t lanes,
     const index_t source_outer,
     const index_t source_position,
@@ -91,388 +340,74 @@ static inline __attribute__((always_inline)) void step_0(
     const index_t target_lane,
     const real_t scale)
 {
-    const index_t blocks = lanes;
-    const index_t block = task % blocks;
-    const index_t first = block;
-    __global const complex_t *from =
-        source + (task / blocks * source_outer + first * source_lane);
-    __global const real_t *reals_from = (__global const real_t *)from;
-    __global complex_t *to = target + (task / blocks * target_outer + first * target_lane);
+    enum {
+        N = 64, /* points of a transform */
+            BLOCK = 1, /* vectors of a task */
+            TRANSFORMS = 1, /* of a task */
+            LANES = 8, /* of a vector that have a transform */
+            ARRAY = 8, /* vectors from one array to the next */
+            CHAINED = 0, /* whether a vector's array 1 is array 0 of the one before it */
+            SCALED = 0 /* whether results are multiplied by `scale` */
+    };
+    const index_t blocks = (lanes + (TRANSFORMS - 1)) / TRANSFORMS;
+    const index_t block = task % blocks, outer = task / blocks;
+    const index_t first = block * TRANSFORMS;
+    const uint fresh = (uint)(block * TRANSFORMS - first); /* lanes before belong to the block before */
+    __global const complex_t *from = source + (outer * source_outer + first * source_lane);
+    __global complex_t *to = target + (outer * target_outer + first * target_lane);
 
-    const uint v = 0;
-    /* Pass 0: radix 8, runs of 1. */
-    __local vec_t *work_0 = work + (v + 1) * 16;
-    __local vec_t *work_1 = work;
-    for (uint j = 0; j < 8; j += 8) {
-        const uint at = j;
-        __global const complex_t *from_at = from + at;
-        vec_t re_0, im_0, re_1, im_1, re_2, im_2, re_3, im_3, re_4, im_4, re_5, im_5, re_6, im_6, re_7, im_7;
-        load_lanes(from_at, &re_0, &im_0);
-        load_lanes(from_at + 8, &re_1, &im_1);
-        load_lanes(from_at + 16, &re_2, &im_2);
-        load_lanes(from_at + 24, &re_3, &im_3);
-        load_lanes(from_at + 32, &re_4, &im_4);
-        load_lanes(from_at + 40, &re_5, &im_5);
-        load_lanes(from_at + 48, &re_6, &im_6);
-        load_lanes(from_at + 56, &re_7, &im_7);
-        {
-            vec_t out_re_0, out_im_0, out_re_1, out_im_1, out_re_2, out_im_2, out_re_3, out_im_3, out_re_4, out_im_4, out_re_5, out_im_5, out_re_6, out_im_6, out_re_7, out_im_7;
-            const vec_t v0 = re_0 + re_4;
-            const vec_t v1 = im_0 + im_4;
-            const vec_t v2 = re_0 - re_4;
-            const vec_t v3 = im_0 - im_4;
-            const vec_t v4 = re_1 + re_5;
-            const vec_t v5 = im_1 + im_5;
-            const vec_t v6 = re_1 - re_5;
-            const vec_t v7 = im_1 - im_5;
-            const vec_t v8 = re_2 + re_6;
-            const vec_t v9 = im_2 + im_6;
-            const vec_t v10 = re_2 - re_6;
-            const vec_t v11 = im_2 - im_6;
-            const vec_t v12 = re_3 + re_7;
-            const vec_t v13 = im_3 + im_7;
-            const vec_t v14 = re_3 - re_7;
-            const vec_t v15 = im_3 - im_7;
-            const vec_t v16 = v0 + v8;
-            const vec_t v17 = v1 + v9;
-            const vec_t v18 = v0 - v8;
-            const vec_t v19 = v1 - v9;
-            const vec_t v20 = v4 + v12;
-            const vec_t v21 = v5 + v13;
-            const vec_t v22 = v4 - v12;
-            const vec_t v23 = v5 - v13;
-            const vec_t v24 = v16 + v20;
-            const vec_t v25 = v17 + v21;
-            const vec_t v26 = v18 + v23;
-            const vec_t v27 = v19 - v22;
-            const vec_t v28 = v16 - v20;
-            const vec_t v29 = v17 - v21;
-            const vec_t v30 = v18 - v23;
-            const vec_t v31 = v19 + v22;
-            const vec_t v32 = v6 + v7;
-            const vec_t v33 = v7 - v6;
-            const vec_t v34 = 0.7071067811865476f * v32;
-            const vec_t v35 = 0.7071067811865476f * v33;
-            const vec_t v36 = -v10;
-            const vec_t v37 = v14 - v15;
-            const vec_t v38 = v14 + v15;
-            const vec_t v39 = -0.7071067811865476f * v37;
-            const vec_t v40 = -0.7071067811865476f * v38;
-            const vec_t v41 = v2 + v11;
-            const vec_t v42 = v3 + v36;
-            const vec_t v43 = v2 - v11;
-            const vec_t v44 = v3 - v36;
-            const vec_t v45 = v34 + v39;
-            const vec_t v46 = v35 + v40;
-            const vec_t v47 = v34 - v39;
-            const vec_t v48 = v35 - v40;
-            const vec_t v49 = v41 + v45;
-            const vec_t v50 = v42 + v46;
-            const vec_t v51 = v43 + v48;
-            const vec_t v52 = v44 - v47;
-            const vec_t v53 = v41 - v45;
-            const vec_t v54 = v42 - v46;
-            const vec_t v55 = v43 - v48;
-            const vec_t v56 = v44 + v47;
-            out_re_0 = v24;
-            out_im_0 = v25;
-            out_re_1 = v49;
-            out_im_1 = v50;
-            out_re_2 = v26;
-            out_im_2 = v27;
-            out_re_3 = v51;
-            out_im_3 = v52;
-            out_re_4 = v28;
-            out_im_4 = v29;
-            out_re_5 = v53;
-            out_im_5 = v54;
-            out_re_6 = v30;
-            out_im_6 = v31;
-            out_re_7 = v55;
-            out_im_7 = v56;
-            re_0 = out_re_0;
-            im_0 = out_im_0;
-            re_1 = out_re_1;
-            im_1 = out_im_1;
-            re_2 = out_re_2;
-            im_2 = out_im_2;
-            re_3 = out_re_3;
-            im_3 = out_im_3;
-            re_4 = out_re_4;
-            im_4 = out_im_4;
-            re_5 = out_re_5;
-            im_5 = out_im_5;
-            re_6 = out_re_6;
-            im_6 = out_im_6;
-            re_7 = out_re_7;
-            im_7 = out_im_7;
+    /* Pass 0: radix 8, stride 1. */
+    {
+        enum { R = 8, RUN = 1, RUNS = 8, SPACING = 1 };
+        enum { BUTTERFLIES = 8 };
+        const uint v = 0;
+        const uint lane = v * V;
+        WORK points_t *work_0 = work + (v + 1) * ARRAY;
+        WORK points_t *work_1 = work + CHAINED * v * ARRAY;
+        for (uint j = 0; j < BUTTERFLIES; j += V) {
+            const uint at = BUTTERFLIES % V == 0 ? j : min(j, (uint)(BUTTERFLIES - V));
+            points_t x[R];
+            #pragma unroll
+            for (uint i = 0; i < R; ++i)
+                x[i] = load_lanes(from + at + i * BUTTERFLIES);
+            butterfly_8(x);
+            #pragma unroll
+            for (uint h = 0; h < R / V; ++h) {
+                transpose(x + h * V);
+                #pragma unroll
+                for (uint l = 0; l < V; ++l)
+                    work_0[at * R / V + l * (R / V) + h] = x[h * V + l];
+            }
         }
-        __local vec_t *work_at = work_0 + at * 2;
-        { const vec_t t = (vec_t)(re_0.s0, re_0.s1, re_0.s2, re_0.s3, re_4.s0, re_4.s1, re_4.s2, re_4.s3);
-            re_4 = (vec_t)(re_0.s4, re_0.s5, re_0.s6, re_0.s7, re_4.s4, re_4.s5, re_4.s6, re_4.s7);
-            re_0 = t; }
-        { const vec_t t = (vec_t)(re_1.s0, re_1.s1, re_1.s2, re_1.s3, re_5.s0, re_5.s1, re_5.s2, re_5.s3);
-            re_5 = (vec_t)(re_1.s4, re_1.s5, re_1.s6, re_1.s7, re_5.s4, re_5.s5, re_5.s6, re_5.s7);
-            re_1 = t; }
-        { const vec_t t = (vec_t)(re_2.s0, re_2.s1, re_2.s2, re_2.s3, re_6.s0, re_6.s1, re_6.s2, re_6.s3);
-            re_6 = (vec_t)(re_2.s4, re_2.s5, re_2.s6, re_2.s7, re_6.s4, re_6.s5, re_6.s6, re_6.s7);
-            re_2 = t; }
-        { const vec_t t = (vec_t)(re_3.s0, re_3.s1, re_3.s2, re_3.s3, re_7.s0, re_7.s1, re_7.s2, re_7.s3);
-            re_7 = (vec_t)(re_3.s4, re_3.s5, re_3.s6, re_3.s7, re_7.s4, re_7.s5, re_7.s6, re_7.s7);
-            re_3 = t; }
-        { const vec_t t = (vec_t)(re_0.s0, re_0.s1, re_2.s0, re_2.s1, re_0.s4, re_0.s5, re_2.s4, re_2.s5);
-            re_2 = (vec_t)(re_0.s2, re_0.s3, re_2.s2, re_2.s3, re_0.s6, re_0.s7, re_2.s6, re_2.s7);
-            re_0 = t; }
-        { const vec_t t = (vec_t)(re_1.s0, re_1.s1, re_3.s0, re_3.s1, re_1.s4, re_1.s5, re_3.s4, re_3.s5);
-            re_3 = (vec_t)(re_1.s2, re_1.s3, re_3.s2, re_3.s3, re_1.s6, re_1.s7, re_3.s6, re_3.s7);
-            re_1 = t; }
-        { const vec_t t = (vec_t)(re_4.s0, re_4.s1, re_6.s0, re_6.s1, re_4.s4, re_4.s5, re_6.s4, re_6.s5);
-            re_6 = (vec_t)(re_4.s2, re_4.s3, re_6.s2, re_6.s3, re_4.s6, re_4.s7, re_6.s6, re_6.s7);
-            re_4 = t; }
-        { const vec_t t = (vec_t)(re_5.s0, re_5.s1, re_7.s0, re_7.s1, re_5.s4, re_5.s5, re_7.s4, re_7.s5);
-            re_7 = (vec_t)(re_5.s2, re_5.s3, re_7.s2, re_7.s3, re_5.s6, re_5.s7, re_7.s6, re_7.s7);
-            re_5 = t; }
-        { const vec_t t = (vec_t)(re_0.s0, re_1.s0, re_0.s2, re_1.s2, re_0.s4, re_1.s4, re_0.s6, re_1.s6);
-            re_1 = (vec_t)(re_0.s1, re_1.s1, re_0.s3, re_1.s3, re_0.s5, re_1.s5, re_0.s7, re_1.s7);
-            re_0 = t; }
-        { const vec_t t = (vec_t)(re_2.s0, re_3.s0, re_2.s2, re_3.s2, re_2.s4, re_3.s4, re_2.s6, re_3.s6);
-            re_3 = (vec_t)(re_2.s1, re_3.s1, re_2.s3, re_3.s3, re_2.s5, re_3.s5, re_2.s7, re_3.s7);
-            re_2 = t; }
-        { const vec_t t = (vec_t)(re_4.s0, re_5.s0, re_4.s2, re_5.s2, re_4.s4, re_5.s4, re_4.s6, re_5.s6);
-            re_5 = (vec_t)(re_4.s1, re_5.s1, re_4.s3, re_5.s3, re_4.s5, re_5.s5, re_4.s7, re_5.s7);
-            re_4 = t; }
-        { const vec_t t = (vec_t)(re_6.s0, re_7.s0, re_6.s2, re_7.s2, re_6.s4, re_7.s4, re_6.s6, re_7.s6);
-            re_7 = (vec_t)(re_6.s1, re_7.s1, re_6.s3, re_7.s3, re_6.s5, re_7.s5, re_6.s7, re_7.s7);
-            re_6 = t; }
-        { const vec_t t = (vec_t)(im_0.s0, im_0.s1, im_0.s2, im_0.s3, im_4.s0, im_4.s1, im_4.s2, im_4.s3);
-            im_4 = (vec_t)(im_0.s4, im_0.s5, im_0.s6, im_0.s7, im_4.s4, im_4.s5, im_4.s6, im_4.s7);
-            im_0 = t; }
-        { const vec_t t = (vec_t)(im_1.s0, im_1.s1, im_1.s2, im_1.s3, im_5.s0, im_5.s1, im_5.s2, im_5.s3);
-            im_5 = (vec_t)(im_1.s4, im_1.s5, im_1.s6, im_1.s7, im_5.s4, im_5.s5, im_5.s6, im_5.s7);
-            im_1 = t; }
-        { const vec_t t = (vec_t)(im_2.s0, im_2.s1, im_2.s2, im_2.s3, im_6.s0, im_6.s1, im_6.s2, im_6.s3);
-            im_6 = (vec_t)(im_2.s4, im_2.s5, im_2.s6, im_2.s7, im_6.s4, im_6.s5, im_6.s6, im_6.s7);
-            im_2 = t; }
-        { const vec_t t = (vec_t)(im_3.s0, im_3.s1, im_3.s2, im_3.s3, im_7.s0, im_7.s1, im_7.s2, im_7.s3);
-            im_7 = (vec_t)(im_3.s4, im_3.s5, im_3.s6, im_3.s7, im_7.s4, im_7.s5, im_7.s6, im_7.s7);
-            im_3 = t; }
-        { const vec_t t = (vec_t)(im_0.s0, im_0.s1, im_2.s0, im_2.s1, im_0.s4, im_0.s5, im_2.s4, im_2.s5);
-            im_2 = (vec_t)(im_0.s2, im_0.s3, im_2.s2, im_2.s3, im_0.s6, im_0.s7, im_2.s6, im_2.s7);
-            im_0 = t; }
-        { const vec_t t = (vec_t)(im_1.s0, im_1.s1, im_3.s0, im_3.s1, im_1.s4, im_1.s5, im_3.s4, im_3.s5);
-            im_3 = (vec_t)(im_1.s2, im_1.s3, im_3.s2, im_3.s3, im_1.s6, im_1.s7, im_3.s6, im_3.s7);
-            im_1 = t; }
-        { const vec_t t = (vec_t)(im_4.s0, im_4.s1, im_6.s0, im_6.s1, im_4.s4, im_4.s5, im_6.s4, im_6.s5);
-            im_6 = (vec_t)(im_4.s2, im_4.s3, im_6.s2, im_6.s3, im_4.s6, im_4.s7, im_6.s6, im_6.s7);
-            im_4 = t; }
-        { const vec_t t = (vec_t)(im_5.s0, im_5.s1, im_7.s0, im_7.s1, im_5.s4, im_5.s5, im_7.s4, im_7.s5);
-            im_7 = (vec_t)(im_5.s2, im_5.s3, im_7.s2, im_7.s3, im_5.s6, im_5.s7, im_7.s6, im_7.s7);
-            im_5 = t; }
-        { const vec_t t = (vec_t)(im_0.s0, im_1.s0, im_0.s2, im_1.s2, im_0.s4, im_1.s4, im_0.s6, im_1.s6);
-            im_1 = (vec_t)(im_0.s1, im_1.s1, im_0.s3, im_1.s3, im_0.s5, im_1.s5, im_0.s7, im_1.s7);
-            im_0 = t; }
-        { const vec_t t = (vec_t)(im_2.s0, im_3.s0, im_2.s2, im_3.s2, im_2.s4, im_3.s4, im_2.s6, im_3.s6);
-            im_3 = (vec_t)(im_2.s1, im_3.s1, im_2.s3, im_3.s3, im_2.s5, im_3.s5, im_2.s7, im_3.s7);
-            im_2 = t; }
-        { const vec_t t = (vec_t)(im_4.s0, im_5.s0, im_4.s2, im_5.s2, im_4.s4, im_5.s4, im_4.s6, im_5.s6);
-            im_5 = (vec_t)(im_4.s1, im_5.s1, im_4.s3, im_5.s3, im_4.s5, im_5.s5, im_4.s7, im_5.s7);
-            im_4 = t; }
-        { const vec_t t = (vec_t)(im_6.s0, im_7.s0, im_6.s2, im_7.s2, im_6.s4, im_7.s4, im_6.s6, im_7.s6);
-            im_7 = (vec_t)(im_6.s1, im_7.s1, im_6.s3, im_7.s3, im_6.s5, im_7.s5, im_6.s7, im_7.s7);
-            im_6 = t; }
-        work_at[0] = re_0;
-        work_at[1] = im_0;
-        work_at[2] = re_1;
-        work_at[3] = im_1;
-        work_at[4] = re_2;
-        work_at[5] = im_2;
-        work_at[6] = re_3;
-        work_at[7] = im_3;
-        work_at[8] = re_4;
-        work_at[9] = im_4;
-        work_at[10] = re_5;
-        work_at[11] = im_5;
-        work_at[12] = re_6;
-        work_at[13] = im_6;
-        work_at[14] = re_7;
-        work_at[15] = im_7;
     }
-    /* Pass 1: radix 8, runs of 8. */
-    for (uint k = 0; k < 1; ++k) {
-        const vec_t w_re_1 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 0];
-        const vec_t w_im_1 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 1];
-        const vec_t w_re_2 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 2];
-        const vec_t w_im_2 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 3];
-        const vec_t w_re_3 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 4];
-        const vec_t w_im_3 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 5];
-        const vec_t w_re_4 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 6];
-        const vec_t w_im_4 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 7];
-        const vec_t w_re_5 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 8];
-        const vec_t w_im_5 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 9];
-        const vec_t w_re_6 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 10];
-        const vec_t w_im_6 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 11];
-        const vec_t w_re_7 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 12];
-        const vec_t w_im_7 = ((__global const vec_t *)(twiddles + 0))[k * 14 + 13];
-        for (uint g = 0; g < 1; ++g)
-        {
-            __local vec_t *work_0 = work + (v + 1) * 16;
-            __local vec_t *work_1 = work;
-            const uint j = g * 1 + k;
-            const uint at = g * 8 + k;
-            __local const vec_t *from_at = work_0 + 2 * j;
-            __global complex_t *to_at = to + at * 8;
-            vec_t re_0, im_0, re_1, im_1, re_2, im_2, re_3, im_3, re_4, im_4, re_5, im_5, re_6, im_6, re_7, im_7;
-            re_0 = from_at[0];
-            im_0 = from_at[1];
-            re_1 = from_at[2];
-            im_1 = from_at[3];
-            {
-                const vec_t product = re_1 * w_re_1 - im_1 * w_im_1;
-                im_1 = re_1 * w_im_1 + im_1 * w_re_1;
-                re_1 = product;
-            }
-            re_2 = from_at[4];
-            im_2 = from_at[5];
-            {
-                const vec_t product = re_2 * w_re_2 - im_2 * w_im_2;
-                im_2 = re_2 * w_im_2 + im_2 * w_re_2;
-                re_2 = product;
-            }
-            re_3 = from_at[6];
-            im_3 = from_at[7];
-            {
-                const vec_t product = re_3 * w_re_3 - im_3 * w_im_3;
-                im_3 = re_3 * w_im_3 + im_3 * w_re_3;
-                re_3 = product;
-            }
-            re_4 = from_at[8];
-            im_4 = from_at[9];
-            {
-                const vec_t product = re_4 * w_re_4 - im_4 * w_im_4;
-                im_4 = re_4 * w_im_4 + im_4 * w_re_4;
-                re_4 = product;
-            }
-            re_5 = from_at[10];
-            im_5 = from_at[11];
-            {
-                const vec_t product = re_5 * w_re_5 - im_5 * w_im_5;
-                im_5 = re_5 * w_im_5 + im_5 * w_re_5;
-                re_5 = product;
-            }
-            re_6 = from_at[12];
-            im_6 = from_at[13];
-            {
-                const vec_t product = re_6 * w_re_6 - im_6 * w_im_6;
-                im_6 = re_6 * w_im_6 + im_6 * w_re_6;
-                re_6 = product;
-            }
-            re_7 = from_at[14];
-            im_7 = from_at[15];
-            {
-                const vec_t product = re_7 * w_re_7 - im_7 * w_im_7;
-                im_7 = re_7 * w_im_7 + im_7 * w_re_7;
-                re_7 = product;
-            }
-            {
-                vec_t out_re_0, out_im_0, out_re_1, out_im_1, out_re_2, out_im_2, out_re_3, out_im_3, out_re_4, out_im_4, out_re_5, out_im_5, out_re_6, out_im_6, out_re_7, out_im_7;
-                const vec_t v0 = re_0 + re_4;
-                const vec_t v1 = im_0 + im_4;
-                const vec_t v2 = re_0 - re_4;
-                const vec_t v3 = im_0 - im_4;
-                const vec_t v4 = re_1 + re_5;
-                const vec_t v5 = im_1 + im_5;
-                const vec_t v6 = re_1 - re_5;
-                const vec_t v7 = im_1 - im_5;
-                const vec_t v8 = re_2 + re_6;
-                const vec_t v9 = im_2 + im_6;
-                const vec_t v10 = re_2 - re_6;
-                const vec_t v11 = im_2 - im_6;
-                const vec_t v12 = re_3 + re_7;
-                const vec_t v13 = im_3 + im_7;
-                const vec_t v14 = re_3 - re_7;
-                const vec_t v15 = im_3 - im_7;
-                const vec_t v16 = v0 + v8;
-                const vec_t v17 = v1 + v9;
-                const vec_t v18 = v0 - v8;
-                const vec_t v19 = v1 - v9;
-                const vec_t v20 = v4 + v12;
-                const vec_t v21 = v5 + v13;
-                const vec_t v22 = v4 - v12;
-                const vec_t v23 = v5 - v13;
-                const vec_t v24 = v16 + v20;
-                const vec_t v25 = v17 + v21;
-                const vec_t v26 = v18 + v23;
-                const vec_t v27 = v19 - v22;
-                const vec_t v28 = v16 - v20;
-                const vec_t v29 = v17 - v21;
-                const vec_t v30 = v18 - v23;
-                const vec_t v31 = v19 + v22;
-                const vec_t v32 = v6 + v7;
-                const vec_t v33 = v7 - v6;
-                const vec_t v34 = 0.7071067811865476f * v32;
-                const vec_t v35 = 0.7071067811865476f * v33;
-                const vec_t v36 = -v10;
-                const vec_t v37 = v14 - v15;
-                const vec_t v38 = v14 + v15;
-                const vec_t v39 = -0.7071067811865476f * v37;
-                const vec_t v40 = -0.7071067811865476f * v38;
-                const vec_t v41 = v2 + v11;
-                const vec_t v42 = v3 + v36;
-                const vec_t v43 = v2 - v11;
-                const vec_t v44 = v3 - v36;
-                const vec_t v45 = v34 + v39;
-                const vec_t v46 = v35 + v40;
-                const vec_t v47 = v34 - v39;
-                const vec_t v48 = v35 - v40;
-                const vec_t v49 = v41 + v45;
-                const vec_t v50 = v42 + v46;
-                const vec_t v51 = v43 + v48;
-                const vec_t v52 = v44 - v47;
-                const vec_t v53 = v41 - v45;
-                const vec_t v54 = v42 - v46;
-                const vec_t v55 = v43 - v48;
-                const vec_t v56 = v44 + v47;
-                out_re_0 = v24;
-                out_im_0 = v25;
-                out_re_1 = v49;
-                out_im_1 = v50;
-                out_re_2 = v26;
-                out_im_2 = v27;
-                out_re_3 = v51;
-                out_im_3 = v52;
-                out_re_4 = v28;
-                out_im_4 = v29;
-                out_re_5 = v53;
-                out_im_5 = v54;
-                out_re_6 = v30;
-                out_im_6 = v31;
-                out_re_7 = v55;
-                out_im_7 = v56;
-                re_0 = out_re_0;
-                im_0 = out_im_0;
-                re_1 = out_re_1;
-                im_1 = out_im_1;
-                re_2 = out_re_2;
-                im_2 = out_im_2;
-                re_3 = out_re_3;
-                im_3 = out_im_3;
-                re_4 = out_re_4;
-                im_4 = out_im_4;
-                re_5 = out_re_5;
-                im_5 = out_im_5;
-                re_6 = out_re_6;
-                im_6 = out_im_6;
-                re_7 = out_re_7;
-                im_7 = out_im_7;
-            }
-            store_lanes(re_0, im_0, to_at);
-            store_lanes(re_1, im_1, to_at + 8);
-            store_lanes(re_2, im_2, to_at + 16);
-            store_lanes(re_3, im_3, to_at + 24);
-            store_lanes(re_4, im_4, to_at + 32);
-            store_lanes(re_5, im_5, to_at + 40);
-            store_lanes(re_6, im_6, to_at + 48);
-            store_lanes(re_7, im_7, to_at + 56);
+    /* Pass 1: radix 8, stride 8. */
+    {
+        enum { R = 8, RUN = 1, RUNS = 1, SPACING = 1 };
+        for (uint k = 0; k < RUN; ++k) {
+            points_t w[R]; /* twiddle factors */
+            #pragma unroll
+            for (uint i = 1; i < R; ++i)
+                w[i] = twiddles[0 / 8 + k * (R - 1) + i - 1];
+            for (uint run = 0; run < RUNS; ++run)
+                for (uint v = 0; v < BLOCK; ++v)
+                {
+                    const uint j = run * RUN + k, at = run * RUN * R + k;
+                    points_t x[R];
+                    const uint lane = v * V;
+                    WORK points_t *work_0 = work + (v + 1) * ARRAY;
+                    WORK points_t *work_1 = work + CHAINED * v * ARRAY;
+                    #pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        x[i] = work_0[j + i * SPACING];
+                    #pragma unroll
+                    for (uint i = 1; i < R; ++i)
+                        x[i] = multiplied(x[i], w[i]);
+                    butterfly_8(x);
+                    __global complex_t *to_at = to + at * V + lane;
+                    #pragma unroll
+                    for (uint i = 0; i < R; ++i)
+                        store_lanes(x[i], to_at + i * RUN * V);
+                }
         }
     }
 }
@@ -481,7 +416,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void fft_vector(
     __global const complex_t *source_0,
     __global complex_t *target_0,
-    __global const real_t *restrict twiddles_0,
+    __global const points_t *restrict twiddles_0,
     const index_t outer_0,
     const index_t lanes_0,
     const index_t source_outer_0,
@@ -492,7 +427,8 @@ void fft_vector(
     const index_t target_lane_0,
     const real_t scale_0)
 {
-    __local vec_t space[32];
+    enum { ROOM = 16 }; /* vectors of the arrays of an item */
+    __local points_t space[ROOM];
     const index_t tasks = outer_0 * lanes_0;
     const index_t begin = (index_t)((ulong)tasks * get_global_id(0) / get_global_size(0));
     const index_t end = (index_t)((ulong)tasks * (get_global_id(0) + 1) / get_global_size(0));

@@ -13,7 +13,7 @@
 /*
  * Transforms of real signals: what is done before or after complex ones.
  *
- * Even length n = 2h: neighbours are the parts of one complex number, so that a row of n
+ * Even length n = 2h: neighbours are the components of one complex number, so that a row of n
  * reals is a row of h complex numbers z = x[even] + i x[odd] already, and
  *
  *     X[k] = E[k] + w^k O[k],   E = (Z[k] + conj(Z[h - k])) / 2,   O = (Z[k] - conj(Z[h - k])) / 2i
@@ -21,7 +21,7 @@
  *     r2c_packed   Z / 2 of h numbers  ->  X of h + 1        w = exp(-2 pi i / n)
  *     c2r_packed   X of h + 1          ->  2 (E + i O) of h
  *
- * The complex transform halves what it reads, as parts of Z may be larger than all of X.
+ * The complex transform halves what it reads, as components of Z may be larger than all of X.
  *
  * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled first, by
  * the power of two that scales.cl.mako finds, so that the rounding errors of a large one do not
@@ -34,13 +34,13 @@
  *
  * Source: J. W. Cooley, P. A. W. Lewis, P. D. Welch, "The fast Fourier transform algorithm:
  * programming considerations in the calculation of sine, cosine and Laplace transforms", 1970.
- * As NumPy does, the imaginary part of frequency 0, and of n / 2 if n is even, is taken for 0.
+ * As NumPy does, the imaginary component of frequency 0, and of n / 2 if n is even, is taken for 0.
  *
  * The host guarantees: rows are contiguous; work-groups cover the frequencies or positions of
  * one row, or pair of rows, after the other; of the last pair b may be missing. Real
  * arrays are aligned to one real only.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  * ALONE    whether rows share no transform (even length, or one row) and need no scale
@@ -48,6 +48,11 @@
 typedef float real_t;
 typedef float2 complex_t;
 typedef uint index_t;
+
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
 
 /* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
    the cheaper the shorter it is. */
@@ -67,11 +72,6 @@ static inline index_t row_of(const index_t points)
     return (index_t)get_group_id(0) / groups_of(points);
 }
 #define GROUP __attribute__((reqd_work_group_size(256, 1, 1)))
-
-static inline complex_t times(const complex_t a, const complex_t b)
-{
-    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
-}
 
 static inline complex_t conjugate(const complex_t a)
 {

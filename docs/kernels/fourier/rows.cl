@@ -18,12 +18,18 @@
  * The host guarantees: both arrays are contiguous and do not overlap; work-groups
  * cover the positions of one row after the other.
  *
- * REAL_T   float or double
+ * ELEMENT  complex numbers: Element of core/kernels.py
  * INDEX_T  unsigned type that counts the elements of the arrays
  * WG_SIZE  work-items in a work-group
  */
+typedef float real_t;
 typedef float2 complex_t;
 typedef uint index_t;
+
+static inline complex_t times(const complex_t a, const complex_t b)
+{
+    return (complex_t)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
 
 /* Work-groups of a row. The host keeps them, times the rows, within index_t, whose division is
    the cheaper the shorter it is. */

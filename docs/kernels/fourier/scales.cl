@@ -13,20 +13,20 @@
 /*
  * Scales of rows: for each a power of two that brings its largest number near 1.
  *
- *     numbers  | part 0         | part 1         | part 2    |     a row: equal parts but the last
- *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       one group per part, whose
- *     results  | largest        | largest        | largest   |     neighbours read neighbours
+ *     numbers  | section 0      | section 1      | section 2 |     a row: equal sections
+ *     items      0 1 2 3 0 1 2 3  0 1 2 3 0 1 2 3  0 1 2 3 0       one group each, whose items
+ *     results  | largest        | largest        | largest   |     read neighbours
  *
- * A row that is one part gets its scale. Of a row of several parts, a second launch makes
- * the scale from the largest numbers of the parts: so few long rows occupy many groups.
+ * A row that is one section gets its scale. Of a row of several, a second launch makes
+ * the scale from the largest numbers of the sections: so few long rows occupy many groups.
  *
  * Source: none. A scale is infinite for a row of zeros, so that dividing by it later makes zeros
  * again, and NaN for a row that is not finite.
  *
- * The host guarantees: rows are contiguous and not empty; there is a group for every part. A
+ * The host guarantees: rows are contiguous and not empty; there is a group for every section. A
  * group of one item has no barrier.
  *
- * REAL_T        float or double
+ * ELEMENT       complex numbers with the type of these: Element of core/kernels.py
  * INDEX_T       unsigned type that counts the numbers
  * WG_SIZE       work-items in a work-group
  * VECTOR_WIDTH  numbers that an item reads at once: more than 1 where it has no neighbours
@@ -34,12 +34,14 @@
 typedef float real_t;
 typedef uint index_t;
 typedef uint bits_t;
+#define MAGNITUDE_MASK 0x7fffffffu
+#define MAGNITUDE(x) (as_uint(x) & MAGNITUDE_MASK)
+#define NUMBER(bits) as_float(bits)
+#define INFINITE 0x7f800000u
 typedef uint8 bits_vec_t;
 typedef struct __attribute__((packed)) { float8 numbers; } unaligned_t;
 
-/* Magnitudes compare as their bits do; infinity and NaN are above all others. */
-#define MAGNITUDE(x) (as_uint(x) << 1 >> 1)
-#define MAGNITUDES(x) (as_uint8(x) << 1 >> 1)
+#define MAGNITUDES(x) (as_uint8(x) & MAGNITUDE_MASK)
 
 static inline real_t scale_of(const real_t size)
 {
@@ -52,14 +54,14 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void weigh(__global const real_t *restrict numbers,
            __global real_t *restrict results,
            const index_t count,
-           const index_t parts,
+           const index_t sections,
            const index_t from)
 {
     const index_t group = get_group_id(0);
     const uint item = get_local_id(0);
-    __global const real_t *restrict row = numbers + group / parts * count;
-    const index_t step = (count - from + parts - 1) / parts;
-    const index_t begin = from + group % parts * step, end = min(begin + step, count);
+    __global const real_t *restrict row = numbers + group / sections * count;
+    const index_t length = (count - from + sections - 1) / sections;
+    const index_t begin = from + group % sections * length, end = min(begin + length, count);
     bits_t largest = MAGNITUDE(row[0]);
     index_t p = begin + item;
     bits_vec_t lanes = 0;
@@ -78,5 +80,5 @@ void weigh(__global const real_t *restrict numbers,
     for (; p < end; p += 1)
         largest = max(largest, MAGNITUDE(row[p]));
     if (item == 0)
-        results[group] = parts == 1 ? scale_of(as_float(largest)) : as_float(largest);
+        results[group] = sections == 1 ? scale_of(NUMBER(largest)) : NUMBER(largest);
 }

@@ -70,14 +70,13 @@ typedef vector_t unaligned_t __attribute__((aligned(4)));
 #define x_at(f, p) ((index_t)(f) * k + (p))
 #define row_of(l, f) ((index_t)(f))
 #define column_of(l, f) ((index_t)(l))
-/* Ask for a line of memory before it is needed. The built-in prefetch of OpenCL often does nothing. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
-#define fetch_line(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes, 3)
+#define FETCH_LINE(address, writes) __builtin_prefetch((const void *)(size_t)(address), writes, 3)
 #endif
 #endif
-#ifndef fetch_line
-#define fetch_line(p, writes)
+#ifndef FETCH_LINE
+#define FETCH_LINE(address, writes)
 #endif
 
 #define FEW 1
@@ -119,7 +118,7 @@ static inline void dot_4(__global const real_t *line, const size_t apart,
         #pragma unroll
         for (uint r = 0; r < 4; ++r) {
             v[r] = load_vector(line + r * apart + q);
-            fetch_line(line + r * apart + q + next, 0);
+            FETCH_LINE(line + r * apart + q + next, 0);
         }
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e) {
@@ -163,7 +162,7 @@ static inline void dot_1(__global const real_t *line, const size_t apart,
         #pragma unroll
         for (uint r = 0; r < 1; ++r) {
             v[r] = load_vector(line + r * apart + q);
-            fetch_line(line + r * apart + q + next, 0);
+            FETCH_LINE(line + r * apart + q + next, 0);
         }
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e) {

@@ -93,7 +93,7 @@
  * PRODUCTS      products of a stack that an item does one after the other
  * CLAIMED       whether items claim tasks; needed for "ahead"
  * STEP_K        rows of a piece of B, for "ahead"
- * POLLS         how often an item looks for others to finish packing
+ * MAX_POLLS     how often an item looks for others to finish packing
  */
 typedef uint index_t;
 typedef float element_t;
@@ -113,14 +113,13 @@ static inline vec_t add_product(const vec_t sum, const real_t x, const vec_t y)
     return sum + x * y;
 }
 
-/* Ask for a line of memory before it is needed. The built-in prefetch of OpenCL often does nothing. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_prefetch)
-#define fetch_line(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes, 3)
+#define FETCH_LINE(address, writes) __builtin_prefetch((const void *)(size_t)(address), writes, 3)
 #endif
 #endif
-#ifndef fetch_line
-#define fetch_line(p, writes)
+#ifndef FETCH_LINE
+#define FETCH_LINE(address, writes)
 #endif
 
 /* Write one element of B, or zero, at a column of the panel. */
@@ -148,7 +147,7 @@ static inline void pack_b(__global const element_t *restrict b, __global real_t 
                 const vec_t v = *(__global const loose_t *)(from + 8);
                 *(__global vec_t *)(packed + 8) = v;
             }
-            fetch_line(from + 16, 0);
+            FETCH_LINE(from + 16, 0);
             from += n;
             packed += 16;
         }
@@ -222,13 +221,13 @@ static inline void multiply(
                 vec_t sum_2_1 = 0;
                 vec_t sum_3_0 = 0;
                 vec_t sum_3_1 = 0;
-                fetch_line(sums + (out_row + 0) * line + out_column + 0, 1);
-                fetch_line(sums + (out_row + 1) * line + out_column + 0, 1);
-                fetch_line(sums + (out_row + 2) * line + out_column + 0, 1);
-                fetch_line(sums + (out_row + 3) * line + out_column + 0, 1);
+                FETCH_LINE(sums + (out_row + 0) * line + out_column + 0, 1);
+                FETCH_LINE(sums + (out_row + 1) * line + out_column + 0, 1);
+                FETCH_LINE(sums + (out_row + 2) * line + out_column + 0, 1);
+                FETCH_LINE(sums + (out_row + 3) * line + out_column + 0, 1);
                 uint p = 0;
                 for (; p + 2 <= count * 1; p += 2) {
-                    fetch_line(b_next, 0);
+                    FETCH_LINE(b_next, 0);
                     b_next += 8;
                     {
                         const vec_t b_0 = b_from[0];
@@ -517,7 +516,7 @@ void gemm_packed(
     const index_t tile_n)
 {
     __local real_t tile[64] __attribute__((aligned(128)));
-    const uint items = (uint)get_global_size(0);
+    const uint shares = (uint)get_global_size(0);
     bool here = true;
     const uint pieces_down = (k + 63) / 64;
     for (uint phase = from; phase < to; ++phase) {
@@ -526,13 +525,13 @@ void gemm_packed(
         const index_t height = phase == 1 ? tile_m : tail_m;
         if (here) {
             const index_t tasks = phase == 0 ? pieces : layers * strips * below;
-            volatile __global uint *claimed = counters + phase * (items + 1);
-            volatile __global uint *finished = claimed + items;
+            volatile __global uint *claimed = counters + phase * (shares + 1);
+            volatile __global uint *finished = claimed + shares;
             /* Do the tasks of this item's share, then what is left of the others'. */
-            for (uint other = 0; other < items; ++other) {
-                const uint share = ((uint)get_global_id(0) + other) % items;
-                const index_t begin = (index_t)((ulong)tasks * share / items);
-                const index_t end = (index_t)((ulong)tasks * (share + 1) / items);
+            for (uint other = 0; other < shares; ++other) {
+                const uint share = ((uint)get_global_id(0) + other) % shares;
+                const index_t begin = (index_t)((ulong)tasks * share / shares);
+                const index_t end = (index_t)((ulong)tasks * (share + 1) / shares);
                 for (;;) {
                     const index_t task = begin + atomic_inc(&claimed[share]);
                     if (task >= end)
@@ -569,8 +568,8 @@ void gemm_packed(
     }
     if (to == 3) {
         /* The last to leave, when all is done, makes the counters ready for the next launch. */
-        const uint words = 3 * (items + 1);
-        if (atomic_inc(&counters[words]) + 1 == items)
+        const uint words = 3 * (shares + 1);
+        if (atomic_inc(&counters[words]) + 1 == get_global_size(0))
             for (uint t = 0; t <= words; ++t)
                 atomic_xchg(&counters[t], 0);
     }

@@ -6,7 +6,7 @@
  *     algorithm     radix-select
  *     configuration WG_SIZE=256 ITEM_KEYS=4 DIGIT_BITS=8
  *     device        NVIDIA H200 (h200 of tools/rendered_kernels.py)
- *     launch        select_parts, (6400,) items in groups of (256,)
+ *     launch        select_slices, (6400,) items in groups of (256,)
  */
 /*
  * The first k keys of each row in the order of sorted ones, with their places: a radix select. They
@@ -20,11 +20,14 @@
  *     counts                          3 1 0 5 2 ..      k - less = 6  ->  digit 3, 2 of its 5
  *
  * After the last digit all less keys are taken, and of the equal ones as many as are missing, the
- * first ones of the row. Rows that a group reads quickly have one launch for all of it (ROWS =
- * whole). Of rows that are not much longer (ROWS = parted) each part is such a row in one launch, and
- * in a second one what these have found: among the first k of all parts are the first k of the row,
- * and of equal keys the first ones. Longer ones (ROWS = cut) have a launch for each pass, in which all
- * groups have a part of the row; each finds for itself the digit that the pass before has counted:
+ * first ones of the row. There are three forms:
+ *
+ *   whole    one launch, a group per row, for rows that a group reads quickly (select_whole.mako)
+ *   twice    two launches, for rows a little longer: each slice of a row is searched like a row, and
+ *            then what all slices have found. Among the first k of each slice are the first k of the
+ *            row, and of equal keys the first ones
+ *   passes   for long rows a launch per digit and one more, with a group per slice of a row; each
+ *            group finds for itself the digit that the pass before has counted (select_passes.mako):
  *
  *     narrow  pass 0       counts
  *     narrow  pass 1, ..   finds a digit, and counts the next one; as soon as few keys are left,
@@ -32,21 +35,20 @@
  *                          read these alone
  *     gather               finds the last digit, and takes
  *
- * The place where a part writes is known from a table of what each part has counted, so that
- * results do not depend on the order in which groups run, and no group waits for another.
+ * Where a slice writes is known from a table of what each slice has counted, so that results do not
+ * depend on the order in which groups run, and no group waits for another.
  *
  * Source: own. Digits from the most significant one after T. Alabi et al., "Fast k-selection
  * algorithms for graphics processing units", JEA 2012; reading less once little is left after
  * J. Zhang et al., "Parallel top-k algorithms on GPU", SC 2023.
  *
  * The host guarantees: 0 < k <= n; `histogram` is all zero, as `leaving` is, and one launch at a time
- * has them; there is a group for each part of each row; a part has less than 2^32 keys,
- * and of whole and parted rows no fewer than k. `few_keys`
- * and `few_places` have `capacity` elements a row, `table` 2 * (RADIX + 1) * parts words,
- * `state` STATE words for each digit.
+ * has them; there is a group for each slice of each row; a slice has less than 2^32 keys, and unless
+ * FORM is passes no fewer than k. `few_keys` and `few_places` have `capacity` elements a row, `table`
+ * 2 * (RADIX + 1) * slices words, `state` STATE words for each digit.
  *
- * KEY_T, DESCENDING   see sort/keys.mako
- * ROWS         whole, parted or cut
+ * ELEMENT      what a key is: see sort/keys.mako
+ * FORM         whole, twice or passes, see above
  * WIDE         whether rows may have 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -97,10 +99,10 @@ static inline void warp_sync(void)
 /* The sum of `value` over the items of the warp up to this one. */
 static inline uint warp_sum(uint value)
 {
-    for (uint step = 1; step < WARP; step *= 2) {
+    for (uint distance = 1; distance < WARP; distance *= 2) {
         uint other;
-        asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(other) : "r"(value), "r"(step));
-        if (lane() >= step)
+        asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(other) : "r"(value), "r"(distance));
+        if (lane() >= distance)
             value += other;
     }
     return value;
@@ -123,11 +125,11 @@ static inline uint scan_group(const uint value, __local uint *space)
 typedef uint index_t;
 #define SPACE 512
 
-static inline index_t part_begin(const index_t count, const uint part, const uint parts, const uint tile)
+static inline index_t slice_begin(const index_t count, const uint slice, const uint slices, const uint tile)
 {
     const index_t tiles = count / tile + (count % tile != 0);
-    const index_t each = tiles / parts + (tiles % parts != 0);
-    const ulong begin = (ulong)each * tile * part;
+    const index_t each = tiles / slices + (tiles % slices != 0);
+    const ulong begin = (ulong)each * tile * slice;
     return begin < count ? (index_t)begin : count;
 }
 
@@ -136,24 +138,24 @@ static inline index_t scan_index(const index_t value, __local index_t *space)
     const uint item = (uint)get_local_id(0);
     index_t sum = value;
     uint half_ = 0;
-    for (uint step = 1; step < 256; step *= 2) {
+    for (uint distance = 1; distance < 256; distance *= 2) {
         space[half_ + item] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item >= step)
-            sum += space[half_ + item - step];
+        if (item >= distance)
+            sum += space[half_ + item - distance];
         half_ = 256 - half_;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     return sum - value;
 }
 
-static inline index_t sum_before(__global const uint *words, const uint part, __local index_t *space)
+static inline index_t sum_before(__global const uint *words, const uint slice, __local index_t *space)
 {
     const uint item = (uint)get_local_id(0);
     index_t own = 0;
-    for (uint first = 0; first < part; first += 256) {
+    for (uint first = 0; first < slice; first += 256) {
         const uint p = first + item;
-        own += p < part ? words[p] : 0;
+        own += p < slice ? words[p] : 0;
     }
     const index_t before = scan_index(own, space);
     if (item == 255)
@@ -185,18 +187,18 @@ static inline uint values_of(const uint d)
 }
 
 /*
- * Read the keys of a part. Of the codes without their low `shift` bits, those below `low` are less,
+ * Read the keys of a slice. Of the codes without their low `shift` bits, those below `low` are less,
  * and those up to `high` equal.
  *
  * counting   counts the equal ones by how far they are above `low`, and how many are less
  * taking     writes the less ones, and so many equal ones that there are `limit`, in order, where the
- *            numbers of those before this part say; places are those in `places`, or in the row.
+ *            numbers of those before this slice say; places are those in `places`, or in the row.
  *            Together with counting, only if they are `wanted`: barriers stand in no condition,
  *            which PoCL 3.0 gets wrong
  */
-static void count_part(__global const ukey_t *keys, const index_t begin, const index_t end, const uint shift,
-                       __local uint *counts, __local uint *below,
-                       const code_t low, const code_t high)
+static void count_slice(__global const ukey_t *keys, const index_t begin, const index_t end, const uint shift,
+                        __local uint *counts, __local uint *below,
+                        const code_t low, const code_t high)
 {
     const uint item = (uint)get_local_id(0);
     uint below_own = 0;
@@ -238,11 +240,11 @@ static void count_part(__global const ukey_t *keys, const index_t begin, const i
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-static void take_part(__global const ukey_t *keys, const index_t begin, const index_t end, const uint shift,
-                      __global const long *places, const index_t less_before, const index_t equal_before,
-                      const index_t limit, __global ukey_t *taken, __global long *taken_places,
-                      __local uint *sums, __local uint *total,
-                      const code_t low, const code_t high)
+static void take_slice(__global const ukey_t *keys, const index_t begin, const index_t end, const uint shift,
+                       __global const long *places, const index_t less_before, const index_t equal_before,
+                       const index_t limit, __global ukey_t *taken, __global long *taken_places,
+                       __local uint *sums, __local uint *total,
+                       const code_t low, const code_t high)
 {
     const uint item = (uint)get_local_id(0);
     index_t less_done = less_before, equal_done = equal_before;
@@ -330,12 +332,12 @@ static inline prefix_t next_digit(const prefix_t known, const uint d, const inde
 }
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
-void select_parts(__global const ukey_t *keys,
-                  __global ukey_t *values,
-                  __global long *places,
-                  const index_t n,
-                  const index_t k,
-                  const uint parts)
+void select_slices(__global const ukey_t *keys,
+                   __global ukey_t *values,
+                   __global long *places,
+                   const index_t n,
+                   const index_t k,
+                   const uint slices)
 {
     __local uint counts[COPIES * RADIX];
     __local uint sums[SCAN_WORDS];
@@ -343,10 +345,10 @@ void select_parts(__global const ukey_t *keys,
     __local index_t answer[3];
     __local uint below, total;
     const uint item = (uint)get_local_id(0);
-    const size_t row = get_group_id(0) / parts, to = get_group_id(0) * (size_t)k;
-    const ulong part = get_group_id(0) % parts;
+    const size_t row = get_group_id(0) / slices, to = get_group_id(0) * (size_t)k;
+    const ulong slice = get_group_id(0) % slices;
     /* As even as they can be: none has fewer than k. */
-    const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
+    const index_t begin = (index_t)(n * slice / slices), end = (index_t)(n * (slice + 1) / slices);
     prefix_t known;
     known.prefix = 0;
     known.left = k;
@@ -358,7 +360,7 @@ void select_parts(__global const ukey_t *keys,
         index_t own[OWN_WORDS];
         const code_t low = known.prefix * values_of(d);
         clear_counts(counts, &below);
-        count_part(keys, begin, end, shift_of(d), counts, &below, low, low + values_of(d) - 1);
+        count_slice(keys, begin, end, shift_of(d), counts, &below, low, low + values_of(d) - 1);
         for (uint w = 0; w < OWN_WORDS; ++w) {
             const uint v = item * OWN_WORDS + w;
             own[w] = v < RADIX ? counts[v] : 0;
@@ -367,8 +369,8 @@ void select_parts(__global const ukey_t *keys,
         }
         known = next_digit(known, d, own, space, answer);
     }
-    take_part(keys, begin, end, d ? shift_of(d - 1) : 0, 0, 0, 0, known.left,
-              values + to, places + to, sums, &total, known.prefix, d ? known.prefix : ~(code_t)0);
+    take_slice(keys, begin, end, d ? shift_of(d - 1) : 0, 0, 0, 0, known.left,
+               values + to, places + to, sums, &total, known.prefix, d ? known.prefix : ~(code_t)0);
 }
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
@@ -378,7 +380,7 @@ void select_few(__global const ukey_t *keys,
                 __global long *places,
                 const index_t n,
                 const index_t k,
-                const uint parts)
+                const uint slices)
 {
     __local uint counts[COPIES * RADIX];
     __local uint sums[SCAN_WORDS];
@@ -386,10 +388,10 @@ void select_few(__global const ukey_t *keys,
     __local index_t answer[3];
     __local uint below, total;
     const uint item = (uint)get_local_id(0);
-    const size_t row = get_group_id(0) / parts, to = get_group_id(0) * (size_t)k;
-    const ulong part = get_group_id(0) % parts;
+    const size_t row = get_group_id(0) / slices, to = get_group_id(0) * (size_t)k;
+    const ulong slice = get_group_id(0) % slices;
     /* As even as they can be: none has fewer than k. */
-    const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
+    const index_t begin = (index_t)(n * slice / slices), end = (index_t)(n * (slice + 1) / slices);
     prefix_t known;
     known.prefix = 0;
     known.left = k;
@@ -401,7 +403,7 @@ void select_few(__global const ukey_t *keys,
         index_t own[OWN_WORDS];
         const code_t low = known.prefix * values_of(d);
         clear_counts(counts, &below);
-        count_part(keys, begin, end, shift_of(d), counts, &below, low, low + values_of(d) - 1);
+        count_slice(keys, begin, end, shift_of(d), counts, &below, low, low + values_of(d) - 1);
         for (uint w = 0; w < OWN_WORDS; ++w) {
             const uint v = item * OWN_WORDS + w;
             own[w] = v < RADIX ? counts[v] : 0;
@@ -410,6 +412,6 @@ void select_few(__global const ukey_t *keys,
         }
         known = next_digit(known, d, own, space, answer);
     }
-    take_part(keys, begin, end, d ? shift_of(d - 1) : 0, few_places + row * n, 0, 0, known.left,
-              values + to, places + to, sums, &total, known.prefix, d ? known.prefix : ~(code_t)0);
+    take_slice(keys, begin, end, d ? shift_of(d - 1) : 0, few_places + row * n, 0, 0, known.left,
+               values + to, places + to, sums, &total, known.prefix, d ? known.prefix : ~(code_t)0);
 }

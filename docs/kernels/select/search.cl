@@ -12,14 +12,14 @@
  * Where values would go among sorted keys: a binary search for each value.
  *
  *     keys     |------------- n -------------|
- *     step 1   |----- half -----|------------|     is the last key of the half before the value?
- *     step 2                    |-----|------|     then the search goes on behind it
+ *     look 1   |----- half -----|------------|     is the last key of the half before the value?
+ *     look 2                    |-----|------|     then the search goes on behind it
  *
- * All searches take the same number of steps, so that an item makes VALUES of them at once: each
- * step waits for memory, and they wait together. Values of neighbours are neighbours.
+ * All searches take the same number of looks, so that an item makes VALUES of them at once: each
+ * look waits for memory, and they wait together. Values of neighbours are neighbours.
  *
  * Keys are in the order of a sort: any NaN behind all numbers, -0.0 and 0.0 are equal. Source: own;
- * steps without branches after P.-V. Khuong, P. Morin, "Array layouts for comparison-based
+ * looks without branches after P.-V. Khuong, P. Morin, "Array layouts for comparison-based
  * searching", JEA 2017.
  *
  * With a sorter the keys are in any order, and it holds their places in order. It is a user's: a place
@@ -27,7 +27,7 @@
  *
  * The host guarantees: an item for every VALUES values, the last of which may be missing.
  *
- * KEY_T     see sort/keys.mako
+ * ELEMENT   what a key is: see sort/keys.mako
  * RIGHT     whether values go behind equal keys
  * SORTER    whether there is a sorter
  * WIDE      whether there may be 2^31 keys or more

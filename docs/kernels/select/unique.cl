@@ -4,8 +4,7 @@
  *
  *     problem       unique n=50000
  *     algorithm     radix
- *     configuration FORM=onesweep WG_SIZE=384 ITEM_KEYS=8 DIGIT_BITS=8 LOOKS=4 PATIENCE=4096
- *                   CAPACITY=1 STREAM=False
+ *     configuration FORM=onesweep WG_SIZE=384 ITEM_KEYS=8 DIGIT_BITS=8 LOOKS=4 MAX_POLLS=4096
  *     device        NVIDIA H200 (h200 of tools/rendered_kernels.py)
  *     launch        count_heads, (12544,) items in groups of (256,)
  */
@@ -20,18 +19,18 @@
  *     first_places 1 0 2            the order at heads
  *     inverse      1 0 2 2 0 0      which of the values a key is, where it was before
  *
- *     count_heads  a part a group: how many heads it has
- *     write_heads  values, starts, places and inverse; where a part begins is the sum of the parts
+ *     count_heads  a slice a group: how many heads it has
+ *     write_heads  values, starts, places and inverse; where a slice begins is the sum of the slices
  *                  before
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet
  *                  how many there are
  *
  * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
  *
- * The host guarantees: n > 0; a group for each part in the first two, any number of them in the last;
+ * The host guarantees: n > 0; a group for each slice in the first two, any number of them in the last;
  * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
  *
- * KEY_T        see sort/keys.mako
+ * ELEMENT      what a key is: see sort/keys.mako
  * WIDE         whether there may be 2^31 keys or more
  * WG_SIZE      work-items of a group, a power of two
  * ITEM_KEYS    neighbours that an item looks at together
@@ -84,10 +83,10 @@ static inline void warp_sync(void)
 /* The sum of `value` over the items of the warp up to this one. */
 static inline uint warp_sum(uint value)
 {
-    for (uint step = 1; step < WARP; step *= 2) {
+    for (uint distance = 1; distance < WARP; distance *= 2) {
         uint other;
-        asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(other) : "r"(value), "r"(step));
-        if (lane() >= step)
+        asm volatile("shfl.sync.up.b32 %0, %1, %2, 0, 0xffffffff;" : "=r"(other) : "r"(value), "r"(distance));
+        if (lane() >= distance)
             value += other;
     }
     return value;
@@ -110,11 +109,11 @@ static inline uint scan_group(const uint value, __local uint *space)
 typedef uint index_t;
 #define SPACE 512
 
-static inline index_t part_begin(const index_t count, const uint part, const uint parts, const uint tile)
+static inline index_t slice_begin(const index_t count, const uint slice, const uint slices, const uint tile)
 {
     const index_t tiles = count / tile + (count % tile != 0);
-    const index_t each = tiles / parts + (tiles % parts != 0);
-    const ulong begin = (ulong)each * tile * part;
+    const index_t each = tiles / slices + (tiles % slices != 0);
+    const ulong begin = (ulong)each * tile * slice;
     return begin < count ? (index_t)begin : count;
 }
 
@@ -123,24 +122,24 @@ static inline index_t scan_index(const index_t value, __local index_t *space)
     const uint item = (uint)get_local_id(0);
     index_t sum = value;
     uint half_ = 0;
-    for (uint step = 1; step < 256; step *= 2) {
+    for (uint distance = 1; distance < 256; distance *= 2) {
         space[half_ + item] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item >= step)
-            sum += space[half_ + item - step];
+        if (item >= distance)
+            sum += space[half_ + item - distance];
         half_ = 256 - half_;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     return sum - value;
 }
 
-static inline index_t sum_before(__global const uint *words, const uint part, __local index_t *space)
+static inline index_t sum_before(__global const uint *words, const uint slice, __local index_t *space)
 {
     const uint item = (uint)get_local_id(0);
     index_t own = 0;
-    for (uint first = 0; first < part; first += 256) {
+    for (uint first = 0; first < slice; first += 256) {
         const uint p = first + item;
-        own += p < part ? words[p] : 0;
+        own += p < slice ? words[p] : 0;
     }
     const index_t before = scan_index(own, space);
     if (item == 255)
@@ -176,19 +175,19 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
 void count_heads(__global const ukey_t *restrict keys,
                  __global uint *restrict table,
                  const index_t n,
-                 const uint parts)
+                 const uint slices)
 {
     __local index_t space[SPACE];
-    const uint item = (uint)get_local_id(0), part = (uint)get_group_id(0);
-    const index_t end = part_begin(n, part + 1, parts, TILE);
+    const uint item = (uint)get_local_id(0), slice = (uint)get_group_id(0);
+    const index_t end = slice_begin(n, slice + 1, slices, TILE);
     index_t heads = 0;
-    for (index_t tile = part_begin(n, part, parts, TILE); tile < end; tile += TILE) {
+    for (index_t tile = slice_begin(n, slice, slices, TILE); tile < end; tile += TILE) {
         const index_t first = tile + item * ITEM_KEYS;
         heads += heads_of(keys, first, keys_here(first, end));
     }
     const index_t before = scan_index(heads, space);
     if (item == WG_SIZE - 1)
-        table[part] = (uint)(before + heads);
+        table[slice] = (uint)(before + heads);
 }
 
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
@@ -197,15 +196,15 @@ void write_heads(__global const ukey_t *restrict keys,
                  __global ukey_t *restrict values,
                  __global long *restrict found,
                  const index_t n,
-                 const uint parts)
+                 const uint slices)
 {
     __local index_t space[SPACE];
     __local uint sums[SCAN_WORDS];
     __local uint total;
-    const uint item = (uint)get_local_id(0), part = (uint)get_group_id(0);
-    const index_t end = part_begin(n, part + 1, parts, TILE);
-    index_t done = sum_before(table, part, space);
-    for (index_t tile = part_begin(n, part, parts, TILE); tile < end; tile += TILE) {
+    const uint item = (uint)get_local_id(0), slice = (uint)get_group_id(0);
+    const index_t end = slice_begin(n, slice + 1, slices, TILE);
+    index_t done = sum_before(table, slice, space);
+    for (index_t tile = slice_begin(n, slice, slices, TILE); tile < end; tile += TILE) {
         const index_t first = tile + item * ITEM_KEYS;
         const uint here = keys_here(first, end);
         const uint heads = heads_of(keys, first, here);
@@ -225,6 +224,6 @@ void write_heads(__global const ukey_t *restrict keys,
                 }
             }
     }
-    if (part + 1 == parts && item == 0)
+    if (slice + 1 == slices && item == 0)
         found[0] = (long)done;
 }

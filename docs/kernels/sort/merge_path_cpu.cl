@@ -4,7 +4,7 @@
  *
  *     problem       sort n=1000000
  *     algorithm     merge-path
- *     configuration FORM=cpu WG_SIZE=1 ITEM_KEYS=1 TILE=32768 STRETCH=32768
+ *     configuration TILE=32768 STRETCH=32768
  *     device        EPYC (pocl of tools/rendered_kernels.py)
  *     launch        merge_cpu, (2,) items in groups of (1,)
  */
@@ -23,20 +23,20 @@
  *     run b  |  front 0 -> <- rear 0 | front 1 ->            <- rear 1      |
  *     result |  front 0 ->        <- rear 0 | front 1 ->            <- rear 1
  *
- * No branch depends on a key: at the begin of a round it is known how many steps cannot leave a run.
+ * No branch depends on a key: at the begin of a round it is known how many elements cannot leave a run.
  * In a tile, blocks of BLOCK keys are sorted by counting how many go before each, in vectors; the
- * first merges then take two pairs of runs at once, whose lengths say the steps.
+ * first merges then take two pairs of runs at once, whose lengths say how many.
  *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path", ICS 2012, for the stretches; merging from
  * both ends after I. van den Hoven, "quadsort" (parity merge), and O. Peters, "glidesort", 2021 to 2023;
  * the rest is own.
  *
- * The host guarantees: n > 0; what common/phases.mako asks for. With SPACE = __local, n <= CAPACITY
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for. With SPACE = __local, n <= CAPACITY
  * and there is one phase. Else `spares` has 2 * CAPACITY elements for each item; `first` and `second`
  * have one for each key where as many as one and two phases come before the last. Runs are in them by
  * turns, and at last in `second`, which is `sorted` where elements are keys.
  *
- * KEY_T, DESCENDING, VALUE_T   see keys.mako
+ * ELEMENT    what is sorted: see keys.mako; its value is what MOVED says
  * MOVED      what elements are: keys; codes, which are not the whole of their keys, with the keys as
  *            values; codes with indices, positions in the row; or pairs of keys and the user's values
  * INDEX_T    unsigned type that counts the elements of all rows
@@ -44,7 +44,7 @@
  * TILE       elements that one item sorts in its cache
  * STRETCH    elements of a task of merging, not more than two tiles, which it divides
  * CAPACITY   elements that `spares` has twice for each item: a tile or a stretch
- * PATIENCE   how often an item looks for others to finish
+ * MAX_POLLS  how often an item looks for others to finish
  */
 /* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
 #define LESSER(a, b) ((a) < (b) ? (a) : (b))
@@ -115,12 +115,12 @@ static inline void sort_block(__global const ukey_t *keys,
     }
 }
 
-/* Four merges of elements of `runs`, as many steps each: from the fronts to outputs `front` + 0, 1, ..
+/* Four merges of elements of `runs`, `each` of them: from the fronts to outputs `front` + 0, 1, ..
    and from the rears to those before `rear`. Of each merge it is known what comes next of run b, and
    the sum of that and what comes next of run a: fewer numbers than processors have registers. */
-#define MERGE_FOUR(runs, target, steps) \
+#define MERGE_FOUR(runs, target, each) \
     do { \
-    for (index_t step = 0; step < (steps); ++step) { \
+    for (index_t done = 0; done < (each); ++done) { \
     FRONT(runs, target, 0); \
     FRONT(runs, target, 1); \
     REAR(runs, target, 0); \
@@ -130,17 +130,17 @@ static inline void sort_block(__global const ukey_t *keys,
 /* Equal elements of a go first, .. */
 #define FRONT(runs, target, k) \
     do { \
-    const elem_t a = runs[front_sum##k + step - front_b##k], b = runs[front_b##k]; \
+    const elem_t a = runs[front_sum##k + done - front_b##k], b = runs[front_b##k]; \
     const bool right = CODE_OF(b) < CODE_OF(a); \
-    target[front##k + step] = PICK(right, b, a); \
+    target[front##k + done] = PICK(right, b, a); \
     front_b##k += right; \
     } while (0)
 /* .. and those of b last. */
 #define REAR(runs, target, k) \
     do { \
-    const elem_t a = runs[rear_sum##k - step - rear_b##k], b = runs[rear_b##k]; \
+    const elem_t a = runs[rear_sum##k - done - rear_b##k], b = runs[rear_b##k]; \
     const bool left = CODE_OF(b) < CODE_OF(a); \
-    target[rear##k - step] = PICK(left, a, b); \
+    target[rear##k - done] = PICK(left, a, b); \
     rear_b##k -= !left; \
     } while (0)
 
@@ -180,18 +180,18 @@ static void merge_stretch(__global const elem_t *runs, const index_t a_count, co
     index_t b_low1 = a_count + middle - a_1, b_high1 = a_count + end - a_2;
     index_t front1 = middle - begin, rear1 = end - begin;
     for (;;) {
-        index_t steps = count;
-        steps = LESSER(steps, (rear0 - front0) / 2);
-        steps = LESSER(steps, a_count - a_low0);
-        steps = LESSER(steps, count - b_low0);
-        steps = LESSER(steps, a_high0);
-        steps = LESSER(steps, b_high0 - a_count);
-        steps = LESSER(steps, (rear1 - front1) / 2);
-        steps = LESSER(steps, a_count - a_low1);
-        steps = LESSER(steps, count - b_low1);
-        steps = LESSER(steps, a_high1);
-        steps = LESSER(steps, b_high1 - a_count);
-        if (steps < 4)
+        index_t each = count;
+        each = LESSER(each, (rear0 - front0) / 2);
+        each = LESSER(each, a_count - a_low0);
+        each = LESSER(each, count - b_low0);
+        each = LESSER(each, a_high0);
+        each = LESSER(each, b_high0 - a_count);
+        each = LESSER(each, (rear1 - front1) / 2);
+        each = LESSER(each, a_count - a_low1);
+        each = LESSER(each, count - b_low1);
+        each = LESSER(each, a_high1);
+        each = LESSER(each, b_high1 - a_count);
+        if (each < 4)
             break;
         index_t front_b0 = b_low0, rear_b0 = b_high0 - 1;
         const index_t front_sum0 = a_low0 + b_low0, rear_sum0 = a_high0 - 1 + rear_b0;
@@ -199,19 +199,19 @@ static void merge_stretch(__global const elem_t *runs, const index_t a_count, co
         index_t front_b1 = b_low1, rear_b1 = b_high1 - 1;
         const index_t front_sum1 = a_low1 + b_low1, rear_sum1 = a_high1 - 1 + rear_b1;
         rear1 -= 1;
-        MERGE_FOUR(runs, target, steps);
-        a_low0 += steps - (front_b0 - b_low0);
-        a_high0 -= steps - (b_high0 - 1 - rear_b0);
+        MERGE_FOUR(runs, target, each);
+        a_low0 += each - (front_b0 - b_low0);
+        a_high0 -= each - (b_high0 - 1 - rear_b0);
         b_low0 = front_b0;
         b_high0 = rear_b0 + 1;
-        front0 += steps;
-        rear0 = rear0 + 1 - steps;
-        a_low1 += steps - (front_b1 - b_low1);
-        a_high1 -= steps - (b_high1 - 1 - rear_b1);
+        front0 += each;
+        rear0 = rear0 + 1 - each;
+        a_low1 += each - (front_b1 - b_low1);
+        a_high1 -= each - (b_high1 - 1 - rear_b1);
         b_low1 = front_b1;
         b_high1 = rear_b1 + 1;
-        front1 += steps;
-        rear1 = rear1 + 1 - steps;
+        front1 += each;
+        rear1 = rear1 + 1 - each;
     }
     /* What is left: little, or in one run alone. */
     while (a_low0 < a_high0 && b_low0 < b_high0) {
@@ -273,42 +273,55 @@ void merge_cpu(__global const ukey_t *keys,
     __global elem_t *second = (__global elem_t *)sorted;
     __global elem_t *mine = spares + get_global_id(0) * (size_t)65536;
     const ulong tiles = (n - 1) / 32768 + 1, stretches = (n - 1) / 32768 + 1;
+    const uint shares = 1u;
     bool here = true;
-    for (uint phase = from; here && phase < to; ++phase) {
-        const uint tasks = (uint)(rows * (phase ? stretches : tiles));
-        volatile __global uint *claimed = counters + 2 * phase;
-        volatile __global uint *finished = claimed + 1;
-        for (;;) {
-            const uint task = atomic_inc(claimed);
-            if (task >= tasks)
-                break;
+    for (uint phase = from; phase < to; ++phase) {
+        if (here) {
+            const index_t tasks = (uint)(rows * (phase ? stretches : tiles));
+            volatile __global uint *claimed = counters + phase * (shares + 1);
+            volatile __global uint *finished = claimed + shares;
+            /* Do the tasks of this item's share, then what is left of the others'. */
+            for (uint other = 0; other < shares; ++other) {
+                const uint share = ((uint)get_global_id(0) + other) % shares;
+                const index_t begin = (index_t)((ulong)tasks * share / shares);
+                const index_t end = (index_t)((ulong)tasks * (share + 1) / shares);
+                for (;;) {
+                    const index_t task = begin + atomic_inc(&claimed[share]);
+                    if (task >= end)
+                        break;
 
-            __global elem_t *target = (last - 1 - phase) & 1 ? first : second;
-            __global const elem_t *source = (last - 1 - phase) & 1 ? second : first;
-            const bool ends = phase + 1 == last;
-            const ulong parts = phase ? stretches : tiles, at = task / parts * n;
-            const index_t begin = (index_t)(task % parts) * (phase ? 32768 : 32768);
-            const uint count = (uint)min((ulong)(phase ? 32768 : 32768), n - begin);
-            __global elem_t *result = target + at + begin;
-            if (phase == 0) {
-                result = sort_tile(keys + at + begin, count, mine, result);
-            } else {
-                const index_t width = (index_t)32768 << (phase - 1);
-                const index_t pair = begin & ~(2 * width - 1);
-                const index_t a_count = (index_t)min((ulong)width, n - pair);
-                const index_t b_count = (index_t)min((ulong)width, n - pair - a_count);
-                merge_stretch(source + at + pair, a_count, b_count, begin - pair, begin - pair + count,
-                              result);
+                    __global elem_t *target = (last - 1 - phase) & 1 ? first : second;
+                    __global const elem_t *source = (last - 1 - phase) & 1 ? second : first;
+                    const bool ends = phase + 1 == last;
+                    const ulong row_tasks = phase ? stretches : tiles, at = task / row_tasks * n;
+                    const index_t begin = (index_t)(task % row_tasks) * (phase ? 32768 : 32768);
+                    const uint count = (uint)min((ulong)(phase ? 32768 : 32768), n - begin);
+                    __global elem_t *result = target + at + begin;
+                    if (phase == 0) {
+                        result = sort_tile(keys + at + begin, count, mine, result);
+                    } else {
+                        const index_t width = (index_t)32768 << (phase - 1);
+                        const index_t pair = begin & ~(2 * width - 1);
+                        const index_t a_count = (index_t)min((ulong)width, n - pair);
+                        const index_t b_count = (index_t)min((ulong)width, n - pair - a_count);
+                        merge_stretch(source + at + pair, a_count, b_count, begin - pair, begin - pair + count,
+                                      result);
+                    }
+                    mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
+                    atomic_inc(finished);
+                }
             }
-            mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
-            atomic_inc(finished);
+            /* Look for the others to finish, or leave: who finishes the last task goes on. */
+            for (uint polls = 0; phase + 1 < to && here && atomic_or(finished, 0) != tasks; ++polls)
+                here = polls < 1048576;
+            mem_fence(CLK_GLOBAL_MEM_FENCE);
         }
-        for (uint polls = 0; here && phase + 1 < to && atomic_or(finished, 0) != tasks; ++polls)
-            here = polls < 1048576;
-        mem_fence(CLK_GLOBAL_MEM_FENCE);
     }
-    /* The last item to leave, when all is done, makes the counters ready for the next launch. */
-    if (to == last && atomic_inc(&counters[2 * last]) + 1 == get_global_size(0))
-        for (uint t = 0; t <= 2 * last; ++t)
-            atomic_xchg(&counters[t], 0);
+    if (to == last) {
+        /* The last to leave, when all is done, makes the counters ready for the next launch. */
+        const uint words = last * (shares + 1);
+        if (atomic_inc(&counters[words]) + 1 == get_global_size(0))
+            for (uint t = 0; t <= words; ++t)
+                atomic_xchg(&counters[t], 0);
+    }
 }

@@ -4,7 +4,7 @@
  *
  *     problem       sort n=1000000
  *     algorithm     merge-path
- *     configuration FORM=gpu WG_SIZE=256 ITEM_KEYS=17 TILE=1 STRETCH=1
+ *     configuration WG_SIZE=256 ITEM_KEYS=17
  *     device        NVIDIA H200 (h200 of tools/rendered_kernels.py)
  *     launch        sort_tiles, (58880,) items in groups of (256,)
  */
@@ -17,7 +17,7 @@
  * An item has ITEM_KEYS neighbours of a tile in registers. It sorts them by an odd-even transposition
  * network first; then items merge runs of 1, 2, 4, .. items in local memory, where each finds on its
  * diagonal what it has to take (common/merge_path.mako). Between runs of many tiles, groups find
- * their parts in the same way, and items divide them in local memory:
+ * their stretches in the same way, and items divide them in local memory:
  *
  *     run a    | . . a a a . . . |     run b    | . b b . . . |     of one group: TILE in all
  *                    \   \                         /  /
@@ -25,7 +25,7 @@
  *
  * What is compared are codes (keys.mako). Where a key is more than its code, or values travel,
  * an element's slot goes with the code: its place in the tile, or in local memory. Keys and values
- * are fetched by it at the end of the launch, from a part of memory that the cache has just seen.
+ * are fetched by it at the end of the launch, from memory that the cache has just seen.
  *
  * Source: O. Green, R. McColl, D. Bader, "GPU merge path: a GPU merging algorithm", ICS 2012; tiles
  * in registers after N. Satish et al., IPDPS 2009, and S. Baxter, "moderngpu", 2013.
@@ -34,14 +34,12 @@
  * than ROW_ITEMS * ITEM_KEYS where ROW_ITEMS < WG_SIZE; `source` and `target` do not overlap. Groups
  * are in dimension 0: of sort_tiles as many as cover all rows; of merge_tiles row after row.
  *
- * KEY_T, DESCENDING, VALUE_T   see keys.mako
- * POSITIONS   whether values are positions that no array holds yet
- * VALUE_OUT_T type of a value in the target
- * KEYS_OUT    whether keys are wanted in the target
+ * ELEMENT     what is sorted: see keys.mako. Positions in a row are in no array before sort_tiles
+ * INDICES_OUT whether the target is the user's array of indices: positions as long, without keys
  * INDEX_T     unsigned type that counts the elements of a row
  * WG_SIZE     work-items in a work-group
  * ITEM_KEYS   keys of an item
- * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows or parts of one
+ * ROW_ITEMS   items of a row in sort_tiles: a group has WG_SIZE / ROW_ITEMS rows, or a tile of one
  * PTX         whether the device takes inline PTX: its compiler unrolls what it is told to
  */
 /* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
@@ -108,10 +106,10 @@ static inline void ranks_of_group(__global const ukey_t *a, const index_t a_coun
         if (item == 0)
             found[half_] = 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        /* Items try the ends of equal parts, from the first on; all parts are tried if they are few. */
+        /* Items try the ends of equal intervals, from the first on; all of them if they are few. */
         const index_t from = half_ ? low[1] : low[0], to = half_ ? high[1] : high[0];
-        const index_t part = (to - from) / 128 + 1;
-        const index_t end = from + part * item + (part - 1);
+        const index_t span = (to - from) / 128 + 1;
+        const index_t end = from + span * item + (span - 1);
         if (end < to && !(code(b[diagonal - 1 - end]) < code(a[end])))
             atomic_max(&found[half_], item + 1);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -170,7 +168,7 @@ void sort_tiles(__global const ukey_t *restrict source,
     const ulong first_row = get_group_id(0) / tiles;
     const index_t begin = (index_t)(get_group_id(0) % tiles) * ROW_KEYS;
     const ulong first = first_row * n + begin;
-    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this part of a row */
+    const uint count = (uint)min((ulong)ROW_KEYS, (ulong)(n - begin)); /* in this tile of a row */
     const uint own_rows = (uint)min(1ul, rows - first_row);
 
     /* Load, coalesced; what a row does not have goes last. */
@@ -235,7 +233,7 @@ void merge_tiles(__global const ukey_t *restrict source,
     ukey_t codes[ITEM_KEYS];
     ushort slots[1];
 
-    /* Find the part of each run; `width` counts tiles. */
+    /* Find the stretch of each run; `width` counts tiles. */
     const ulong pair = tile & ~(2ul * width - 1);
     const index_t begin = (index_t)(pair * TILE), diagonal = (index_t)((tile - pair) * TILE);
     const index_t a_count = (index_t)min((ulong)width * TILE, (ulong)(n - begin));

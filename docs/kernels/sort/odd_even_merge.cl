@@ -44,12 +44,10 @@
  * dimension 0, as others may be short; `width` is a power of two, at least TILE in
  * merge_pass; `source` and `target` do not overlap.
  *
- * KEY_T          type of a key
- * KEY_IS_FLOAT   whether NaN exists: it goes after every number, as in NumPy
- * DESCENDING     reverse the order relation; equal keys still keep their order
- * VALUE_T        type of the value that travels with a key, or None
- * VALUE_IN_T     its type in the source; None means: the element's position
- * VALUE_OUT_T    its type in the target
+ * ELEMENT        what is sorted: see keys.mako. Keys are compared as they are, no NaN being less than
+ *                a number
+ * POSITIONS_IN   whether values are positions that no array holds yet
+ * INDICES_OUT    whether values in the target are long
  * INDEX_T        unsigned type that counts the elements of a row
  * WG_SIZE        work-items in a work-group
  * TILE           elements sorted in local memory, a power of two; 0: no sort_tile

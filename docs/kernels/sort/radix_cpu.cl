@@ -4,8 +4,7 @@
  *
  *     problem       sort n=1000000
  *     algorithm     radix
- *     configuration FORM=cpu DIGIT_BITS=11 WG_SIZE=1 ITEM_KEYS=1 LOOKS=4 PATIENCE=4096
- *                   CAPACITY=32768 STREAM=False
+ *     configuration DIGIT_BITS=11 CAPACITY=32768 STREAM=False
  *     device        EPYC (pocl of tools/rendered_kernels.py)
  *     launch        radix_cpu, (2,) items in groups of (1,)
  */
@@ -21,7 +20,7 @@
  *     phase 2   scatter   a chunk: elements to their buckets
  *     phase 3   finish    a share of the runs: radix_cpu_run.mako
  *
- * Where one run would have a large part of the keys, the row goes through its digits from the
+ * Where one run would have a large share of the keys, the row goes through its digits from the
  * least significant one on, by all units, and phases 2 and 3 do nothing:
  *
  *     phase 4 + 3 k   count    a chunk: how many keys have each value of digit k
@@ -37,14 +36,13 @@
  * bandwidth oblivious SIMD sort", SIGMOD 2010, and J. Wassenberg, P. Sanders, "Engineering a
  * multi-core radix sort", Euro-Par 2011.
  *
- * The host guarantees: n > 0; what common/phases.mako asks for; `spares` has 2 * CAPACITY elements
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for; `spares` has 2 * CAPACITY elements
  * for each item. With CUT: `first` and `second` have an element for each key, `table`
  * chunks * 2^bits words a row, `limits` 3 * chunks words, `state` STATE words, and `starts`
  * 2^bits + 1 + 8 * items words. Without CUT they have room for all elements if n > CAPACITY.
  * `second` is `sorted` where elements are keys.
  *
- * ELEMENT       key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *               the row, and keys are not wanted
+ * ELEMENT       what is sorted: see keys.mako
  * INDEX_T       unsigned type that counts the elements of all rows
  * CAPACITY      elements of a run that fits in a cache
  * CUT           None where rows are not cut; else
@@ -52,13 +50,13 @@
  *   share           elements of a run, about
  *   float_type      type in which keys are numbers, or None for integers and where it is not to be used
  *   sample          keys that are looked at to find the range of a row
- *   skew            most keys of a sample in such a part of its range make buckets narrower there
+ *   skew            most keys of a sample in such a section of its range make buckets narrower there
  *   largest         elements of the largest run that one unit may have
  *   finish_shares   tasks of a unit in phase 3
  * RUN           bits, spare_bits, few, block: see radix_cpu_run.mako; network, lanes: see
  *               radix_cpu_network.mako; network is 0 where no run goes there
  * STREAM        whether lines go past the caches
- * PATIENCE      how often an item looks for others to finish, at least; else as often as tasks have keys
+ * MAX_POLLS     how often an item looks for others to finish, at least; else as often as tasks have keys
  */
 /* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
 #define LESSER(a, b) ((a) < (b) ? (a) : (b))
@@ -351,15 +349,26 @@ enum { RUN_COUNT, LEAST, LOW, DIGIT, PASSES, STATE };
 typedef struct __attribute__((packed)) { uint16 vector; } line_t;
 #define LINE (64 / sizeof(elem_t))
 
-/* How many tasks a phase has: as many for each row. */
-static inline uint tasks_of(const uint phase, const uint last, const uint rows, const uint chunks,
-                            const uint units)
+/* What the tasks of a phase do: the first four phases, three for each digit, and the last phase. */
+enum {
+    COUNT_BUCKETS, CHOOSE_RUNS, SCATTER_BUCKETS, FINISH_RUNS,
+        COUNT_DIGITS, SCAN_DIGITS, SCATTER_DIGITS,
+        COPY
+};
+
+static inline uint work_of(const uint phase, const uint last)
 {
-    if (phase == 3)
+    if (phase + 1 == last)
+        return COPY;
+    return phase < COUNT_DIGITS ? phase : COUNT_DIGITS + (phase - COUNT_DIGITS) % 3;
+}
+
+/* How many tasks a phase has: as many for each row. */
+static inline uint tasks_of(const uint work, const uint rows, const uint chunks, const uint units)
+{
+    if (work == FINISH_RUNS)
         return rows * LESSER(32 * units, BUCKETS);
-    if (phase == 1 || (phase > 4 && phase + 1 < last && (phase - 4) % 3 == 1))
-        return rows;
-    return rows * chunks;
+    return work == CHOOSE_RUNS || work == SCAN_DIGITS ? rows : rows * chunks;
 }
 
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
@@ -370,15 +379,15 @@ typedef struct {
     enum { EVEN, NEAR_BASE, NEAR_TOP } most;
 } range_t;
 
-/* Where most keys of the sample are in a small part of their range, at either end, buckets are narrow
+/* Where most keys of the sample are in a small section of their range, at either end, buckets are narrow
    there: as wide as floats of a few bits are apart, counted from that end. */
 static range_t sample_range(const source_t source, const index_t n)
 {
     ukey_t codes[2048];
     ukey_t least = code(source.keys[0]), largest = least;
-    const index_t step = GREATER(n / 1024, (index_t)1);
+    const index_t stride = GREATER(n / 1024, (index_t)1);
     uint count = 0, low = 0, high = 0;
-    for (index_t i = 0; i < n && count < 2048; i += step)
+    for (index_t i = 0; i < n && count < 2048; i += stride)
         codes[count++] = code(source.keys[i]);
     for (uint j = 0; j < count; ++j) {
         least = LESSER(least, codes[j]);
@@ -470,6 +479,7 @@ static inline uint stage_buckets(const source_t source, const index_t first, con
     return here;
 }
 
+/* Count a chunk's keys of each bucket in `share`; its least and largest codes go to `limits`. */
 static void count_buckets(const source_t source, const index_t n, const index_t begin, const index_t end,
                           __global index_t *share, __global ukey_t *limits, __local index_t *counts)
 {
@@ -574,6 +584,7 @@ static inline uint first_run(const index_t place, __global const index_t *starts
     return low;
 }
 
+/* Count a chunk's keys of each digit in `share`. */
 static void count_digits_arrays(const source_t source, const index_t begin, const index_t end,
                                 __global index_t *share, const ukey_t base, const uint shift,
                                 __local index_t *counts)
@@ -627,6 +638,7 @@ static void scatter_arrays(const source_t source, const index_t begin, const ind
     }
 }
 
+/* Count a chunk's keys of each digit in `share`. */
 static void count_digits_elements(__global const elem_t *source, const index_t begin, const index_t end,
                                   __global index_t *share, const ukey_t base, const uint shift,
                                   __local index_t *counts)
@@ -702,77 +714,88 @@ void radix_cpu(__global const ukey_t *keys,
     source.keys = keys;
     /* About as long as a task takes, so that a thread that waits for one without a processor leaves its own. */
     const ulong keys_of_task = n / chunks;
-    const uint patience = (uint)LESSER(GREATER(keys_of_task, (ulong)4096), (ulong)2147483648);
+    const uint max_polls = (uint)LESSER(GREATER(keys_of_task, (ulong)4096), (ulong)2147483648);
+    const uint shares = 1u;
     bool here = true;
-    for (uint phase = from; here && phase < to; ++phase) {
-        const uint tasks = tasks_of(phase, last, (uint)rows, chunks, (uint)get_global_size(0));
-        volatile __global uint *claimed = counters + 2 * phase;
-        volatile __global uint *finished = claimed + 1;
-        for (;;) {
-            const uint task = atomic_inc(claimed);
-            if (task >= tasks)
-                break;
+    for (uint phase = from; phase < to; ++phase) {
+        if (here) {
+            const index_t tasks = tasks_of(work_of(phase, last), (uint)rows, chunks, (uint)get_global_size(0));
+            volatile __global uint *claimed = counters + phase * (shares + 1);
+            volatile __global uint *finished = claimed + shares;
+            /* Do the tasks of this item's share, then what is left of the others'. */
+            for (uint other = 0; other < shares; ++other) {
+                const uint share = ((uint)get_global_id(0) + other) % shares;
+                const index_t begin = (index_t)((ulong)tasks * share / shares);
+                const index_t end = (index_t)((ulong)tasks * (share + 1) / shares);
+                for (;;) {
+                    const index_t task = begin + atomic_inc(&claimed[share]);
+                    if (task >= end)
+                        break;
 
-            const uint parts = tasks / (uint)rows;
-            const uint part = task % parts;
-            const ulong row = task / parts, at = row * n;
-            const index_t begin = (index_t)(n * part / parts), end = (index_t)(n * (part + 1) / parts);
-            volatile __global ulong *row_state = state + row * STATE;
-            __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)part * BUCKETS;
-            __global ukey_t *row_limits = limits + 3 * row * chunks;
-            __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
-            source.keys = keys + at;
-            const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
-            const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
-            /* Of the phases of a digit: which digit, and which phase. */
-            const uint pass = phase < 4 ? 0 : (phase - 4) / 3;
-            const uint step = phase < 4 || phase + 1 == last ? 3 : (phase - 4) % 3;
-            if (phase == 0)
-                count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * part, counts);
-            else if (phase == 1)
-                choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
-                            row_starts);
-            else if (phase == 3 && runs) {
-                /* The runs that begin in an equal share of the row. */
-                for (uint run = first_run(begin, row_starts, runs); run < runs && row_starts[run] < end; ++run) {
-                    const index_t start = row_starts[run], count = row_starts[run + 1] - start;
-                    __global elem_t *there = first + at + start;
-                    const bool fits = count <= 32768;
-                    sort_run(there, count, fits ? mine : second + at + start, fits ? mine + 32768 : there,
-                             sorted + at + start, sorted_values + at + start, counts);
+                    const uint work = work_of(phase, last), row_tasks = tasks / (uint)rows;
+                    const uint row_task = task % row_tasks;
+                    const ulong row = task / row_tasks, at = row * n;
+                    const index_t begin = (index_t)(n * row_task / row_tasks), end = (index_t)(n * (row_task + 1) / row_tasks);
+                    volatile __global ulong *row_state = state + row * STATE;
+                    __global index_t *row_table = table + row * chunks * BUCKETS, *share = row_table + (ulong)row_task * BUCKETS;
+                    __global ukey_t *row_limits = limits + 3 * row * chunks;
+                    __global index_t *row_starts = starts + row * (BUCKETS + 1 + 8 * get_global_size(0));
+                    source.keys = keys + at;
+                    const uint runs = phase > 1 ? (uint)row_state[RUN_COUNT] : 0;
+                    const uint passes = phase > 1 ? (uint)row_state[PASSES] : 0;
+                    const uint pass = phase < COUNT_DIGITS ? 0 : (phase - COUNT_DIGITS) / 3; /* which digit */
+                    if (work == COUNT_BUCKETS)
+                        count_buckets(source, (index_t)n, begin, end, share, row_limits + 3 * row_task, counts);
+                    else if (work == CHOOSE_RUNS)
+                        choose_runs(source, (index_t)n, chunks, (uint)get_global_size(0), row_table, row_limits, row_state,
+                                    row_starts);
+                    else if (work == FINISH_RUNS) {
+                        /* The runs that begin in an equal share of the row. */
+                        for (uint run = first_run(begin, row_starts, runs); run < runs && row_starts[run] < end; ++run) {
+                            const index_t start = row_starts[run], count = row_starts[run + 1] - start;
+                            __global elem_t *there = first + at + start;
+                            const bool fits = count <= 32768;
+                            sort_run(there, count, fits ? mine : second + at + start, fits ? mine + 32768 : there,
+                                     sorted + at + start, sorted_values + at + start, counts);
+                        }
+                    } else if (work == COPY && !runs) {
+                        if (!passes)
+                            for (index_t i = begin; i < end; ++i)
+                                second[at + i] = element_arrays(source, i);
+                    } else if (work == SCATTER_BUCKETS ? runs > 0 : work != COPY && !runs && pass < passes) {
+                        /* The last pass ends in `second`. */
+                        const bool to_second = work != SCATTER_BUCKETS && ((passes - pass) & 1);
+                        __global elem_t *target = (to_second ? second : first) + at;
+                        __global const elem_t *elements = (to_second ? first : second) + at;
+                        const ukey_t base = (ukey_t)row_state[LEAST];
+                        const uint shift = (uint)(row_state[LOW] + pass * row_state[DIGIT]);
+                        if (work == COUNT_DIGITS && pass == 0)
+                            count_digits_arrays(source, begin, end, share, base, shift, counts);
+                        else if (work == COUNT_DIGITS)
+                            count_digits_elements(elements, begin, end, share, base, shift, counts);
+                        else if (work == SCAN_DIGITS)
+                            scan_counts(chunks, row_table);
+                        else if (pass == 0)
+                            scatter_arrays(source, begin, end, target, share, work == SCATTER_BUCKETS, (index_t)n, base, shift,
+                                           lines, places);
+                        else
+                            scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
+                    }
+                    mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
+                    atomic_inc(finished);
                 }
-            } else if (phase + 1 == last && !runs) {
-                if (!passes)
-                    for (index_t i = begin; i < end; ++i)
-                        second[at + i] = element_arrays(source, i);
-            } else if ((phase == 2 && runs) || (step < 3 && !runs && pass < passes)) {
-                /* The last pass ends in `second`. */
-                const bool to_second = phase > 2 && ((passes - pass) & 1);
-                __global elem_t *target = (to_second ? second : first) + at;
-                __global const elem_t *elements = (to_second ? first : second) + at;
-                const ukey_t base = (ukey_t)row_state[LEAST];
-                const uint shift = (uint)(row_state[LOW] + pass * row_state[DIGIT]);
-                if (step == 0 && pass == 0)
-                    count_digits_arrays(source, begin, end, share, base, shift, counts);
-                else if (step == 0)
-                    count_digits_elements(elements, begin, end, share, base, shift, counts);
-                else if (step == 1)
-                    scan_counts(chunks, row_table);
-                else if (pass == 0)
-                    scatter_arrays(source, begin, end, target, share, phase == 2, (index_t)n, base, shift,
-                                   lines, places);
-                else
-                    scatter_elements(elements, begin, end, target, share, base, shift, lines, places);
             }
-            mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
-            atomic_inc(finished);
+            /* Look for the others to finish, or leave: who finishes the last task goes on. */
+            for (uint polls = 0; phase + 1 < to && here && atomic_or(finished, 0) != tasks; ++polls)
+                here = polls < max_polls;
+            mem_fence(CLK_GLOBAL_MEM_FENCE);
         }
-        for (uint polls = 0; here && phase + 1 < to && atomic_or(finished, 0) != tasks; ++polls)
-            here = polls < patience;
-        mem_fence(CLK_GLOBAL_MEM_FENCE);
     }
-    /* The last item to leave, when all is done, makes the counters ready for the next launch. */
-    if (to == last && atomic_inc(&counters[2 * last]) + 1 == get_global_size(0))
-        for (uint t = 0; t <= 2 * last; ++t)
-            atomic_xchg(&counters[t], 0);
+    if (to == last) {
+        /* The last to leave, when all is done, makes the counters ready for the next launch. */
+        const uint words = last * (shares + 1);
+        if (atomic_inc(&counters[words]) + 1 == get_global_size(0))
+            for (uint t = 0; t <= words; ++t)
+                atomic_xchg(&counters[t], 0);
+    }
 }

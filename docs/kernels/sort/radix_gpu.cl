@@ -4,8 +4,7 @@
  *
  *     problem       sort n=1000000
  *     algorithm     radix
- *     configuration FORM=scan WG_SIZE=256 ITEM_KEYS=20 DIGIT_BITS=8 LOOKS=4 PATIENCE=4096
- *                   CAPACITY=1 STREAM=False
+ *     configuration FORM=scan WG_SIZE=256 ITEM_KEYS=20 DIGIT_BITS=8 LOOKS=4 MAX_POLLS=4096
  *     device        GPU (plain-gpu of tools/rendered_kernels.py)
  *     launch        histograms, (50176,) items in groups of (256,)
  */
@@ -36,17 +35,16 @@
  * dimension 0; with LOOK_BACK, groups see words that others have written with volatile stores (PTX)
  * or atomic operations.
  *
- * ELEMENT      key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *              the row
+ * ELEMENT      what is sorted: see keys.mako
  * WIDE         whether a row may have 2^30 keys or more
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item, at least 2: with one, and so without loops, PoCL 3.0 lets values
  *              past the end through their guard
  * DIGIT_BITS   bits of a digit
  * DIGITS       digits of a key
- * LOOK_BACK    whether a pass is one launch
- * LOOKS        tiles that one looks back at together
- * PATIENCE     how often one looks at a tile before counting it oneself
+ * LOOK_BACK    None where a pass is three launches; else
+ *   looks        tiles that one looks back at together
+ *   max_polls    how often one looks at a tile before counting it oneself
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX
@@ -91,11 +89,11 @@ static inline uint scan_group(const uint value, __local uint *space)
 {
     const uint item = (uint)get_local_id(0);
     uint sum = value, half_ = 0;
-    for (uint step = 1; step < 256; step *= 2) {
+    for (uint distance = 1; distance < 256; distance *= 2) {
         space[half_ + item] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item >= step)
-            sum += space[half_ + item - step];
+        if (item >= distance)
+            sum += space[half_ + item - distance];
         half_ = 256 - half_;
     }
     return sum - value;
@@ -103,7 +101,7 @@ static inline uint scan_group(const uint value, __local uint *space)
 
 #define RADIX 256
 
-static inline uint rank_step(const uint digit, __local uint *counts, __local uint *masks)
+static inline uint rank_in_warp(const uint digit, __local uint *counts, __local uint *masks)
 {
     atomic_or(&masks[digit], 1u << lane());
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -168,12 +166,13 @@ static inline void place_keys(const ukey_t *keys, uint *places, const uint valid
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint j = 0; j < ITEM_KEYS; ++j)
-        places[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
+        places[j] = rank_in_warp(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }
 #define DIGITS 4
 #define COPIES 1
 #define COUNTS (DIGITS * RADIX * 1) /* words of a row's histogram */
+/* What a pass does, in a word of pass_flags; 0 where all keys share its digit. */
 enum { ACTIVE = 1, FIRST = 2, LAST = 4, TO_SORTED = 8 };
 
 typedef uint index_t;
@@ -240,6 +239,7 @@ void histograms(__global const ukey_t *restrict keys,
         counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     keys += row * n;
+    /* Count all digits of the group's tiles. */
     volatile __local uint *mine = counts + item % COPIES;
     for (index_t begin = (index_t)group * TILE; begin < n; begin += (index_t)groups * TILE) {
         ukey_t codes[ITEM_KEYS];
@@ -263,6 +263,7 @@ void histograms(__global const ukey_t *restrict keys,
             }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    /* Add the group's counts to those of the row. */
     for (uint i = item; i < DIGITS * RADIX; i += WG_SIZE) {
         uint count = 0;
         for (uint c = 0; c < COPIES; ++c)
@@ -367,21 +368,31 @@ void scatter(__global const ukey_t *keys,
     if (flags) {
         __global const ukey_t *source = (flags & FIRST ? keys : flags & TO_SORTED ? spare : sorted) + row * n;
         __global ukey_t *target = (flags & TO_SORTED ? sorted : spare) + row * n;
+
+        /* Load the tile. */
         ukey_t own[ITEM_KEYS];
         uint places[ITEM_KEYS];
         for (uint j = 0; j < ITEM_KEYS; ++j)
             own[j] = number_of(j) < valid ? source[begin + number_of(j)] : 0;
+
+        /* Count; what fills the last tile is no key of the last digit. */
         const uint total = count_keys(own, valid, shift, (__local uint *)room);
         const uint here = item == RADIX - 1 ? total - (TILE - valid) : total;
+
+        /* Rank, and bring keys in order. */
         const uint before = scan_group(total, sums);
         place_keys(own, places, valid, shift, before, (__local uint *)room);
         __local ukey_t *exchange = (__local ukey_t *)room;
         for (uint j = 0; j < ITEM_KEYS; ++j)
             exchange[places[j]] = own[j];
+
+        /* Find where the digit's keys go, less their places in the tile. */
         if (item < RADIX) {
             offsets[item] = table[(row * RADIX + item) * tiles + tile] - before;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+
+        /* Store keys. */
         uint digits[ITEM_KEYS];
         for (uint k = 0; k < ITEM_KEYS; ++k) {
             const uint i = k * WG_SIZE + item;

@@ -4,8 +4,7 @@
  *
  *     problem       sort n=1000
  *     algorithm     radix
- *     configuration FORM=scan WG_SIZE=256 ITEM_KEYS=4 DIGIT_BITS=8 LOOKS=4 PATIENCE=4096
- *                   CAPACITY=1 STREAM=False
+ *     configuration FORM=scan WG_SIZE=256 ITEM_KEYS=4 DIGIT_BITS=8 LOOKS=4 MAX_POLLS=4096
  *     device        GPU (plain-gpu of tools/rendered_kernels.py)
  *     launch        sort_rows, (256,) items in groups of (256,)
  */
@@ -17,8 +16,7 @@
  *
  * The host guarantees: 0 < n <= WG_SIZE * ITEM_KEYS; there is a group for each row.
  *
- * ELEMENT      key, descending, value, bits: see keys.mako; indices: whether values are positions in
- *              the row, and keys are not wanted
+ * ELEMENT      what is sorted: see keys.mako
  * WG_SIZE      work-items of a group, a multiple of 32, at least 2^DIGIT_BITS
  * ITEM_KEYS    keys of an item
  * DIGIT_BITS   bits of a digit
@@ -65,11 +63,11 @@ static inline uint scan_group(const uint value, __local uint *space)
 {
     const uint item = (uint)get_local_id(0);
     uint sum = value, half_ = 0;
-    for (uint step = 1; step < 256; step *= 2) {
+    for (uint distance = 1; distance < 256; distance *= 2) {
         space[half_ + item] = sum;
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (item >= step)
-            sum += space[half_ + item - step];
+        if (item >= distance)
+            sum += space[half_ + item - distance];
         half_ = 256 - half_;
     }
     return sum - value;
@@ -77,7 +75,7 @@ static inline uint scan_group(const uint value, __local uint *space)
 
 #define RADIX 256
 
-static inline uint rank_step(const uint digit, __local uint *counts, __local uint *masks)
+static inline uint rank_in_warp(const uint digit, __local uint *counts, __local uint *masks)
 {
     atomic_or(&masks[digit], 1u << lane());
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -142,7 +140,7 @@ static inline void place_keys(const ukey_t *keys, uint *places, const uint valid
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint j = 0; j < ITEM_KEYS; ++j)
-        places[j] = rank_step(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
+        places[j] = rank_in_warp(number_of(j) < valid ? digit_of(keys[j], shift) : RADIX - 1, starts, masks);
     barrier(CLK_LOCAL_MEM_FENCE); /* the room is that of the exchange, too */
 }
 __kernel __attribute__((reqd_work_group_size(256, 1, 1)))
