@@ -4,14 +4,14 @@
  *     result = activation(alpha * op(A) * op(B) + beta * C + bias)
  *
  * op(X) is X, its transpose, or the conjugate of either. A work-group owns one tile of the
- * result, WG_M * WORK_M rows by WG_N * WORK_N columns, and walks along k in steps of TILE_K.
- * Each step lies in local memory, k by k:
+ * result, WG_M * WORK_M rows by WG_N * WORK_N columns, and walks along k in k tiles of TILE_K.
+ * Each of these lies in local memory, k by k:
  *
  *     a_tile   TILE_K lines of the tile's rows of op(A)      (so A is turned on its way)
  *     b_tile   TILE_K lines of the tile's columns of op(B)
  *
- * With two buffers the next step is on its way from global memory into registers while the
- * products of this one are added up, so that one barrier a step is enough:
+ * With two buffers the next k tile is on its way from global memory into registers while the
+ * products of this one are added up, so that one barrier a k tile is enough:
  *
  *     registers     load 1 . . . . . . . load 2 . . . . . . .
  *     local memory  [0] multiply  [1] <- 1  [1] multiply  [0] <- 2  [0] ...
@@ -29,9 +29,9 @@
  * A complex product is two of real numbers by vectors: the real part of a times (re, im) of b,
  * and its imaginary part times (-im, re).
  *
- * The first step takes what k leaves over, with zero beyond; all others are whole. Rows and
+ * The first k tile takes what k leaves over, with zero beyond; all others are whole. Rows and
  * columns past the end read the last ones instead, and what they give is not stored. So no
- * step has a slow way for edges. Where k is split, group after group has the same tile and
+ * k tile has a slow way for edges. Where k is split, group after group has the same tile and
  * another slice of k. The last group of a tile to come adds up the sums of all slices
  * (blocked_reduction.mako), or a second launch does (split_k_reduction.cl.mako).
  *
@@ -56,8 +56,8 @@
  *                  how they are loaded
  * WORK_M, WORK_N   rows and columns of the result that an item owns
  * WG_M, WG_N       items of a group along the rows and the columns
- * TILE_K           length of a step along k; the items share the loads of a tile evenly
- * BUFFERS          2: the next step is loaded meanwhile; 1: one after the other
+ * TILE_K           values of k in a k tile; the items share the loads of a tile evenly
+ * BUFFERS          2: the next k tile is loaded meanwhile; 1: one after the other
  * SWIZZLE          rows of tiles in a strip: groups in a row go down a strip, for the caches
  * SPLIT_K          "none", or who adds up the sums of all slices: "last group" or "second launch"
  * VECTOR_WIDTH     columns in a vector, a power of two that divides WORK_N
@@ -99,7 +99,7 @@ ${epilogue.declare(ELEMENT, EPILOGUE)}\
 ${fence.declare(PTX=PTX)}\
 % endif
 
-## Add the products of one step, which lies in the buffer `current`.
+## Add the products of one k tile, which lies in the buffer `current`.
 <%def name="multiply()">\
 #pragma unroll ${UNROLL}
         for (uint p = 0; p < ${TILE_K}; ++p) {
@@ -189,11 +189,11 @@ ${product.enter(EPILOGUE, STACKS, "number")}\
 % endfor
 
     const index_t steps = max((depth + ${TILE_K - 1}) / ${TILE_K}, (index_t)1);
-    const uint rest = depth - (steps - 1) * ${TILE_K}; /* what the first step takes of k */
+    const uint rest = depth - (steps - 1) * ${TILE_K}; /* what the first k tile takes */
 % if BUFFERS == 2:
     uint current = 0;
 
-    /* Load the first step. */
+    /* Load the first k tile. */
 % for tile in tiles:
 ${staging.find(ELEMENT, tile)}\
 ${staging.load(ELEMENT, ALIGNED, MOST, tile, "rest")}\

@@ -203,11 +203,11 @@ static inline void add_${rows}(__global const real_t *row, const size_t apart,
         }
         #pragma unroll
         for (uint e = 0; e < X_LINES; ++e) {
-            vector_t sum = *(const vector_t *)&sums[e][j];
+            vector_t sum = *(const unaligned_t *)&sums[e][j];
             #pragma unroll
             for (uint r = 0; r < ${rows}; ++r)
                 sum += v[r] * x[r][e];
-            *(vector_t *)&sums[e][j] = sum;
+            *(unaligned_t *)&sums[e][j] = sum;
         }
     }
     for (uint j = whole; j < count * COMPONENTS; ++j) {
