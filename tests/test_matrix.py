@@ -1,12 +1,13 @@
 """Operations x algorithms x cases x configurations x devices: right, and nothing else touched.
 
-The default suite runs all cases with default configurations, and a sixth of the other rows.
+The default suite runs all sizes with default configurations, a third of the cases that need a
+program of their own, and a sixth of the other configurations.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
+from collections import Counter
 
 import numpy as np
 import pyopencl as cl
@@ -61,16 +62,18 @@ def matrix_rows():
 
 
 def marked(rows):
-    """Return rows to parametrize with, of which the default suite leaves out some.
+    """Yield rows to parametrize with, of which the default suite leaves out some.
 
-    Algorithms get their cases in the same order; each gets another sixth of the configurations.
+    Algorithms get their cases in the same order, and each begins with another one.
     """
-    places = {}
+    counts = Counter()
     for row in rows:
-        operation, algorithm, _, _, config = row
-        place = places.setdefault((operation.name, algorithm.name), itertools.count(len(places)))
-        left_out = config is not None and next(place) % 6
-        yield pytest.param(row, marks=pytest.mark.full if left_out else ())
+        operation, algorithm, _, case, config = row
+        share = 6 if config else 3 if case.sweep or case.arrays or case.build else 1
+        key = operation.name, algorithm.name, share
+        place = counts[key] + list(operation.algorithms).index(algorithm)
+        counts[key] += 1
+        yield pytest.param(row, marks=pytest.mark.full if place % share else ())
 
 
 def meant(operation, algorithm, device):
