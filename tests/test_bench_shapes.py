@@ -137,5 +137,5 @@ def test_the_summary_names_what_is_slow():
     text = "\n".join(summary_lines(results))
     assert "the worst: 1 x 2 x 3 (0.50x), 4 x 5 x 6 (2.00x)" in text
     assert "more than 1.1x for 1: 1 x 2 x 3 (2.00x of other)" in text
-    assert "no right result of auto: 7 x 8 x 9" in text
+    assert "no correct result of auto: 7 x 8 x 9" in text
     assert table(results, ("m", "n", "k"), "t").row_count == 3

@@ -226,7 +226,7 @@ def test_missing_fields_leave_gaps_and_no_more(tmp_path):
     assert len(found) == 2 and not skipped
     assert [results.operation for results in found] == ["", "x"]
     words = checked(page_of(found, skipped, tmp_path)).words
-    assert "Nothing was measured with a right result." in words
+    assert "Nothing was measured with a correct result." in words
 
 
 def test_wrong_results_are_no_winners(tmp_path):
@@ -235,7 +235,7 @@ def test_wrong_results_are_no_winners(tmp_path):
     problem = {"operation": "sort", "sizes": [1, 2]}
     path = sweep(tmp_path / "a.json", problem=problem, results=rows)
     page = checked(page_of([read_results(path)], [], tmp_path))
-    assert "Nothing was measured with a right result." in page.words
+    assert "Nothing was measured with a correct result." in page.words
     assert "opencl:a failed (correctness): 9 of 9" in page.words and "4 rows failed" in page.words
 
 

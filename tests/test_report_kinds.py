@@ -72,12 +72,12 @@ def test_runs_are_told_as_a_span_and_calls_by_their_names(tmp_path):
         "arrays",
         "\u00b5s per call",
         "\u00b5s until it returns",
-        "calls in a row",
+        "back-to-back calls",
     ]
     assert section.table.heads == heads and section.table.kinds[:2] == ["number", "name"]
     text = page_of(*find_results(tmp_path), tmp_path)
     overview = text.partition('<ul class="overview">')[2].partition("</ul>")[0]
-    assert overview.count("<li>") == 1 and "what calls cost" not in overview  # nothing to say there
+    assert overview.count("<li>") == 1 and "cost of calls" not in overview  # nothing to say there
 
 
 def test_few_runs_are_called_few(tmp_path):
@@ -124,10 +124,10 @@ def test_busy_and_incomplete_runs_are_marked(tmp_path):
     path = sweep(tmp_path / "a.json", row(), environment=ENVIRONMENT, complete=False)
     chapter = chapter_of(read_results(path), tmp_path, "s0")
     assert [text.split(":")[0] for text in chapter.warnings] == [
-        "This run is not complete", "When it was measured",
+        "This run is incomplete", "During the measurement",
     ]  # fmt: skip
     words = reported(path).words
-    assert "Others used the machine during 1 run. 1 run ended early." in words
+    assert "The machine was busy with other work during 1 run. 1 run ended early." in words
 
 
 def test_a_study_that_ended_early_names_what_it_lacks(tmp_path):
@@ -183,7 +183,7 @@ def test_a_search_is_told_with_its_progress(tmp_path):
     assert won == "The winner takes 1.5 ms in kernels, 2 times as fast as the built-in one."
     assert tried == (
         "7 configurations of 1,200 that can run here (the space has 5,000) were tried in 4 s. "
-        "It ended with its budget."
+        "The budget was used up."
     )
     assert stored.startswith("It is stored") and words == "Its parameters: WG_SIZE=69, TILE=8."
     assert [str(item) for item in section.troubles] == [
@@ -201,7 +201,7 @@ def test_a_search_is_told_with_its_progress(tmp_path):
 def test_long_searches_are_thinned(tmp_path):
     (section,) = sections_of(read_results(write_search(tmp_path / "a.json", count=3000)))
     (figure,) = section.figures
-    assert "of every 8 configurations the fastest; 3,001 were tried" in figure.caption
+    assert "the fastest of every 8 configurations; 3,001 were tried" in figure.caption
     assert figure.svg.count("<title>") == 376 and "WG_SIZE=3063" in figure.svg
 
 
@@ -217,7 +217,7 @@ def test_two_runs_are_set_beside_each_other(tmp_path, capsys):
     assert section.title == f"Two runs compared: {old}, then {new}"
     counted, worse, loss, gain = section.summary
     assert counted == "2 rows are in both runs: 1 slower, 1 faster."
-    assert worse.startswith("1 of ours failed, or became slower by more than 1.1 times")
+    assert worse.startswith("1 regression: OpenCL rows that fail now or take more than 1.1 times")
     assert loss == "The greatest loss: opencl:radix takes 3 times the old time."
     assert "numpy takes 0.2 times" in gain
     assert [cells[-1].text for cells in section.table.rows] == ["slower, a regression", "faster"]

@@ -1,1 +1,1 @@
-"""Measuring implementations against each other: rows, tables, plots."""
+"""Tables, plots and comparisons of measured rows."""

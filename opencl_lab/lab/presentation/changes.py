@@ -1,4 +1,4 @@
-"""Two runs of the same problems, row by row: what became faster or slower, beyond noise."""
+"""Compare two runs of the same problems row by row: faster, slower, or within noise."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from opencl_lab.lab.engine.stored import Result, Results
 from opencl_lab.lab.presentation.conditions import differences, other_conditions
 
 THRESHOLD = 1.10
-"""Ratio of medians from which on a slower row is a regression, if nobody says otherwise.
+"""Default ratio of medians above which a slower row is a regression.
 
-Two processes on one machine often differ by some per cent, which the spread within one does not
-show.
+Two processes on one machine often differ by a few per cent, which the spread within one process
+does not show.
 """
-CHANCE = 0.05  # that the times of two runs of the same speed lie apart by luck
+CHANCE = 0.05  # largest probability of calling two runs of equal speed different
 
 Verdict: TypeAlias = Literal[
     "faster", "slower", "within noise", "too few runs", "fails now", "works now", "not measured"
@@ -30,9 +30,9 @@ Verdict: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Change:
-    """One row of both runs."""
+    """A row of both runs."""
 
-    what: Mapping[str, Any]  # the problem, as far as both documents say it
+    what: Mapping[str, Any]  # the problem, as far as both documents record it
     old: Measurement
     new: Measurement
 
@@ -45,17 +45,18 @@ class Change:
 
     @property
     def kernel_ratio(self) -> float | None:
-        """New over old time in kernels, which are of other runs; nothing is judged by it."""
+        """New over old kernel time, from other calls; it does not affect the verdict."""
         if not (self.old.ok and self.new.ok):
             return None
         return _ratio(self.old.kernel_ms, self.new.kernel_ms)
 
     @property
     def verdict(self) -> Verdict:
-        """Faster or slower where the times of both runs lie apart, else within noise.
+        """Faster or slower if the times of both runs do not overlap, else within noise.
 
-        With n and m runs, those of equal speed lie apart in 2 of (n + m)! / (n! m!) orders. Where
-        that is more than one in twenty, as with 3 and 3, nothing can be said.
+        If both runs are equally fast, their n and m times do not overlap in 2 of the
+        (n + m)! / (n! m!) possible orders. If that is more than one in twenty, as for 3 and 3
+        times, the verdict is ``too few runs``.
         """
         old, new = self.old.total_ms, self.new.total_ms
         if self.old.ok and not self.new.ok:
@@ -72,12 +73,12 @@ class Change:
 
     @property
     def remarks(self) -> list[str]:
-        """What else is different: kernel parameters, and why it is not measured."""
+        """Kernel parameters that differ, and why a row was not measured."""
         reasons = [row.reason for row in (self.new, self.old) if row.reason and not row.ok]
         return [*differences(self.old.config, self.new.config), *reasons[:1]]
 
     def regressed(self, threshold: float) -> bool:
-        """Return whether this is a row of ours that fails now, or is slower than the threshold."""
+        """Return whether this OpenCL row fails now, or is slower by more than the threshold."""
         if self.new.kind != "opencl":
             return False
         if self.verdict == "slower":
@@ -85,7 +86,7 @@ class Change:
         return self.verdict == "fails now" or (self.verdict == "not measured" and self.old.ok)
 
     def as_dict(self, threshold: float) -> dict[str, Any]:
-        """Return what the JSON document has."""
+        """Return the row of the JSON document."""
         return {
             **self.what,
             "implementation": self.new.implementation,
@@ -105,7 +106,7 @@ class Change:
 
 @dataclass(frozen=True)
 class RunRow:
-    """A row of one run with its problem, which names of files do not say."""
+    """A row of one run with its problem, independent of the names of files."""
 
     operation: str
     what: Mapping[str, Any]
@@ -128,16 +129,16 @@ class RunRow:
         """Its kernel parameters."""
         return json.dumps(dict(self.measurement.config), sort_keys=True)
 
-    def part(self, names: Collection[str]) -> dict[str, Any]:
-        """Return so much of its problem."""
+    def fields(self, names: Collection[str]) -> dict[str, Any]:
+        """Return the fields of its problem that have these names."""
         return {name: value for name, value in self.what.items() if name in names}
 
     def problem(self, names: Collection[str]) -> str:
-        """Return what all rows of the same problem have, as far as these names say it."""
-        return json.dumps([self.operation, self.part(names)], sort_keys=True)
+        """Return a key that all rows with the same values of these fields share."""
+        return json.dumps([self.operation, self.fields(names)], sort_keys=True)
 
     def key(self, names: Collection[str]) -> str:
-        """Return what this row and the same one of another run have."""
+        """Return a key that this row shares with its counterpart in the other run."""
         item = self.measurement
         who = item.implementation, item.data, item.threads
         return json.dumps([*who, self.problem(names)], sort_keys=True)
@@ -149,24 +150,24 @@ class RunRow:
 
 @dataclass(frozen=True)
 class Changes:
-    """All rows of two runs."""
+    """The comparison of all rows of two runs."""
 
     rows: list[Change]
     only_old: list[RunRow]
     only_new: list[RunRow]
     missing: list[RunRow]
-    """Those of `only_old` that are ours, of problems that the new run has measured."""
+    """The OpenCL rows of `only_old` whose problems the new run has measured."""
     warnings: list[str]
-    """Sentences about what else differs than the code that was measured."""
+    """Sentences about other differences than the measured code."""
     differing: list[str]
-    """In what problems of either run differ."""
+    """Names of the fields in which the problems of either run differ."""
 
     def regressed(self, threshold: float) -> bool:
-        """Return whether a row of ours is a regression, or missing in the new run."""
+        """Return whether an OpenCL row is a regression, or is missing in the new run."""
         return bool(self.missing) or any(row.regressed(threshold) for row in self.rows)
 
     def in_short(self, rows: Sequence[RunRow]) -> list[str]:
-        """Return a line for each problem of some rows, by what distinguishes it from others."""
+        """Return a line for each problem of some rows, with the fields that distinguish it."""
         labels: dict[str, list[str]] = {}
         for row in rows:
             values = [f"{name}={row.what[name]}" for name in self.differing if name in row.what]
@@ -175,7 +176,7 @@ class Changes:
 
 
 def varied(problems: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the values in which problems differ."""
+    """Return the names of the fields in which problems differ."""
     names = dict.fromkeys(name for problem in problems for name in problem)
     return [name for name in names if len({json.dumps(item.get(name)) for item in problems}) > 1]
 
@@ -186,11 +187,11 @@ def counted_verdicts(verdicts: Iterable[str]) -> str:
 
 
 def compare_results(old: Results, new: Results) -> Changes:
-    """Set the rows of two documents against each other.
+    """Compare the rows of two documents.
 
-    Rows belong together where the implementation, its threads and the side of the data agree,
-    and all of the problem that both documents record. Kernel parameters decide only between
-    several such rows, as tuning changes them. InvalidProblem says that there are no such rows.
+    Rows belong together if implementation, threads and side of the data are equal, and all fields
+    of the problem that both documents record. Kernel parameters decide only between several such
+    rows, since tuning changes them. Raises InvalidProblem if no rows belong together.
     """
     for results in (old, new):
         if not results.rows:
@@ -198,7 +199,7 @@ def compare_results(old: Results, new: Results) -> Changes:
     before = [RunRow.of(old, row) for row in old.rows]
     after = [RunRow.of(new, row) for row in new.rows]
     names_before, names_after = ({n for row in rows for n in row.what} for rows in (before, after))
-    recorded = names_before & names_after  # of what distinguishes problems, by both documents
+    recorded = names_before & names_after  # fields of problems that both documents record
     waiting: dict[str, list[RunRow]] = {}
     for row in before:
         waiting.setdefault(row.key(recorded), []).append(row)
@@ -212,7 +213,7 @@ def compare_results(old: Results, new: Results) -> Changes:
         same = [item for item in candidates if item.config == row.config]
         partner = (same or candidates)[0]
         candidates.remove(partner)
-        changes.append(Change(row.part(recorded), partner.measurement, row.measurement))
+        changes.append(Change(row.fields(recorded), partner.measurement, row.measurement))
     if not changes:
         raise InvalidProblem(
             f"no row is in both {old.path} and {new.path}: they have {before[0]} and {after[0]}"
@@ -231,7 +232,7 @@ def compare_results(old: Results, new: Results) -> Changes:
 
 
 def _lists(results: Results, row: RunRow) -> bool:
-    """Return whether a sweep says that it has measured the size of a row, though it has no row."""
+    """Return whether the size of a row is among the sizes of a sweep."""
     sizes = results.mapping("problem").get("sizes")
     name = results.size_name
     return isinstance(sizes, list) and name is not None and row.what.get(name) in sizes
@@ -242,7 +243,7 @@ def _ratio(old: float | None, new: float | None) -> float | None:
 
 
 def _changed_references(changes: Sequence[Change]) -> list[str]:
-    """Say whether the references changed as well, whose code is the same.
+    """Return a warning if the references, whose code is the same, changed as well.
 
     Most of them must have changed beyond noise, and in the same direction.
     """

@@ -1,4 +1,4 @@
-"""What else differs between two runs than the code that was measured: machine, data, packages."""
+"""Differences between two runs other than the measured code: machine, data, packages."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from opencl_lab.lab.engine.stored import Results
 DEVICE = ("platform", "driver", "compute_units")
 HOST = ("system", "python", "cpu", "processors", "memory_bytes")
 GPU = ("max_clock_mhz", "memory_clock_mhz", "power_limit_w", "performance_state")
-CLOCK = "clock_mhz"  # which changes from moment to moment
-CLOCKS_APART = 1.05  # ratio from which clocks are called different
-NAMED = 6  # packages that a sentence names
+CLOCK = "clock_mhz"  # varies during a run
+CLOCKS_APART = 1.05  # largest ratio of clocks that are not reported as different
+NAMED = 6  # largest number of packages in a sentence
 
 
 def _shown(value: Any) -> str:
@@ -25,7 +25,7 @@ def _then(before: Any, after: Any) -> str:
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return each value that differs by its name, such as ``WG 64, then 128``."""
+    """Return a text for each value that differs, such as ``WG 64, then 128``."""
     names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
     return [f"{name} {_then(old.get(name), new.get(name))}" for name in names]
 
@@ -41,10 +41,10 @@ def other_conditions(old: Results, new: Results) -> list[str]:
     ]
     for results in (old, new):
         if results.content.get("complete") is False:
-            found.append(f"{results.path} is a part of a sweep, which was interrupted")
+            found.append(f"{results.path} is incomplete: its sweep was interrupted")
         busy = results.mapping("environment").get("busy")
         if busy and isinstance(busy, str):
-            found.append(f"{results.path} was measured under this warning: {busy}")
+            found.append(f"{results.path} was measured with this warning: {busy}")
     return found
 
 
@@ -56,14 +56,17 @@ def _differs(name: str, before: Any, after: Any) -> Iterator[str]:
 def _each(
     form: str, names: Iterable[str], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield what differs of these names; `form` says what they are of."""
+    """Yield a sentence for each of these values that differs; `form` is the form of its name."""
     for name in names:
         what = form.format(name.replace("_", " "))
         yield from _differs(what, old.get(name), new.get(name))
 
 
 def _data(old: Results, new: Results) -> Iterator[str]:
-    """Yield what differs in the options; others of generated data distinguish the rows."""
+    """Yield a sentence for each difference of the data.
+
+    Options of generated data other than the seed distinguish rows, and are not compared here.
+    """
     by_files = "seed" not in old.options or "seed" not in new.options
     names = old.options.keys() | new.options.keys() if by_files else {"seed"}
     for name in sorted(names):
@@ -75,30 +78,30 @@ def _data(old: Results, new: Results) -> Iterator[str]:
 
 
 def _environment(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs in the environments, if both documents have one."""
+    """Yield a sentence for each difference of the environments, if both documents have one."""
     if not old or not new:
         return
     yield from _each("host's {}", HOST, old, new)
-    packages = differences(_part(old, "packages"), _part(new, "packages"))
+    packages = differences(_section(old, "packages"), _section(new, "packages"))
     if packages:
         more = len(packages) - NAMED
         rest = f"; and {counted(more, 'more package')}" if more > 0 else ""
         yield f"packages differ: {'; '.join(packages[:NAMED])}{rest}"
-    compilers = _part(old, "compiler"), _part(new, "compiler")
+    compilers = _section(old, "compiler"), _section(new, "compiler")
     yield from _each("compiler's {}", ("version", "flags"), *compilers)
-    before, after = _part(old, "variables"), _part(new, "variables")
+    before, after = _section(old, "variables"), _section(new, "variables")
     for name in sorted(before.keys() | after.keys()):
         yield from _differs(f"variable {name}", before.get(name), after.get(name))
-    yield from _gpu(_part(old, "gpu"), _part(new, "gpu"))
+    yield from _gpu(_section(old, "gpu"), _section(new, "gpu"))
 
 
-def _part(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _section(environment: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = environment.get(name)
     return found if isinstance(found, dict) else {}
 
 
 def _gpu(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs in clocks and power, if both runs asked the GPU."""
+    """Yield a sentence for each difference of clocks and power, if both runs recorded them."""
     if not old or not new:
         return
     yield from _each("GPU's {}", GPU, old, new)

@@ -1,4 +1,4 @@
-"""What all plots share: files, titles, scales, legends."""
+"""Shared by all plots: files, titles, scales, legends."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
 
-PLOT_BYTES = 1 << 17  # about as many as a plot takes
+PLOT_BYTES = 1 << 17  # approximate size of a file
 
 TITLE_POINTS = 10  # size of titles
-HIGHER = 1.15  # how much higher a plot of a page is, since it has no legend
+HEIGHT_FACTOR = 1.15  # of plots on a page, which have no legend
 
-ASIDE = 10.0  # inches at the right and below, for the legend that a page cuts out
-LEGEND_POINTS, LEGEND_ROW = 8, 13.0  # size of names in a legend, and points from row to row
-SAMPLE = 42.0  # points in a legend for the sample of a line, and between columns
-BESIDE, BENEATH = 72.0, 36.0  # points of the y axis with its numbers and label, and of the x axis
-LABEL = 30  # letters of an axis' label that are as long as a plot of a page is high
+LEGEND_ROOM = 10.0  # inches at the right and below, for the legend, which a page cuts out
+LEGEND_POINTS, LEGEND_ROW = 8, 13.0  # font size and height of a row of a legend
+HANDLE = 42.0  # points in a legend for the handle of a name, and between columns
+Y_AXIS, X_AXIS = 72.0, 36.0  # points that an axis takes with its numbers and label
+LABEL = 30  # letters of the longest label that fits beside a plot on a page
 
 _page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None)
-"""The width in inches and the least size of letters of the plots of a page; None elsewhere."""
+"""The width in inches and the smallest font size of the plots of a page; None elsewhere."""
 
 
 @contextmanager
 def drawn_for_page(inches: float, points: float) -> Iterator[None]:
-    """Make all plots as wide, however long the names in their legends are.
+    """Draw all plots with a width of `inches`, however long the names in their legends are.
 
-    So letters have one size in all of them, at least `points`. Legends lie below, within a canvas
-    that is `ASIDE` inches wider and higher; the plot is at its top left.
+    Letters then have the same size in all plots, at least `points`. The plot is at the top left of
+    a canvas that is `LEGEND_ROOM` inches wider and higher; the legend is below.
     """
     token = _page.set((inches, points))
     try:
@@ -53,7 +53,7 @@ def drawn_for_page(inches: float, points: float) -> Iterator[None]:
 
 
 def check_plot(path: Path) -> None:
-    """Check early that a plot can be written to `path`; InvalidProblem says why not."""
+    """Check early that a plot can be written to `path`; raise InvalidProblem otherwise."""
     _check_format(path)
     check_target(path, PLOT_BYTES)
 
@@ -65,7 +65,7 @@ def _check_format(path: Path) -> None:
 
 @contextmanager
 def written_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Hand out an empty figure of a size in inches; in the end it is written to `path`."""
+    """Yield an empty figure with a size in inches, and write it to `path` at the end."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as NewFigure
 
@@ -86,7 +86,7 @@ def saved_figure(
     height: float,
     pictures: Mapping[str, Any] | None = None,
 ) -> None:
-    """Draw one diagram, below a row of pictures if there are any."""
+    """Draw one plot and write it; `pictures` are shown in a row above."""
     with written_figure(path, width, height) as figure:
         if not pictures:
             draw(figure.add_subplot())
@@ -99,12 +99,12 @@ def saved_figure(
 
 
 def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
-    """Scale a drawn figure to a page, where letters keep their size; return its canvas."""
+    """Scale a drawn figure to a page without changing the size of letters; return its canvas."""
     from matplotlib.legend import Legend
     from matplotlib.transforms import Bbox
 
     width, height = figure.get_size_inches()
-    height *= HIGHER * inches / width
+    height *= HEIGHT_FACTOR * inches / width
     figure.set_size_inches(inches, height)
     for axes in figure.axes:
         for legend in axes.findobj(Legend):
@@ -116,11 +116,11 @@ def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
         if len(label) > LABEL:
             halves = textwrap.fill(label, len(label) // 2 + 4)
             axes.set_ylabel(label.replace(" (", "\n(", 1) if " (" in label else halves)
-    return Bbox([[0, -ASIDE], [inches + ASIDE, height]])
+    return Bbox([[0, -LEGEND_ROOM], [inches + LEGEND_ROOM, height]])
 
 
 def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
-    """Put a title above, its lines broken where they would leave the picture."""
+    """Set the title, with lines wrapped to a width in inches."""
     from matplotlib.textpath import TextPath
 
     lines = []
@@ -132,12 +132,12 @@ def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
 
 
 def plain_number(value: float) -> str:
-    """Return 0.1 and 10,000, and no powers of ten."""
+    """Return a number without exponent, such as 0.1 or 10,000."""
     return f"{value:,.10g}"
 
 
 def large_number(value: float) -> str:
-    """Return a number in thousands, millions or thousands of millions: 500 k, 2 M, 40 G."""
+    """Return a number with a prefix for thousands, millions or billions: 500 k, 2 M, 40 G."""
     for factor, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= factor:
             return f"{value / factor:g}{letter}"
@@ -147,30 +147,30 @@ def large_number(value: float) -> str:
 def plain_scale(
     axis: XAxis | YAxis, unit: str = "", write: Callable[[float], str] = plain_number
 ) -> None:
-    """Make an axis logarithmic, with plain numbers: 0.1 and not a power of ten."""
+    """Make an axis logarithmic, with plain numbers instead of powers of ten."""
     from opencl_lab.lab.presentation.ticks import show_values
 
     show_values(axis, lambda value: f"{write(value)}{unit}")
 
 
 def size_scale(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis logarithmic, with a tick at each of some sizes, the smallest first."""
+    """Make the x axis logarithmic, with a tick at each of `sizes`, which are in ascending order."""
     from opencl_lab.lab.presentation.ticks import show_sizes
 
     show_sizes(axes, sizes, plain_number)
 
 
 def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
-    """Draw pale lines below all else, and no frame above and to the right."""
+    """Draw a pale grid behind everything else, and no frame above and at the right."""
     axes.grid(True, axis=axis, which="major", color="0.9")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
-    """Name the lines below the diagram, where they hide nothing and take no width from it.
+    """Draw the legend below the plot.
 
-    `notes` explain dotted lines; they stand below the names, in columns of their own.
+    `notes` explain dotted lines; they come below the names, in separate columns.
     """
     from matplotlib.legend import Legend
     from matplotlib.lines import Line2D
@@ -182,12 +182,12 @@ def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
     assert figure is not None
     width, height = figure.get_size_inches()
     dotted = [Line2D([], [], linestyle=":", color="0.6", linewidth=0.8) for _ in notes]
-    below = BENEATH
+    below = X_AXIS
     for handles, names in (axes.get_legend_handles_labels(), (dotted, notes)):
         if not names:
             continue
-        widest = SAMPLE + max(text_width(name, LEGEND_POINTS) for name in names)
-        columns = min(len(names), max(1, int((72 * width - BESIDE) / widest)))
+        widest = HANDLE + max(text_width(name, LEGEND_POINTS) for name in names)
+        columns = min(len(names), max(1, int((72 * width - Y_AXIS) / widest)))
         place = axes.transAxes + ScaledTranslation(0, -below / 72, figure.dpi_scale_trans)
         legend = Legend(
             axes, handles, names, fontsize=LEGEND_POINTS, frameon=False, ncols=columns,
@@ -195,25 +195,25 @@ def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
             borderaxespad=0,
         )  # fmt: skip
         axes.add_artist(legend)
-        legend.set_clip_on(False)  # else it is given no room
+        legend.set_clip_on(False)  # otherwise the layout leaves no room for it
         below += LEGEND_ROW * math.ceil(len(names) / columns)
     if _page.get() is None:  # a page cuts legends out
-        figure.set_figheight(height + (below - BENEATH) / 72)
+        figure.set_figheight(height + (below - X_AXIS) / 72)
 
 
-MOST_HIGH = 2.6  # inches of a row of pictures
-WITHOUT_SCALE = 0.8  # of the width of a picture, what its scale leaves
+MOST_HEIGHT = 2.6  # inches of a row of pictures
+WITHOUT_SCALE = 0.8  # share of its width that a picture has beside its colour scale
 
 
 def _height_of(pictures: Mapping[str, Any], width: float) -> float:
-    """Return the inches that a row of pictures takes, with their names."""
+    """Return the height in inches of a row of pictures with their names."""
     shape = max((image.shape for image in pictures.values()), key=lambda shape: shape[0] / shape[1])
     high = WITHOUT_SCALE * width / len(pictures) * shape[0] / shape[1]
-    return float(min(MOST_HIGH, 0.4 + high))
+    return float(min(MOST_HEIGHT, 0.4 + high))
 
 
 def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
-    """Show images beside each other: colours as they are, numbers with a scale from 0."""
+    """Show images side by side: colours as they are, numbers in grey with a scale."""
     panels = figure.subplots(1, len(pictures), squeeze=False)[0]
     for axes, (name, image) in zip(panels, pictures.items(), strict=True):
         image = image.astype(float)
@@ -224,7 +224,7 @@ def _draw_pictures(figure: SubFigure, pictures: Mapping[str, Any]) -> None:
         if image.ndim == 3:
             scale = max(255.0 if high > 1 else 1.0, high)
             axes.imshow(np.nan_to_num(np.abs(image[..., :3]) / scale).clip(0, 1))
-        elif not low < high:  # not a number, too
+        elif not low < high:  # also if a limit is NaN
             axes.imshow(image, cmap="gray", vmin=low, vmax=low + 1)
             style: Any = {"color": "white", "ha": "center", "transform": axes.transAxes}
             axes.text(0.5, 0.5, f"{image.flat[0]:g} everywhere", **style)

@@ -1,4 +1,4 @@
-"""Lines over sizes, and the rings where they cross: what plots of a sweep are made of."""
+"""Building blocks of plots of a sweep: lines over sizes, and rings where they cross."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 9.0  # inches, of a plot over sizes
-ROW = 12.0  # points between rows of numbers above a diagram
-LEAST_DISTANCE = 0.03  # between two numbers above a diagram, as a share of its width
+ROW = 12.0  # points between rows of numbers above a plot
+LEAST_DISTANCE = 0.03  # between two numbers above a plot, as a share of its width
 MOST_RINGS = 6
 MARKERS = "os^Dv*<>pPX"
 
 
 def group_name(implementation: str, sizes: Sequence[int] = ()) -> str:
-    """Return what an SVG calls the marks of an implementation, one per size, or its bar."""
+    """Return the name in an SVG of the marks of an implementation, one per size, or of its bar."""
     return f"marks|{implementation}|{','.join(map(str, sizes))}"
 
 
 Series: TypeAlias = Sequence[tuple[int, Sequence[Measurement]]]
-"""Size and the rows measured at it."""
+"""Sizes, each with its measured rows."""
 
 Value: TypeAlias = Callable[[Measurement], float | None]
-"""What a plot shows of a row."""
+"""Function from a row to the value that a plot shows."""
 
 
 def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return how lines look, by implementation: OpenCL is bold.
+    """Return the styles of lines by implementation.
 
-    What has its data on the device is dashed and has hollow marks, in the colour that it has on
-    the host.
+    OpenCL lines are bold. Rows with data on the device have dashed lines and hollow marks, in the
+    colour of the same implementation with data on the host.
     """
     from matplotlib import color_sequences
 
-    # Ten full colours, then ten light ones.
+    # Ten saturated colours, then ten light ones.
     colours = [*color_sequences["tab20"][::2], *color_sequences["tab20"][1::2]]
     given: dict[str, int] = {}
     found = {}
@@ -64,10 +64,11 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 def draw_lines(
     axes: Axes, series: Series, value: Value, label: Callable[[Measurement], str] | None = None
 ) -> None:
-    """Draw one line per implementation in a band from min to max, see `styles`.
+    """Draw a line for each implementation, in a band from min to max; see `styles`.
 
-    A size of 0 has no logarithm. What has no value keeps its colour for other plots of the
-    series. `label` names the line of a row otherwise than by its implementation.
+    A size of 0 is left out, since it has no logarithm. Implementations without values take a
+    colour all the same, so that all plots of the series agree. `label` returns the name of a
+    row's line; by default it is the implementation.
     """
     first: dict[str, Measurement] = {}
     for _, rows in series:
@@ -80,7 +81,7 @@ def draw_lines(
         sizes, middles, lows, highs = zip(*points, strict=True)
         text = name if label is None else label(first[name])
         axes.plot(sizes, middles, label=text, gid=group_name(name, sizes), **style)
-        if len(sizes) == 1:  # where a band has no width
+        if len(sizes) == 1:  # the band has no width
             axes.vlines(sizes, lows, highs, color=style["color"], linewidth=1)
         axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
     size_scale(axes, [size for size, _ in series if size > 0])
@@ -95,7 +96,7 @@ def _points(
         middle, times = value(row), row.total_ms
         if size > 0 and row.implementation == name and row.ok and middle and times:
             ends = (times.min / times.median, times.max / times.median)
-            # A rate grows where a time shrinks; the band is the same.
+            # The largest rate belongs to the smallest time.
             low, high = ends if value is total else (1 / ends[1], 1 / ends[0])
             yield size, middle, middle * low, middle * high
 
@@ -108,17 +109,17 @@ def total(row: Measurement) -> float | None:
 def draw_rings(
     axes: Axes, series: Series, crossings: Sequence[Crossover], value: Value
 ) -> tuple[int, list[str]]:
-    """Mark with a ring and a number from where one is faster than another.
+    """Mark each crossover with a ring and a number.
 
-    The numbers stand above the diagram, in as many rows as they need. Returns how many these are,
-    and what explains each number.
+    The numbers are above the plot, in as many rows as they need. Returns the number of rows, and
+    an explanation of each number.
     """
     sizes = [size for size, _ in series if size > 0]
     shown, left_out = _marked(series, crossings)
     places: list[list[float]] = []
     notes = []
     for number, crossing in enumerate(shown, start=1):
-        assert crossing.size is not None  # kept above
+        assert crossing.size is not None  # by `_marked`
         height = _height(series, crossing.implementation, crossing.size, value)
         size = 7 if crossing.reference.startswith("opencl:") else 11
         axes.plot(crossing.size, height, "o", color="0.2", fillstyle="none", markersize=size)
@@ -142,9 +143,9 @@ def draw_rings(
 
 
 def _marked(series: Series, crossings: Sequence[Crossover]) -> tuple[list[Crossover], int]:
-    """Return the crossings that have a ring, the smallest size first, and how many have none.
+    """Return the crossovers that get a ring, the smallest size first, and how many get none.
 
-    Of very many those count where the first of ours overtakes what is not ours.
+    If there are too many, only the first one over each reference is kept.
     """
     least = max(series[0][0], 0)
     found = [c for c in crossings if c.size is not None and c.size > least]
@@ -160,7 +161,7 @@ def _marked(series: Series, crossings: Sequence[Crossover]) -> tuple[list[Crosso
 
 
 def _height(series: Series, implementation: str, at: float, value: Value) -> float:
-    """Return where the line of an implementation is at a size, both on logarithmic scales."""
+    """Return the value of an implementation's line at a size; both scales are logarithmic."""
     points = {
         size: middle
         for size, rows in series

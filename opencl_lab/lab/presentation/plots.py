@@ -1,4 +1,4 @@
-"""Plots of comparisons and sweeps, written to files. Matplotlib is imported only here."""
+"""Plots of comparisons and sweeps, written to files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plot_comparison(
 ) -> None:
     """Draw the total time of each implementation as a bar, with its spread and speed-up.
 
-    Above are `pictures`, images by their titles.
+    `pictures` are images by their titles, shown above the bars.
     """
     [(_, rows)], bases = with_base([(0, rows)])
     over = f"; x: speed-up over {', '.join(bases)}" if bases else ""
@@ -66,7 +66,7 @@ def plot_comparison(
             text = f" {times.median:.3g} ms{speedup}{verdict}"
             axes.annotate(text, (times.max, position), va="center", fontsize=8)
         axes.set_yticks(range(len(measured)), [row.implementation for _, row in measured])
-        axes.set_xlabel(f"total time in ms of a call (median, min and max){over}")
+        axes.set_xlabel(f"total time of a call in ms (median, min and max){over}")
         axes.set_xlim(0, 1.3 * max((times.max for times, _ in measured), default=1))
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)
@@ -75,7 +75,7 @@ def plot_comparison(
 
 
 def plot_curves(path: Path, curves: Curves, title: str) -> None:
-    """Draw a result, not how long it took: each curve in a diagram of its own, on one scale."""
+    """Draw the curves of a result in separate panels with common axes."""
     count = max(len(curves.values), 1)
     with written_figure(path, 8, 3.0 + 1.5 * count) as figure:
         panels = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
@@ -92,10 +92,9 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
 def plot_times(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw total time against size, both logarithmic, one line per implementation.
+    """Draw total time over size, both logarithmic, with a line for each implementation.
 
-    Where one becomes faster for good than another, `crossings`, is a ring with a number that the
-    legend explains.
+    Each of `crossings` has a ring with a number that the legend explains.
     """
     label = "total time in ms (median, min and max)"
     _plot(path, series, size_name, title, total, label, crossings=crossings)
@@ -104,7 +103,7 @@ def plot_times(
 def plot_throughput(
     path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
 ) -> None:
-    """Draw throughput against size as `plot_times` does."""
+    """Draw throughput over size, as `plot_times` does."""
     units = (row.throughput_unit for _, rows in series for row in rows)
     label = f"{next(filter(None, units), '')} (by total time; median, min and max)"
     _plot(
@@ -114,13 +113,13 @@ def plot_throughput(
 
 
 def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
-    """Draw the speed-up over the baseline against size."""
+    """Draw the speed-up over the baseline by size."""
     label = f"speed-up over {baseline} (total time, median, min and max)"
     _plot(path, series, size_name, title, lambda row: row.speedup, label, even=True, unit="x")
 
 
 def share_of_worker(row: Measurement) -> float | None:
-    """Return the efficiency where it says something: ours, and of several threads or ranks."""
+    """Return the efficiency of an OpenCL row, or of several threads or ranks; else None."""
     return row.efficiency if row.kind == "opencl" or row.workers > 1 else None
 
 
@@ -130,7 +129,7 @@ def _with_workers(row: Measurement) -> str:
 
 
 def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
-    """Draw the speed-up over the baseline per worker against size; see `share_of_worker`."""
+    """Draw the efficiency by size: the speed-up over the baseline, per worker."""
     label = f"efficiency: speed-up over {baseline}, per worker"
     _plot(path, series, size_name, title, share_of_worker, label, even=True, named=_with_workers)
 
@@ -149,7 +148,11 @@ def _plot(
     write: Callable[[float], str] = plain_number,
     named: Callable[[Measurement], str] | None = None,
 ) -> None:
-    """Draw a value of the rows against size, with rings at `crossings`, or a line where it is 1."""
+    """Draw a value of the rows over size, with rings at `crossings`.
+
+    `even` adds a line at 1. `write` formats numbers of the y axis, and `named` returns the name of
+    a row's line.
+    """
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, value, named)

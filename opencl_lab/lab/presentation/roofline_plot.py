@@ -1,4 +1,4 @@
-"""The roofline: what was reached, below what the device's measured peaks allow."""
+"""The roofline plot: measured rates, and the rates that the device's measured peaks allow."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from opencl_lab.lab.presentation.lines import WIDTH, Series, group_name, styles
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SMALLEST, LARGEST = 3.0, 9.0  # points, of the marks of the least and the greatest size
-ROOM = 3.0  # how many times less and more intensity is shown than was measured
+SMALLEST, LARGEST = 3.0, 9.0  # points; sizes of the marks of the smallest and the largest size
+ROOM = 3.0  # factor by which the range of intensities exceeds the measured ones
 ARITHMETIC = (("flops32", "FP32 peak", "-"), ("flops64", "FP64 peak", "--"))
 TRAFFIC = (("cached_bytes", "within a cache", ":"), ("copy_bytes", "memory", "-."))
 
@@ -30,26 +30,26 @@ TRAFFIC = (("cached_bytes", "within a cache", ":"), ("copy_bytes", "memory", "-.
 def _ceilings(
     peaks: Peaks, kinds: Sequence[tuple[str, str, str]]
 ) -> tuple[list[tuple[float, str, str]], float]:
-    """Return the rate, name and line of each ceiling that was measured, and the highest rate."""
+    """Return rate, name and line style of each measured ceiling, and the highest rate."""
     found = [(rate, label, line) for name, label, line in kinds if (rate := getattr(peaks, name))]
     return found, max((rate for rate, *_ in found), default=math.inf)
 
 
 def no_roofline(series: Series, peaks: Peaks | None) -> str:
-    """Return why there is nothing to draw, or nothing."""
+    """Return why there is nothing to draw; empty if there is."""
     rows = [row for size, rows in series for row in rows if _place(size, row)]
     if not rows:
-        return "a roofline is about arithmetic, and no right row has any"
+        return "a roofline needs arithmetic, and no correct row has any"
     if peaks is None or not _ceilings(peaks, ARITHMETIC + TRAFFIC)[0]:
         return "`oclab doctor` measures the device's peaks, which a roofline needs"
     return ""
 
 
 def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks: Peaks) -> None:
-    """Draw GFLOP/s by total time against flops per byte of the problem, both logarithmic.
+    """Draw GFLOP/s by total time over flops per byte of the problem, both logarithmic.
 
-    One mark per size and implementation, larger for larger sizes, below the ceilings that
-    `oclab doctor` has measured: arithmetic, memory, caches.
+    There is a mark for each size and implementation; larger sizes have larger marks. The ceilings
+    are the peaks that `oclab doctor` has measured: arithmetic, memory, caches.
     """
 
     def draw(axes: Axes) -> None:
@@ -75,7 +75,7 @@ def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks:
 
 
 def _place(size: int, row: Measurement) -> tuple[float, float] | None:
-    """Return flops per byte and GFLOP/s of a right row that has arithmetic."""
+    """Return flops per byte and GFLOP/s of a correct row that has arithmetic, else None."""
     rate, work = row.gflops, row.work
     if size <= 0 or not row.ok or not rate or work is None or not work.bytes:
         return None
@@ -94,7 +94,7 @@ def _points(series: Series) -> dict[str, list[tuple[int, float, float]]]:
 
 
 def _draw_ceilings(axes: Axes, low: float, high: float, peaks: Peaks) -> float:
-    """Draw what the peaks allow between two intensities; return the highest, in GFLOP/s."""
+    """Draw the ceilings between two intensities; return the highest one, in GFLOP/s."""
     flat, most = _ceilings(peaks, ARITHMETIC)
     slopes, steepest = _ceilings(peaks, TRAFFIC)
     grey: dict[str, Any] = {"color": "0.4", "linewidth": 1.2}
@@ -113,7 +113,7 @@ def _draw_ceilings(axes: Axes, low: float, high: float, peaks: Peaks) -> float:
 def _draw_points(
     axes: Axes, found: Mapping[str, Sequence[tuple[int, float, float]]], names: Iterable[str]
 ) -> None:
-    """Draw the marks of `found` as all plots of a sweep with these `names` draw them."""
+    """Draw the marks of `found` in the styles that all plots of a sweep of `names` share."""
     sizes = sorted({size for points in found.values() for size, *_ in points})
     for name, style in styles(names).items():
         points = found.get(name)
@@ -134,7 +134,7 @@ def _draw_points(
 
 
 def _areas(sizes: Sequence[int], every: Sequence[int]) -> Iterator[float]:
-    """Yield the areas of marks, in square points: the greater the size, the larger."""
+    """Yield the areas of marks, in square points; larger sizes have larger marks."""
     for size in sizes:
         share = every.index(size) / max(len(every) - 1, 1)
         yield (SMALLEST + share * (LARGEST - SMALLEST)) ** 2

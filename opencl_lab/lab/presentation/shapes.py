@@ -1,4 +1,4 @@
-"""A sweep over shapes: where ours is slower than other libraries, and than it could be."""
+"""The result of a sweep over shapes: `auto` beside other libraries and all our algorithms."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from opencl_lab.lab.engine.sweep import Shape, shape_text
 from opencl_lab.lab.presentation.table import number, ratio_text, titled_table
 
 GOOD = 0.8
-"""Of the speed of the best other library: what counts as no weak spot."""
+"""Share of the speed of the best other library from which a shape counts as good."""
 WORST = 5
-"""How many of the worst shapes a summary names."""
+"""Number of worst shapes that a summary names."""
 
 
 @dataclass(frozen=True)
 class ShapeResult:
-    """One shape: what ``auto`` takes, the fastest other library, our fastest algorithm.
+    """The rows of a shape: ``auto``, the fastest other library, our fastest algorithm.
 
-    Each is None where nothing of its kind gave a right result in time.
+    Each is None if no such row was measured with a correct result.
     """
 
     shape: Shape
@@ -34,12 +34,12 @@ class ShapeResult:
 
     @property
     def ratio(self) -> float | None:
-        """The speed of ``auto`` over that of the peer: above 1 it is faster."""
+        """The speed of ``auto`` over that of the peer; above 1, ``auto`` is faster."""
         return _quotient(self.peer, self.auto)
 
     @property
     def over_best(self) -> float | None:
-        """The time of ``auto`` over that of our fastest algorithm: 1 where it takes that one."""
+        """The time of ``auto`` over that of our fastest algorithm; 1 if it chooses that one."""
         return _quotient(self.auto, self.best)
 
     def as_dict(self) -> dict[str, Any]:
@@ -59,10 +59,10 @@ class ShapeResult:
 def judged(
     shape: Shape, rows: Sequence[Measurement], auto: str, side: Side, peer: str | None = None
 ) -> ShapeResult:
-    """Return what the rows of a shape say, of data on one side.
+    """Return the result of a shape from its rows, with data on one side.
 
-    `auto` is the algorithm that ``auto`` takes, and `peer` the row to compare it with, instead of
-    the fastest other library.
+    `auto` is the algorithm that ``auto`` chooses. `peer` is the implementation to compare it with;
+    by default the fastest other library.
     """
     right = [row for row in rows if row.ok and row.data == side and _median(row)]
     ours = [row for row in right if row.kind == "opencl"]
@@ -91,7 +91,7 @@ def summary(results: Sequence[ShapeResult]) -> dict[str, Any]:
 
 
 def summary_lines(results: Sequence[ShapeResult], peer: str | None = None) -> list[str]:
-    """Return the same in words, a line each; `peer` is as `judged` takes it."""
+    """Return the figures of `summary` as lines of text; `peer` is as in `judged`."""
     figures, lines = summary(results), []
     if figures["compared"]:
         lines.append(
@@ -115,14 +115,14 @@ def summary_lines(results: Sequence[ShapeResult], peer: str | None = None) -> li
         )
     if figures["wrong"]:
         shapes = ", ".join(shape_text(tuple(shape)) for shape in figures["wrong"])
-        lines.append(f"no right result of auto: {shapes}")
+        lines.append(f"no correct result of auto: {shapes}")
     return lines
 
 
 def table(
     results: Sequence[ShapeResult], names: Sequence[str], title: str, peer: str | None = None
 ) -> Table:
-    """Return a row for each shape, those that are worst against others last."""
+    """Return a table with a row for each shape, the slowest beside others last."""
     heads = ["auto takes", "ms", peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"]
     heads += ["best of ours", "time of auto\nover it"]
     made = titled_table(title, [" x ".join(names)], heads)

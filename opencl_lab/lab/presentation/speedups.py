@@ -1,4 +1,4 @@
-"""What speed-ups are over in tables and plots: the baseline, else what there is; or one worker."""
+"""The baselines of speed-ups in tables and plots."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from opencl_lab.lab.engine.row import BASELINE, Measurement, over_baseline
 from opencl_lab.lab.presentation.lines import Series
 
 ONE_WORKER = "one worker"
-"""What speed-ups by workers are over."""
+"""Name of the baseline of speed-ups by workers."""
 
 
 def with_base(series: Series) -> tuple[Series, list[str]]:
-    """Return rows as tables and plots show them, and what their speed-ups are over.
+    """Return rows with the speed-ups of tables and plots, and the names of their baselines.
 
-    Where no row has a speed-up, these are over the first reference that gave a right result, or
-    over the first algorithm where no reference did. Data on the host and on the device have each
-    their own base. There is none where nothing can be compared with.
+    If no row has a speed-up, the first reference with a correct result becomes the baseline, or
+    the first algorithm if there is no such reference. Data on the host and on the device have
+    separate baselines. There is none if there is only one implementation.
     """
     bases: list[str] = []
     for side in ("host", "device"):
@@ -32,22 +32,22 @@ def with_base(series: Series) -> tuple[Series, list[str]]:
 
 
 def _fallback(right: Sequence[Sequence[Measurement]]) -> str | None:
-    """Return the name of what stands in for the baseline; None if all rows are alone."""
+    """Return the implementation that replaces the baseline; None if all rows are alone."""
     timed = ([row for row in rows if row.total_ms and row.total_ms.median] for rows in right)
     kinds = {row.implementation: row.kind for rows in timed if len(rows) > 1 for row in rows}
     return min(kinds, key=lambda name: (name != BASELINE, kinds[name] == "opencl"), default=None)
 
 
 def _of_side(rows: Sequence[Measurement], side: str, base: str) -> Sequence[Measurement]:
-    """Return all rows, those of one side with their speed-ups over a base."""
+    """Return all rows, those of one side with speed-ups over a base."""
     over = iter(over_baseline([row for row in rows if row.data == side], base))
     return [next(over) if row.data == side else row for row in rows]
 
 
 def by_workers(rows: Sequence[Measurement]) -> list[tuple[int, list[Measurement]]]:
-    """Return by workers the references that ran with one and with several, with their speed-up.
+    """Return the rows of references that ran with one and with several workers, by workers.
 
-    That is over one worker of the same code.
+    Their speed-ups are over the same reference with one worker.
     """
     right = [row for row in rows if row.kind != "opencl" and row.ok and row.total_ms]
     ones = {row.algorithm: row for row in right if row.workers == 1}

@@ -1,4 +1,4 @@
-"""Rows as a table for the terminal, as CSV, and as the JSON document."""
+"""Measured rows as a table for the terminal, notebooks and text files, and as CSV."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ OPTIONAL_COLUMNS = (
     *("min..max", "transfer ms", ERROR, "kernel % peak", "kernel ms"),
     *("GB/s", "GFLOP/s", "speed-up"),
 )
-"""What a narrow terminal does without, in this order."""
+"""Columns that are left out on a narrow terminal, in this order."""
 DEVICE_ROWS = "@device: the data were on the device, before and after"
-OTHER_RUNS = "kernel ms: of runs with events, which are others than those of total ms"
+OTHER_RUNS = "kernel ms: measured with events, in other calls than total ms"
 FILE_WIDTH = 140  # of tables in text files
-RESULT_WIDTH = 16  # what is left to a reason, which wraps
+RESULT_WIDTH = 16  # least width of the column of results, where reasons wrap
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a number with so many significant digits, plainly written where that is short."""
+    """Return a number with so many significant digits, without exponent if that is short."""
     if value is None:
         return "-"
     if value == 0 or 1e-3 <= abs(value) < 1e6:
@@ -42,21 +42,21 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def ratio_text(ratio: float | None) -> str:
-    """Return a ratio as tables have it, such as ``1.50x``."""
+    """Return a ratio as text, such as ``1.50x``."""
     return "-" if ratio is None else f"{ratio:.2f}x"
 
 
 def times_texts(times: Times | None) -> tuple[str, str]:
-    """Return the median of times, and from where to where they are."""
+    """Return the median of times, and their range."""
     if times is None:
         return "-", "-"
     return number(times.median), f"{number(times.min, 3)}..{number(times.max, 3)}"
 
 
 def titled_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
-    """Return a table with columns of words, then of numbers on the right, of which none wraps.
+    """Return a table with columns of words, then right-aligned columns of numbers; none wraps.
 
-    Title and heads are shown as they are: what stands in brackets would be markup.
+    Title and heads are wrapped in `Text`, since a plain string with brackets would be markup.
     """
     made = Table(title=Text(title), title_justify="left", title_style="bold")
     made.caption_justify = "left"
@@ -68,7 +68,7 @@ def titled_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Ta
 
 
 def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
-    """Return tables and sentences as a text file has them."""
+    """Return tables and sentences as the text of a file."""
     console = Console(file=io.StringIO(), width=width)
     for item in shown:
         console.print(item, markup=not isinstance(item, str))
@@ -77,12 +77,11 @@ def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
 
 
 def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
-    """Return the rows as a table: times, rate, speed-up and whether the result is right.
+    """Return the rows as a table: times, rate, speed-up, error and result.
 
-    The heading of the speed-ups names what they are over, see `with_base`.
-    Rates are by the total time. The error is relative to the bound by which the operation judges
-    it, so that a right result has at most 1. The share of the device's peak is by the kernel
-    time, and shown where `oclab doctor` has measured that.
+    The heading of the speed-ups names their baseline, see `with_base`. Rates are by total time.
+    The error is relative to the operation's bound, so a correct result has at most 1. The share
+    of the device's peak is by kernel time, and shown if `oclab doctor` has measured the peak.
     """
     [(_, rows)], bases = with_base([(0, rows)])
     wide = any(not row.ok or row.note for row in rows)
@@ -99,8 +98,8 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     table.caption = Text(caption) if caption else None
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
     for row in rows:
-        right = "ok" + (f", {row.note}" if row.note else "")
-        verdict = Text(right, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
+        correct = "ok" + (f", {row.note}" if row.note else "")
+        verdict = Text(correct, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
             Text(row.label),
             number(row.kernel_ms),
@@ -148,7 +147,7 @@ def _kernels_above_total(row: Measurement) -> bool:
 
 
 def peak_caption(notes: Iterable[str]) -> str | None:
-    """Return what shares above 100 % of the peak mean, None where there are none."""
+    """Return a caption about shares above 100 % of the peak; None if there are none."""
     found = "; ".join(dict.fromkeys(note for note in notes if note))
     return f">100 % of peak: {found}" if found else None
 
@@ -156,12 +155,12 @@ def peak_caption(notes: Iterable[str]) -> str | None:
 def write_csv(
     path: Path, rows: Iterable[tuple[Mapping[str, Any], Measurement]], leading: Sequence[str] = ()
 ) -> None:
-    """Write measurements as CSV, each after values of its own for the `leading` columns."""
+    """Write measurements as CSV, each with its own values of the `leading` columns before it."""
     write_rows(path, ({**before, **row.as_csv()} for before, row in rows), [*leading, *COLUMNS])
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Write these columns of rows as CSV; InvalidProblem says that this cannot be."""
+    """Write these columns of rows as CSV; raise InvalidProblem if the file cannot be written."""
     with write_target(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore")
         writer.writeheader()

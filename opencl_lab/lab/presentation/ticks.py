@@ -1,4 +1,4 @@
-"""Ticks of logarithmic axes: a label wherever there is room for one, and never one alone."""
+"""Ticks of logarithmic axes, with as many labels as there is room for."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-FEWEST = 3  # labels of an axis: with fewer nobody reads a value between them
-BETWEEN = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
-"""What is labelled of each power of ten; the first that gives labels enough is taken."""
+FEWEST = 3  # labels of an axis; with fewer, values between them cannot be read
+FACTORS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
+"""Multiples of each power of ten that get labels; the first set with enough labels is used."""
 GAP = 6.0  # points between two labels
 
 
 class _RoundValues(Locator):
-    """Powers of ten and, where an axis spans few of them, round values between."""
+    """Powers of ten and, if an axis spans few of them, round values between them."""
 
     def __call__(self) -> Sequence[float]:
         assert self.axis is not None
@@ -35,16 +35,16 @@ class _RoundValues(Locator):
         assert self.axis is not None
         low, high = sorted((vmin, vmax))
         first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-        step = math.ceil((last - first + 1) / max(self.axis.get_tick_space(), FEWEST))
-        for parts in BETWEEN:
-            ticks = [part * 10.0**power for power in range(first, last + 1, step) for part in parts]
+        stride = math.ceil((last - first + 1) / max(self.axis.get_tick_space(), FEWEST))
+        for factors in FACTORS:
+            ticks = [x * 10.0**power for power in range(first, last + 1, stride) for x in factors]
             if sum(low <= tick <= high for tick in ticks) >= FEWEST:
                 return ticks
         return list(MaxNLocator(FEWEST + 1).tick_values(low, high))
 
 
-class _WhereRoomIs(Formatter):
-    """Labels of sizes that do not touch each other: the last one, the first, then the larger."""
+class _SpacedLabels(Formatter):
+    """Labels of sizes that do not overlap: the last one, the first, then larger sizes first."""
 
     def __init__(self, axes: Axes, write: Callable[[float], str]) -> None:
         self._axes, self._write = axes, write
@@ -70,7 +70,7 @@ class _WhereRoomIs(Formatter):
 
 
 def text_width(text: str, points: float) -> float:
-    """Return how wide a text is, in points."""
+    """Return the width of a text in points."""
     return float(TextPath((0, 0), text, size=points, usetex=False).get_extents().width)
 
 
@@ -92,4 +92,4 @@ def show_sizes(axes: Axes, sizes: Sequence[int], write: Callable[[float], str]) 
     if len(sizes) == 1:
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
     axes.xaxis.set_major_locator(FixedLocator(sizes))
-    axes.xaxis.set_major_formatter(_WhereRoomIs(axes, write))
+    axes.xaxis.set_major_formatter(_SpacedLabels(axes, write))

@@ -1,4 +1,4 @@
-"""Tables of a page: what a cell shows, what it is sorted by, and what its tooltip says."""
+"""Tables of a page: cells with their text, sort key and tooltip."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.documents import finite
 
 NO_PICTURE = Markup("")
-LONG = 24  # rows; a longer table scrolls in a box of its own and can be searched
+LONG = 24  # rows; longer tables scroll and can be searched
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows; `order` is the number it is sorted by, None for words; class; tooltip.
+    """A cell: its text, the number by which it is sorted (None: by text), CSS class and tooltip.
 
-    `heads` says that it names its row, and stays in sight where the rest is scrolled. A `picture`
-    is SVG, which stands in place of a text.
+    A cell with `heads` names its row, and stays visible while the others scroll. A `picture` is an
+    SVG in place of the text.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table: its heads, whether each column has numbers or names, and its rows."""
+    """A table: its heads, the CSS class of each column (see `_kind`), and its rows."""
 
     heads: Sequence[str]
     kinds: Sequence[str]
@@ -43,12 +43,12 @@ class PageTable:
 
     @property
     def long(self) -> bool:
-        """Whether it has more rows than one looks over at once."""
+        """Whether it has too many rows to be shown at once."""
         return len(self.rows) > LONG
 
 
 def number_cell(value: Any, digits: int = 4) -> Cell:
-    """Return the cell of a number, empty for None; of any other value its text."""
+    """Return the cell of a number; empty for None, the text of any other value."""
     if value is None:
         return Cell("")
     if finite(value) is None:
@@ -58,7 +58,7 @@ def number_cell(value: Any, digits: int = 4) -> Cell:
 
 
 def ratio_cell(value: float | None, style: str = "") -> Cell:
-    """Return how many times, such as ``1.25x``."""
+    """Return the cell of a ratio, such as ``1.25x``."""
     if value is None:
         return Cell("")
     text = number(value, 2) if value < 0.1 else f"{value:.2f}" if value < 1000 else f"{value:.0f}"
@@ -66,7 +66,7 @@ def ratio_cell(value: float | None, style: str = "") -> Cell:
 
 
 def spread_cell(times: Times | None) -> Cell:
-    """Return min to max of a time, sorted by how wide that is."""
+    """Return the cell of min and max of a time, sorted by the relative spread."""
     if times is None:
         return Cell("")
     text = f"{number(times.min, 3)}\u2009\u2013\u2009{number(times.max, 3)}"
@@ -88,7 +88,7 @@ def table_without_empty(
 
 
 def _kind(column: Sequence[Cell]) -> str:
-    """Return the class of a column: ``name`` where it names the rows, ``number``, or none."""
+    """Return the class of a column: ``name`` if it names the rows, ``number``, or none."""
     if any(cell.heads for cell in column):
         return "name"
     return "number" if any(cell.order is not None for cell in column) else ""

@@ -1,4 +1,4 @@
-"""Documents of `oclab bench --compare`: two runs beside each other."""
+"""Sections about documents of `oclab bench --compare`: two runs compared."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results, times_of
 from opencl_lab.lab.presentation.changes import counted_verdicts, varied
 from opencl_lab.lab.presentation.lines import group_name
@@ -23,7 +24,7 @@ from opencl_lab.lab.report.plots import Ratio, plot_ratios
 from opencl_lab.lab.report.summary import Trouble
 from opencl_lab.lab.report.svg import Figure, figure_of
 
-MOST_RATIOS = 40  # that a plot has room for: those that changed most
+MOST_RATIOS = 40  # largest number of rows in a plot; those that changed most are kept
 STYLES = {"faster": "ok", "works now": "ok", "slower": "failed", "fails now": "failed"}
 COLUMNS = frozenset(
     (
@@ -38,18 +39,16 @@ def _rows(results: Results) -> list[dict[str, Any]]:
 
 
 def changes_text(results: Results) -> list[str]:
-    """Say how many rows changed, and which became slower most."""
+    """Return sentences about how many rows changed, and the greatest loss and gain."""
     rows = _rows(results)
     leading = _leading(rows)
     verdicts = counted_verdicts(str(row["verdict"]) for row in rows)
     sentences = [f"{len(rows)} rows are in both runs: {verdicts}."]
     threshold = _positive(results.content.get("threshold"))
     worse = sum(row.get("regression") is True for row in rows)
-    past = f"by more than {threshold:g} times" if threshold else "past the threshold"
-    if worse:
-        sentences.append(f"{worse} of ours failed, or became slower {past}, beyond noise.")
-    else:
-        sentences.append(f"None of ours fails now, or became slower {past} beyond noise.")
+    limit = f"more than {threshold:g} times as long" if threshold else "too long"
+    text = f"OpenCL rows that fail now or take {limit}, beyond noise"
+    sentences.append(f"{counted(worse, 'regression')}: {text}.")
     for verdict, what, best in (("slower", "loss", max), ("faster", "gain", min)):
         changed = [(r, row) for row in rows if row["verdict"] == verdict and (r := _ratio(row))]
         if changed:
@@ -60,7 +59,7 @@ def changes_text(results: Results) -> list[str]:
 
 
 def changes_troubles(results: Results) -> list[Trouble]:
-    """Return what else differs between the runs, and rows that are in one of them only."""
+    """Return other differences between the runs, and rows that are in only one of them."""
     found = [Trouble(text, True) for text in texts(results.content.get("warnings"))]
     for run in ("old", "new"):
         names = texts(results.content.get(f"only_{run}"))
@@ -71,7 +70,7 @@ def changes_troubles(results: Results) -> list[Trouble]:
 
 
 def changes_table(results: Results) -> PageTable:
-    """Return the rows of both runs, with the verdict on each."""
+    """Return a table of the rows of both runs, with their verdicts."""
     rows = _rows(results)
     leading = _leading(rows)
     heads = [*leading, "implementation", "old ms", "old min \u2013 max", "new ms"]
@@ -99,7 +98,7 @@ def changes_table(results: Results) -> PageTable:
 
 
 def _leading(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the options in which rows differ, which are the first columns."""
+    """Return the names of the options in which rows differ; they are the first columns."""
     return varied([{k: v for k, v in row.items() if k not in COLUMNS} for row in rows])
 
 
@@ -131,10 +130,10 @@ def _drawn(row: Mapping[str, Any], leading: Sequence[str]) -> Ratio | None:
 
 
 def _name(row: Mapping[str, Any], leading: Sequence[str]) -> str:
-    """Return the implementation with what distinguishes its problem."""
+    """Return the implementation with the options that distinguish its problem."""
     given = [name for name in leading if row.get(name) is not None]
-    parts = [f"{name} {number_cell(row[name]).text}" for name in given]
-    return ", ".join([_text(row, "implementation"), *parts])
+    options = [f"{name} {number_cell(row[name]).text}" for name in given]
+    return ", ".join([_text(row, "implementation"), *options])
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the page says of each document: a chapter, with a section for each sweep in it."""
+"""Chapters of the page, one for each document, with a section for each sweep."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from opencl_lab.lab.report.svg import Figure
 from opencl_lab.lab.report.sweeps import Sweep, calls_of, sweeps_of
 from opencl_lab.lab.report.tables import calls_table, printed_table, table_of
 
-INCOMPLETE = "This run is not complete: it was ended before all that was asked for was measured."
+INCOMPLETE = "This run is incomplete: it ended before everything was measured."
 
 
 @dataclass(frozen=True)
 class Section:
-    """What the page says of one sweep, of what calls cost, of a search, of two runs."""
+    """A section about one sweep, the cost of calls, a search, or the comparison of two runs."""
 
     anchor: str
     title: str
@@ -58,7 +58,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study says beside its rows: questions with answers, remarks, printed figures."""
+    """The texts of a study: questions with answers, notes on omissions, and printed figures."""
 
     answers: Sequence[tuple[str, Sequence[str]]]
     notes: Sequence[str]
@@ -67,23 +67,23 @@ class Study:
 
 @dataclass(frozen=True)
 class Chapter:
-    """What the page says of one document."""
+    """A chapter about one document, or about several devices."""
 
     anchor: str
     title: str
     subtitle: str
-    sections: Sequence[Section]  # one at least
+    sections: Sequence[Section]  # at least one
     warnings: Sequence[str] = ()
-    """What makes all of its numbers doubtful: the run is incomplete, the machine was busy."""
+    """Sentences about reasons to doubt its numbers: an incomplete run, a busy machine."""
     source: str = ""
     command: str = ""
-    """The document, and what wrote it; empty for what is drawn from several documents."""
+    """The document, and the command that wrote it; empty for a chapter about several documents."""
     study: Study | None = None
-    device: str = ""  # on a page about several
+    device: str = ""  # only on a page about several devices
 
 
 def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") -> Chapter:
-    """Return the chapter of a document; `anchor` begins all names in it."""
+    """Return the chapter of a document; all HTML names in it begin with `anchor`."""
     sections = sections_of(results, anchor)
     study = _study(results)
     title, subtitle = results.operation, ""
@@ -94,30 +94,30 @@ def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") ->
         title, subtitle = sections[0].title, sections[0].subtitle
     warnings = _incomplete(results.content)
     busy = busy_text(results)
-    warnings += [f"When it was measured: {busy}"] if busy else []
+    warnings += [f"During the measurement: {busy}"] if busy else []
     source, command = source_of(results, folder), command_of(results, folder)
     return Chapter(anchor, title, subtitle, sections, warnings, source, command, study, device)
 
 
 def _incomplete(content: Mapping[str, Any]) -> list[str]:
-    """Say that a run was ended early, and of a study what ended it and what it lacks."""
+    """Return a warning if a run ended early; for a study also why, and what is missing."""
     if content.get("complete") is not False:
         return []
-    said = [INCOMPLETE]
+    sentences = [INCOMPLETE]
     stopped, missing = content.get("stopped"), content.get("missing")
     if content.get("study") and isinstance(stopped, str) and stopped:
-        said.append(f"{stopped[:1].upper()}{stopped[1:]}.")
+        sentences.append(f"{stopped[:1].upper()}{stopped[1:]}.")
     points: dict[str, list[str]] = {}
     for point in missing if isinstance(missing, list) else ():
         if isinstance(point, dict):
             where = ", ".join(f"{name}={value}" for name, value in point.items() if name != "part")
             points.setdefault(str(point.get("part")), []).append(where)
-    said += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
-    return [" ".join(said)]
+    sentences += [f"Not measured: {part} at {'; '.join(where)}." for part, where in points.items()]
+    return [" ".join(sentences)]
 
 
 def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
-    """Return the chapter that sets devices side by side."""
+    """Return the chapter that compares devices."""
     sections = []
     for index, item in enumerate(across):
         name, sweep = f"{anchor}-{index}", item.sweep
@@ -147,7 +147,7 @@ def sections_of(results: Results, anchor: str = "s") -> list[Section]:
         found.append(Section(name, title, options, said, troubles, figures, table, ratios))
     calls = calls_of(results)
     if calls:
-        title = f"{results.operation}: what calls cost"
+        title = f"{results.operation}: cost of calls"
         name, options = f"{anchor}-{len(found)}", _options(results.options)
         found.append(Section(name, title, options, [], [], [], calls_table(calls)))
     return found
@@ -176,14 +176,14 @@ def _title(sweep: Sweep) -> str:
 
 
 def _options(options: Mapping[str, Any]) -> str:
-    """Return options as text; a flag is its name, and what is off is left out."""
+    """Return options as text; a flag is named if it is on."""
     on = [(name, value) for name, value in options.items() if value is not None]
     words = (n if value is True else f"{n} {value}" for n, value in on if value is not False)
     return ", ".join(words)
 
 
 def _study(results: Results) -> Study | None:
-    """Return the answers, notes and printed figures of a study; None of any other document."""
+    """Return the answers, notes and printed figures of a study; None for other documents."""
     if not isinstance(results.content.get("study"), str):
         return None
     answers = []

@@ -1,4 +1,4 @@
-"""The same sweep on several devices: one plot with a line for each, one table across them."""
+"""The same sweep on several devices: a plot with a line for each, and a table."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ FASTEST = "opencl (the fastest)"
 
 @dataclass(frozen=True)
 class Across:
-    """One sweep on several devices, by the names of these."""
+    """A sweep on several devices, by the names of the devices."""
 
     sweeps: Mapping[str, Sweep]
 
     @property
     def sweep(self) -> Sweep:
-        """One of them, for what all have in common."""
+        """The sweep on the first device, for properties that all share."""
         return next(iter(self.sweeps.values()))
 
     @cached_property
     def series(self) -> Series:
-        """The fastest of ours by size, a name for each device and side of the data."""
+        """The fastest OpenCL row by size, named by device and side of the data."""
         joined: dict[int, list[Measurement]] = {}
         for device, sweep in self.sweeps.items():
             for side in SIDES:
@@ -44,7 +44,7 @@ class Across:
         return sorted(joined.items())
 
     def figures(self, prefix: str) -> list[Figure]:
-        """Draw the time of the fastest of ours, a line for each device and side of the data."""
+        """Draw the time of the fastest OpenCL row; a line for each device and side of the data."""
         if not self.sweep.varied or not self.series:
             return []
         series, remark = thinned(self.series)
@@ -58,9 +58,9 @@ class Across:
 
     @property
     def table(self) -> PageTable:
-        """Total times by size and implementation, a column for each device.
+        """Total times by size and implementation, with a column for each device.
 
-        Rows that one device alone has are left out, if others are left.
+        Rows of a single device are left out, unless all rows are such.
         """
         found: dict[tuple[int, str, str], dict[str, Measurement]] = {}
         for device, sweep in self.sweeps.items():
@@ -86,14 +86,14 @@ class Across:
         heads = [*sizes, "implementation", *(f"{device}, ms" for device in self.sweeps)]
         caption = "Medians of the total time of a call."
         if len(shared) < len(own):
-            caption += " What one device alone has is in its chapter." * bool(shared)
+            caption += " Rows of a single device are in its chapter." * bool(shared)
         return table_without_empty(heads, cells, caption)
 
 
 def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> list[Across]:
-    """Return the sweeps that were made on several devices; of one device the last document's.
+    """Return the sweeps that ran on several devices; for each device the one of the last document.
 
-    `names` are what the device of each document is called; by default its name.
+    `names` has the name of the device of each document, by default as recorded.
     """
     groups: dict[str, dict[str, Sweep]] = {}
     for results, device in zip(documents, names or map(device_text, documents), strict=True):
@@ -104,17 +104,17 @@ def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> l
 
 
 def _fastest(sweep: Sweep, side: Side) -> dict[int, Measurement]:
-    """Return the fastest right row of OpenCL by size, from data on one side."""
+    """Return the fastest correct OpenCL row by size, with data on one side."""
     found = {}
     for size, rows in sweep.series:
-        ours = [row for row in ranked(rows, side) if row.kind == "opencl"]
-        if ours:
-            found[size] = ours[0]
+        opencl = [row for row in ranked(rows, side) if row.kind == "opencl"]
+        if opencl:
+            found[size] = opencl[0]
     return found
 
 
 def _by_size(item: tuple[tuple[int, str, str], object]) -> tuple[int, bool]:
-    """Return the order of a row in the table: by size, what is fastest of ours before all."""
+    """Return the sort key of a row of the table: by size, the fastest OpenCL row first."""
     (size, name, _), _ = item
     return size, not name.startswith(FASTEST)
 

@@ -1,4 +1,4 @@
-"""What documents of all kinds have: lists that may be damaged, names, and what wrote them."""
+"""Reading documents of all kinds: fields that may be damaged, file names, commands."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from msgspec import Meta
 from opencl_lab.core.records import typed
 from opencl_lab.lab.engine.stored import Results
 
-LARGEST = 1e300  # beyond which axes and ratios overflow
+LARGEST = 1e300  # above it, axes and ratios overflow
 Drawn = Annotated[float, Meta(gt=-LARGEST, lt=LARGEST)]
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects in what should be a list of them."""
+    """Return the objects in a value that should be a list of objects."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def texts(value: Any) -> list[str]:
-    """Return what should be a list of texts, each once."""
+    """Return the different texts in a value that should be a list of texts."""
     return list(dict.fromkeys(map(str, value))) if isinstance(value, list) else []
 
 
@@ -31,12 +31,12 @@ def is_comparison(results: Results) -> bool:
 
 
 def is_search(results: Results) -> bool:
-    """Return whether a document is of a search for the fastest configuration."""
+    """Return whether a document describes a search for the fastest configuration."""
     return isinstance(results.content.get("evaluations"), list)
 
 
 def finite(value: Any) -> float | None:
-    """Return a number that can be drawn and shown; None for all else, such as NaN."""
+    """Return a number that can be drawn; None for other values, such as NaN."""
     try:
         found: float = typed(Drawn, value)
     except ValueError:
@@ -45,16 +45,17 @@ def finite(value: Any) -> float | None:
 
 
 def source_of(results: Results, folder: Path) -> str:
-    """Return the name of a document below the folder."""
+    """Return the path of a document relative to the folder."""
     if results.path == folder:
         return results.path.name
     return str(results.path.relative_to(folder))
 
 
 def command_of(results: Results, folder: Path) -> str:
-    """Return the command that wrote a document, as a shell takes it; of old ones what is known.
+    """Return the command that wrote a document, quoted for a shell.
 
-    A document that was printed goes to its file below the folder.
+    A command that printed the document gets a redirection to its file in the folder. For old
+    documents, the command is reconstructed from the recorded options.
     """
     arguments = results.content.get("arguments")
     if isinstance(arguments, list) and arguments:

@@ -1,4 +1,4 @@
-"""Where documents were measured: machines, each once, and a row for each run on it."""
+"""The environments of documents: each machine once, with a row for each run on it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEVICE = {
 }
 BYTES = ("global_memory", "memory_bytes")
 OF_A_RUN = ("started", "load", "busy", "gpu", "gpu_end", "git")
-"""What an environment records that may differ between runs on one machine."""
+"""Fields of an environment that may differ between runs on one machine."""
 GPU = {
     "clock_mhz": "GPU MHz",
     "memory_clock_mhz": "GPU memory MHz",
@@ -34,13 +34,13 @@ GPU = {
     "throttled": "GPU slowed by",
 }
 LIMITS = {"max_clock_mhz": "GPU's highest clock in MHz", "power_limit_w": "GPU's power limit in W"}
-LOAD_TIP = "processes that wanted to run, on average over 1, 5 and 15 minutes before"
+LOAD_TIP = "mean number of processes that were ready to run, over the last 1, 5 and 15 minutes"
 ARROW = " \N{RIGHTWARDS ARROW} "
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A device in a machine: its name, what is recorded about it, and the runs."""
+    """A device in a machine: its name, recorded facts, and runs."""
 
     name: str
     facts: Sequence[tuple[str, str]]
@@ -54,7 +54,7 @@ def device_text(results: Results) -> str:
 
 
 def device_names(documents: Sequence[Results]) -> list[str]:
-    """Return the name of the device of each document, with what tells two of one name apart."""
+    """Return the name of the device of each document; equal names get distinguishing details."""
     names = [device_text(results) for results in documents]
     for field, text in (("compute_units", "{} compute units"), ("driver", "driver {}")):
         values: dict[str, set[str]] = {}
@@ -69,7 +69,7 @@ def device_names(documents: Sequence[Results]) -> list[str]:
 
 
 def busy_text(results: Results) -> str:
-    """Return in words that others used the machine when a run began; empty if not."""
+    """Return the warning that the machine was busy when a run began; empty if it was not."""
     return str(results.mapping("environment").get("busy") or "")
 
 
@@ -81,15 +81,15 @@ def machines_of(documents: Sequence[tuple[str, Results]]) -> list[Machine]:
     found = []
     for facts, runs in groups.items():
         warnings = [f"{source}: {text}" for source, results in runs if (text := busy_text(results))]
-        name = device_text(runs[0][1]) or "A machine that is not recorded"
+        name = device_text(runs[0][1]) or "Unknown machine"
         found.append(Machine(name, [fact for fact in facts if fact[1]], _runs(runs), warnings))
     return found
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
-    """Return what is the same for all runs on a machine."""
+    """Return the facts that are the same for all runs on a machine."""
     device, environment = results.device, results.mapping("environment")
-    # A clock of 0 MHz is one that the driver does not tell.
+    # Drivers report 0 for a clock that they do not know.
     facts = [(text, _text(name, device.get(name) or None)) for name, text in DEVICE.items()]
     facts.append(("opencl_lab", results.version))
     fixed = {name: value for name, value in environment.items() if name not in OF_A_RUN}
@@ -108,7 +108,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return what an environment records as lines of a list."""
+    """Return the fields of an environment as names and texts."""
     found = []
     for name, value in content.items():
         label = f"{prefix}{str(name).removesuffix('_bytes').replace('_', ' ')}"
@@ -123,7 +123,7 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]
 
 
 def _runs(runs: Sequence[tuple[str, Results]]) -> PageTable:
-    """Return when and in what state of the machine each run was made, as far as it is known."""
+    """Return a table of runs: their start, and the recorded state of the machine."""
     heads = ["document", "started", "commit", "load", *GPU.values()]
     rows = [_run(source, results) for source, results in runs]
     # Several studies of one document are one run.
@@ -154,7 +154,7 @@ def _commit(git: Any) -> str:
 
 
 def _state(environment: Mapping[str, Any], name: str) -> Cell:
-    """Return what a GPU said at the start and at the end, as one word where that is the same."""
+    """Return a value of the GPU at the start and at the end of a run; once if they are equal."""
     ends = [environment.get(when) for when in ("gpu", "gpu_end")]
     known = [_text(name, end.get(name)) for end in ends if isinstance(end, dict)]
     return Cell(ARROW.join(dict.fromkeys(filter(None, known))))

@@ -27,17 +27,17 @@ from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep
 
 MOST_BARS, MOST_LINES, MOST_SIZES = 30, 16, 48
-"""Of very many rows so many are drawn, so that plots stay readable and pages fast; tables have
-all."""
+"""Limits of bars, lines and sizes in a plot, for readable plots and fast pages; tables have all
+rows."""
 Drawing = tuple[str, str, Callable[[Path], None]]
-"""The end of its names within the page, what it shows, and what draws it."""
+"""Suffix of its HTML names, caption, and function that draws it."""
 
 
 def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Figure]:
     """Draw a sweep; for a single problem, a bar for each implementation.
 
-    `prefix` begins the names within the SVG, which must differ from all others in the page. The
-    device's `peaks` are the ceilings of a roofline.
+    Names within the SVG begin with `prefix`, which must be unique in the page. The device's `peaks`
+    are the ceilings of a roofline.
     """
     series, bases = with_base(sweep.series)
     rows = [row for _, items in series for row in items]
@@ -62,10 +62,10 @@ def _caption(text: str, remark: str) -> str:
 
 
 def _over_sizes(sweep: Sweep, series: Series, base: str, peaks: Peaks | None) -> list[Drawing]:
-    """Return the plots over sizes that the rows have values for."""
+    """Return the plots over sizes for which the rows have values."""
     rows = [row for _, items in series for row in items]
     over: dict[str, Any] = {"series": series, "size_name": sweep.axis, "title": ""}
-    text = "Total time of a call; a ring: faster from there on"
+    text = "Total time of a call; rings mark crossovers"
     drawings: list[Drawing] = [
         ("time", text, partial(plot_times, **over, crossings=crossovers(series)))
     ]
@@ -84,7 +84,7 @@ def _over_sizes(sweep: Sweep, series: Series, base: str, peaks: Peaks | None) ->
 def _workers_figures(
     last: tuple[int, Sequence[Measurement]], axis: str, prefix: str
 ) -> list[Figure]:
-    """Draw speed-up and efficiency by workers at one size; nothing where no row has several."""
+    """Draw speed-up and efficiency by workers at one size, if a row has several workers."""
     size, rows = last
     series = by_workers(rows)
     if not series:
@@ -111,7 +111,7 @@ def _workers_figures(
 def tips_of(series: Series, axis: str = "", baseline: str = "") -> dict[str, str]:
     """Return the tooltips of marks and bars, by implementation and size.
 
-    A `baseline` is what they call that of their speed-ups.
+    `baseline` names the baseline of speed-ups; by default that of each row.
     """
     found = {}
     for size, rows in series:
@@ -125,7 +125,7 @@ def tips_of(series: Series, axis: str = "", baseline: str = "") -> dict[str, str
 
 def _facts(row: Measurement, baseline: str) -> str:
     times = row.total_ms
-    assert times is not None  # only what was timed has a mark
+    assert times is not None  # only timed rows have marks
     text = f"{number(times.median)} ms"
     text += f" ({number(times.min, 3)} to {number(times.max, 3)}, {times.runs} runs)"
     if row.speedup is not None:
@@ -138,10 +138,10 @@ def _facts(row: Measurement, baseline: str) -> str:
 
 
 def thinned(series: Series) -> tuple[Series, str]:
-    """Return as much of a sweep, the smallest size first, as a plot can show; say what is left out.
+    """Return a sweep with at most as much as a plot can show, and a remark about what that is.
 
-    Sizes are spread evenly on a logarithmic axis, the first and the last among them, and the
-    implementations are those that are fastest at the largest sizes where they ran.
+    Sizes are in ascending order; those kept are spread evenly on a logarithmic axis, and include
+    the first and the last. The implementations are the fastest ones at their largest sizes.
     """
     names = by_speed(series)
     sizes = _spread([size for size, _ in series])
@@ -152,9 +152,9 @@ def thinned(series: Series) -> tuple[Series, str]:
         remarks.append(f"the {MOST_LINES} fastest of {len(names):,} implementations")
     if not remarks:
         return series, ""
-    wanted, kept = set(names[:MOST_LINES]), set(sizes)
+    shown_names, kept = set(names[:MOST_LINES]), set(sizes)
     shown = [
-        (size, [row for row in rows if row.implementation in wanted])
+        (size, [row for row in rows if row.implementation in shown_names])
         for size, rows in series
         if size in kept
     ]
@@ -162,19 +162,19 @@ def thinned(series: Series) -> tuple[Series, str]:
 
 
 def _spread(sizes: Sequence[int]) -> list[int]:
-    """Return `MOST_SIZES` sizes at most, evenly on a logarithmic axis."""
+    """Return at most `MOST_SIZES` sizes, evenly spread on a logarithmic axis."""
     if len(sizes) <= MOST_SIZES:
         return list(sizes)
     low, high = math.log(max(sizes[0], 1)), math.log(sizes[-1])
     kept: dict[int, int] = {}
     for size in sizes:
         share = (math.log(max(size, 1)) - low) / (high - low)
-        kept[round(share * (MOST_SIZES - 2))] = size  # the largest of those at one place
+        kept[round(share * (MOST_SIZES - 2))] = size  # the largest one at each place
     return sorted({sizes[0], *kept.values()})
 
 
 def fastest_rows(rows: Sequence[Measurement]) -> tuple[list[Measurement], str]:
-    """Return as many rows as a diagram has room for bars, the fastest, and what was left out."""
+    """Return the fastest rows, at most as many as a plot has bars, and a remark about the rest."""
     timed = [row for row in rows if row.total_ms is not None]
     timed.sort(key=milliseconds)
     remark = f"the {MOST_BARS} fastest of {len(timed):,} rows" if len(timed) > MOST_BARS else ""

@@ -49,7 +49,7 @@ ${cell.picture | n}${cell.text}\
 </%def>\
 <%def name="troubles(found, heading)">\
 % if found:
-<${heading}>Not measured, wrong, or different</${heading}>
+<${heading}>Failures and remarks</${heading}>
 <ul class="troubles">
 % for trouble in found:
 <li${" class=failed" if trouble.failed else ""}>${trouble.text}</li>
@@ -70,12 +70,12 @@ ${troubles(section.troubles, heading)}
 <div class="scroll plot" tabindex="0" role="region" aria-label="${figure.caption}">${figure.svg | n}</div>
 % if figure.legend:
 <ul class="legend">
-% for sample, name in figure.legend:
-<li>${sample | n} ${name}</li>
+% for handle, name in figure.legend:
+<li>${handle | n} ${name}</li>
 % endfor
 </ul>
 % endif
-<p class="said" aria-live="polite"></p>
+<p class="tooltip" aria-live="polite"></p>
 </figure>
 % endfor
 </div>
@@ -94,8 +94,8 @@ ${grid(section.table, f"rows of {section.title}")}
 </dl>
 % endif
 % if study.printed is not None:
-<h3>What the report printed</h3>
-${grid(study.printed, f"figures that the report printed, {title}")}
+<h3>Figures printed in the report</h3>
+${grid(study.printed, f"figures printed in the report, {title}")}
 % endif
 % if study.notes:
 <h3>What was left out</h3>
@@ -126,7 +126,7 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 </li>
 % endfor
 <li><a href="#environment">Environment</a></li>
-<li><a href="#commands">All of it again</a></li>
+<li><a href="#commands">Commands</a></li>
 </ul>
 </details>
 </nav>
@@ -138,10 +138,10 @@ ${grid(study.printed, f"figures that the report printed, {title}")}
 <section aria-labelledby="summary">
 <h2 id="summary">Summary</h2>
 % if any(section.ratios for chapter in chapters for section in chapter.sections):
-<p class="options">The first row is what the fastest OpenCL algorithm takes, by total time; below it, how many times as long
-each other one takes, at some of the sizes. <span class="faster">Above 1</span> OpenCL is faster, <span
-class="slower">below 1</span> slower, and <span class="level">&#8776;</span> is level within noise. The small picture
-has all sizes, with a line at 1.</p>
+<p class="options">The first row of each table has the total time of the fastest OpenCL algorithm at some of the sizes; the
+other rows show how many times as long each other implementation takes. <span class="faster">Above 1</span> OpenCL is
+faster, <span class="slower">below 1</span> it is slower, and <span class="level">&#8776;</span> means level within
+noise. The small plot shows the ratios at all sizes, with a line at 1.</p>
 % endif
 <ul class="overview">
 % for chapter in chapters:
@@ -217,7 +217,7 @@ ${grid(machine.runs, f"runs on {machine.name}")}
 </section>
 % if skipped:
 <section aria-labelledby="skipped">
-<h2 id="skipped">Files that were left out</h2>
+<h2 id="skipped">Files left out</h2>
 <ul class="troubles">
 % for reason in skipped:
 <li>${reason}</li>
@@ -226,14 +226,14 @@ ${grid(machine.runs, f"runs on {machine.name}")}
 </section>
 % endif
 <section aria-labelledby="commands">
-<h2 id="commands">All of it again</h2>
-<p>These commands measured what is shown, and made this page.</p>
+<h2 id="commands">Commands</h2>
+<p>These commands measured the results and made this page.</p>
 <pre class="scroll command" tabindex="0">${"\n".join(commands)}</pre>
 </section>
 <footer>
-<p>opencl_lab ${version}. Times are medians of the public call by the host's clock unless a column says otherwise; the
-error is the one that the result was judged by. Times are level within noise where the intervals of their medians
-overlap, which a spread shows as its tooltip.</p>
+<p>opencl_lab ${version}. Unless a column says otherwise, times are medians of whole calls by the host's clock.
+error/bound is the largest error divided by the bound for a correct result. Times are level within noise if the intervals
+of their medians overlap; the tooltip of a spread shows the interval.</p>
 </footer>
 </main>
 <script>${script | n}</script>

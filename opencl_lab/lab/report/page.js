@@ -1,5 +1,5 @@
-// Tables are sorted by a click on a head, long ones are searched, commands are copied, and what a mark
-// stands for is said below its plot. Without this script all stays as it was measured.
+// Sorts tables at a click on a head, searches long tables, copies commands, and shows the tooltip of a
+// mark below its plot. Without this script, the page has the same contents.
 "use strict";
 
 function make(name, text, properties) {
@@ -16,7 +16,7 @@ const words = new Intl.Collator("en", { numeric: true });
 
 function compare(a, b, sign) {
   if (a.number !== null && b.number !== null) return sign * (a.number - b.number);
-  if (a.number !== null || b.number !== null) return a.number === null ? 1 : -1; // without a number: last
+  if (a.number !== null || b.number !== null) return a.number === null ? 1 : -1; // cells without a number come last
   return sign * words.compare(a.text, b.text);
 }
 
@@ -45,13 +45,13 @@ function makeSearchable(box) {
   label.append(input, " ", shown);
   box.before(label);
   input.addEventListener("input", () => {
-    const wanted = input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
+    const searched = input.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
     let count = 0;
     rows.forEach((row, index) => {
-      row.hidden = !wanted.every((word) => texts[index].includes(word));
+      row.hidden = !searched.every((word) => texts[index].includes(word));
       count += row.hidden ? 0 : 1;
     });
-    shown.textContent = wanted.length ? `${count} of ${rows.length} rows` : `${rows.length} rows`;
+    shown.textContent = searched.length ? `${count} of ${rows.length} rows` : `${rows.length} rows`;
   });
 }
 
@@ -63,27 +63,27 @@ function makeCopyable(block) {
       await navigator.clipboard.writeText(block.textContent);
       button.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(block); // not allowed: it is selected at least
+      getSelection().selectAllChildren(block); // the clipboard is not allowed: select the text
       button.textContent = "Selected";
     }
     setTimeout(() => (button.textContent = "Copy"), 2000);
   });
 }
 
-function sayMarks(figure) {
-  const said = figure.querySelector(".said");
-  const say = (event) => {
+function showTooltips(figure) {
+  const shown = figure.querySelector(".tooltip");
+  const show = (event) => {
     const mark = event.target.closest(".mark");
-    if (mark) said.textContent = mark.querySelector("title").textContent;
+    if (mark) shown.textContent = mark.querySelector("title").textContent;
   };
-  figure.addEventListener("pointerover", say);
-  figure.addEventListener("click", say);
+  figure.addEventListener("pointerover", show);
+  figure.addEventListener("click", show);
 }
 
 document.querySelectorAll("table.sortable").forEach(makeSortable);
 document.querySelectorAll(".scroll.long").forEach(makeSearchable);
 document.querySelectorAll("pre.command").forEach(makeCopyable);
-document.querySelectorAll("figure").forEach(sayMarks);
+document.querySelectorAll("figure").forEach(showTooltips);
 const wide = matchMedia("(min-width: 75rem)");
 const contents = document.querySelector(".contents");
 const unfold = () => (contents.open = wide.matches);

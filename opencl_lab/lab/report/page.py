@@ -1,4 +1,4 @@
-"""One self-contained page from documents of earlier runs."""
+"""A self-contained HTML page made from documents of earlier runs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def page_of(
     command: Sequence[str] = (),
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
 ) -> str:
-    """Return the page of one document at least as HTML.
+    """Return the page of one or more documents as HTML.
 
-    `skipped` are sentences about what else was found in the folder, and `command` makes the page.
+    `skipped` are sentences about other files of the folder. `command` is the command that makes
+    the page.
     """
     chapters: list[Chapter] = []
     devices = device_names(documents)
@@ -63,7 +64,7 @@ def page_of(
             "skipped": skipped,
             "commands": [*again, *([shlex.join(command)] if command else [])],
             "version": __version__,
-            # Ours, and no data: a markup is not escaped again.
+            # Files of the package, which must not be escaped.
             "style": Markup(HOME.joinpath("page.css").read_text(encoding="utf-8")),
             "script": Markup(script),
             "digest": digest,
@@ -73,7 +74,7 @@ def page_of(
 
 
 def _order(results: Results) -> tuple[bool, str]:
-    """Return when a document was written: what a comparison reads is there before."""
+    """Return a key that orders documents by start; comparisons come after the runs they read."""
     return is_comparison(results), str(results.mapping("environment").get("started") or "")
 
 
@@ -94,13 +95,13 @@ def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
     if len(failed) > len(absent):
         text += f" {counted(len(failed) - len(absent), 'row')} failed."
     elif measured:
-        text += " Every result that was measured was right."
+        text += " Every measured result was correct."
     text += _standings(of_rows)
     if absent:
-        text += f" {counted(len(absent), 'row')} could not be measured, as the sections say."
+        text += f" {counted(len(absent), 'row')} could not be measured, for reasons given below."
     busy = sum(bool(busy_text(item)) for item in documents)
     if busy:
-        text += f" Others used the machine during {counted(busy, 'run')}."
+        text += f" The machine was busy with other work during {counted(busy, 'run')}."
     partial = sum(item.content.get("complete") is False for item in documents)
     if partial:
         text += f" {counted(partial, 'run')} ended early."
@@ -108,7 +109,7 @@ def _lead(documents: Sequence[Results], chapters: Sequence[Chapter]) -> str:
 
 
 def _standings(documents: Sequence[Results]) -> str:
-    """Say in how many sweeps OpenCL is fastest at the largest size; nothing without others."""
+    """Return how often OpenCL is fastest at the largest size, in words; empty without others."""
     found = [standing for item in documents for sweep in sweeps_of(item)
              for standing in standings_of(sweep)]  # fmt: skip
     if not found:

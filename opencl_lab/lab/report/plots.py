@@ -1,4 +1,4 @@
-"""Plots that only pages have: efficiency by workers, changes between two runs, searches."""
+"""Plots of pages only: efficiency by workers, changes between two runs, searches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GREEN = "#2e9e5b"
 
 @dataclass(frozen=True)
 class Ratio:
-    """A row of two runs: new over old time, and what it may be within the spread of both."""
+    """A row of two runs: new over old time, and its range within the spread of both runs."""
 
     name: str
     ratio: float
@@ -39,7 +39,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class SearchPoint:
-    """What a search tried: a configuration, its time in ms, None where it failed."""
+    """A configuration of a search: its description, and its time in ms; None if it failed."""
 
     text: str
     milliseconds: float | None
@@ -48,7 +48,7 @@ class SearchPoint:
 def plot_efficiency_by_workers(
     path: Path, efficiencies: Mapping[str, Sequence[tuple[int, float]]]
 ) -> None:
-    """Draw speed-up over workers against workers, a line for each implementation."""
+    """Draw the efficiency over the number of workers, with a line for each implementation."""
 
     def draw(axes: Axes) -> None:
         for name, points in efficiencies.items():
@@ -68,7 +68,7 @@ def plot_efficiency_by_workers(
 
 
 def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
-    """Draw new over old time of each row, with its spread; left of 1 is faster now."""
+    """Draw new over old time of each row, with its spread."""
     colours = {"faster": GREEN, "slower": OPENCL}
 
     def draw(axes: Axes) -> None:
@@ -87,7 +87,7 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
         plain_scale(axes.xaxis)
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_yticks(range(len(rows)), [row.name for row in reversed(rows)])
-        axes.set_xlabel("new time over old time: left of 1 is faster now")
+        axes.set_xlabel("new time over old time; below 1: faster now")
         pale_grid(axes, "x")
         legend_below(axes)
 
@@ -97,14 +97,14 @@ def plot_ratios(path: Path, rows: Sequence[Ratio]) -> None:
 def plot_search(path: Path, trials: Sequence[SearchPoint], default: float | None) -> None:
     """Draw the kernel time of each configuration in the order of the search, and the best so far.
 
-    One at least has a time. `default` is what the built-in one took, in ms.
+    At least one has a time. `default` is the time of the built-in configuration in ms.
     """
     numbers = range(1, len(trials) + 1)
-    right = [(n, t.milliseconds) for n, t in zip(numbers, trials, strict=True) if t.milliseconds]
+    timed = [(n, t.milliseconds) for n, t in zip(numbers, trials, strict=True) if t.milliseconds]
     failed = [n for n, trial in zip(numbers, trials, strict=True) if not trial.milliseconds]
 
     def draw(axes: Axes) -> None:
-        places, times = zip(*right, strict=True)
+        places, times = zip(*timed, strict=True)
         group = group_name("trial", places)
         axes.plot(places, times, "o", color=PALE, markersize=4, label="configuration", gid=group)
         best = list(accumulate(times, min))

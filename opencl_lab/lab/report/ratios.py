@@ -1,4 +1,4 @@
-"""How many times as long as OpenCL each other takes, by size: a table with small pictures."""
+"""Tables of ratios by size: times of other implementations over that of OpenCL."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from opencl_lab.lab.report.summary import SIDES, by_speed, milliseconds, ranked,
 
 MOST_SIZES = 4  # columns
 MOST_OTHERS = 6  # rows
-WIDE, HIGH, EDGE = 72.0, 20.0, 3.0  # of a small picture, in units of its own
+WIDTH, HEIGHT, MARGIN = 72.0, 20.0, 3.0  # of a sparkline, in its own units
 
 
 def ratios_of(series: Series, axis: str) -> PageTable | None:
-    """Return the table of rows by size, None where no row is right.
+    """Return the table of ratios by size, or None if no row is correct.
 
-    `axis` is what the sizes are, empty for a single problem.
+    `axis` is the name of the sizes; empty for a single problem.
 
-    Above stands what the fastest of ours takes in ms; below, for each other, how many times as
-    long it takes. Where nothing of ours was measured, the fastest of all stands in for it, and
-    where nothing else was, ours are compared with each other. Of many others the slowest are only
-    named below.
+    The first row has the time of the fastest OpenCL algorithm in ms; each other row has the ratio
+    of its time to that. Without OpenCL rows, the fastest implementation takes their place; without
+    others, the OpenCL algorithms are compared with each other. If there are many others, the
+    slowest are only named in the caption.
     """
     shown, left_out = list[tuple[str, dict[int, Cell]]](), list[str]()
     for side in SIDES:
@@ -41,9 +41,9 @@ def ratios_of(series: Series, axis: str) -> PageTable | None:
 
 
 def medians_of(series: Series, axis: str) -> PageTable | None:
-    """Return the table of medians in ms by size, a row for each name; None where there is none.
+    """Return the table of medians in ms by size, with a row for each name; None without rows.
 
-    The sizes are those that several have, if there are any.
+    The sizes are those that several names share, if there are any.
     """
     found: dict[str, dict[int, Cell]] = {}
     for size, rows in series:
@@ -59,7 +59,7 @@ def medians_of(series: Series, axis: str) -> PageTable | None:
 def _table(
     rows: Sequence[tuple[str, Mapping[int, Cell]]], axis: str, caption: str = ""
 ) -> PageTable | None:
-    """Return rows of cells by size as a table of a few sizes; the picture has all ratios."""
+    """Return rows of cells by size as a table of a few sizes; the sparkline has all ratios."""
     sizes = _spread(sorted({size for _, cells in rows for size in cells}))
     if not sizes:
         return None
@@ -79,7 +79,7 @@ def _table(
 
 
 def _rows(series: Series, side: Side) -> Iterator[tuple[str, dict[int, Cell]]]:
-    """Yield the name of each row, and its cells by size: ours first, then the fastest others."""
+    """Yield the name of each row, and its cells by size: OpenCL, then others, the fastest first."""
     found = {size: {row.implementation: row for row in rows}
              for size, items in series if (rows := ranked(items, side))}  # fmt: skip
     every = [row for rows in found.values() for row in rows.values()]
@@ -109,8 +109,8 @@ def _time(row: Measurement) -> Cell:
 
 
 def _ratio(ours: Measurement, other: Measurement) -> Cell:
-    """Return how many times as long the other takes, and whether that is beyond noise."""
-    assert ours.total_ms is not None and other.total_ms is not None  # all that are ranked have it
+    """Return how many times as long the other takes, marked if that is within noise."""
+    assert ours.total_ms is not None and other.total_ms is not None  # see `ranked`
     if not milliseconds(ours) or not milliseconds(other):
         return Cell("")
     told = verdict(ours.total_ms, other.total_ms)
@@ -121,25 +121,26 @@ def _ratio(ours: Measurement, other: Measurement) -> Cell:
 
 
 def _spread(sizes: Sequence[int]) -> list[int]:
-    """Return as many sizes as there are columns for, the first and the last among them."""
+    """Return at most as many sizes as there are columns, with the first and the last."""
     if len(sizes) <= MOST_SIZES:
         return list(sizes)
-    step = (len(sizes) - 1) / (MOST_SIZES - 1)
-    return [sizes[round(index * step)] for index in range(MOST_SIZES)]
+    distance = (len(sizes) - 1) / (MOST_SIZES - 1)
+    return [sizes[round(index * distance)] for index in range(MOST_SIZES)]
 
 
 def sparkline(points: Sequence[tuple[float, float]]) -> Markup:
-    """Return ratios by size as a small picture, both logarithmic, with a line at 1.
+    """Return a plot of ratios by size, small enough for a cell, with a line at 1.
 
-    There are two points at least, the least size first, and ratios are above 0.
+    Both scales are logarithmic. There are at least two points, the smallest size first, and all
+    ratios are above 0.
     """
     across = [math.log(max(size, 1)) for size, _ in points]
     up = [math.log(ratio) for _, ratio in points]
     low, high = min(0.0, *up), max(0.0, *up)
 
     def place(x: float, y: float) -> str:
-        right = EDGE + (x - across[0]) / (across[-1] - across[0] or 1.0) * (WIDE - 2 * EDGE)
-        down = HIGH - EDGE - (y - low) / (high - low or 1.0) * (HIGH - 2 * EDGE)
+        right = MARGIN + (x - across[0]) / (across[-1] - across[0] or 1.0) * (WIDTH - 2 * MARGIN)
+        down = HEIGHT - MARGIN - (y - low) / (high - low or 1.0) * (HEIGHT - 2 * MARGIN)
         return f"{right:.1f} {down:.1f}"
 
     line = "L".join(place(x, y) for x, y in zip(across, up, strict=True))
@@ -148,6 +149,6 @@ def sparkline(points: Sequence[tuple[float, float]]) -> Markup:
     one = Markup('<path class="one" d="M{}L{}"/>').format(
         place(across[0], 0.0), place(across[-1], 0.0)
     )
-    box = f"0 0 {WIDE:g} {HIGH:g}"
+    box = f"0 0 {WIDTH:g} {HEIGHT:g}"
     return Markup('<svg class="spark" viewBox="{}" aria-hidden="true">{}<path d="M{}"/>{}</svg>'
                   ).format(box, one, line, dot)  # fmt: skip

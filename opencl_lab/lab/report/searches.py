@@ -1,4 +1,4 @@
-"""Documents of `oclab tune`: what was tried, how the search went on, and what won."""
+"""Sections about documents of `oclab tune`: the winner, the search and the finals."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from opencl_lab.lab.report.plots import SearchPoint, plot_search
 from opencl_lab.lab.report.summary import Trouble
 from opencl_lab.lab.report.svg import Figure, figure_of
 
-MOST_POINTS = 400  # that a plot has room for
+MOST_POINTS = 400  # largest number of configurations in a plot
 STOPPED = {
-    "complete": "It tried all that the strategy asked for.",
-    "budget": "It ended with its budget.",
-    "time": "It ended at its time limit.",
-    "interrupted": "It was interrupted.",
+    "complete": "The strategy was completed.",
+    "budget": "The budget was used up.",
+    "time": "The time limit was reached.",
+    "interrupted": "The search was interrupted.",
 }
 
 
 def search_text(results: Results) -> list[str]:
-    """Say what won, by how much, and how much was tried."""
+    """Return sentences about the winner, its gain, and the number of configurations tried."""
     content = results.content
     tried = len(objects(content.get("evaluations")))
     seconds = finite(content.get("seconds"))
@@ -49,13 +49,13 @@ def search_text(results: Results) -> list[str]:
     said = [f"{counted(tried, 'configuration')}{space} were tried{took}. {ended}".rstrip()]
     best = next(iter(objects(content.get("results"))), None)
     if best is None:
-        return ["No configuration gave a right result.", *said]
+        return ["No configuration gave a correct result.", *said]
     kernel = finite(best.get("kernel_ms"))
-    text = "a time that is not known" if kernel is None else f"{number(kernel)} ms in kernels"
+    text = "an unknown time" if kernel is None else f"{number(kernel)} ms in kernels"
     default = content.get("default")
     gain = finite(content.get("speedup_over_default"))
     if isinstance(default, dict) and default.get("config") == best.get("config"):
-        won = f"The built-in configuration stays, with {text}: none is faster beyond noise."
+        won = f"The built-in configuration wins, with {text}: none is faster beyond noise."
     elif gain is not None:
         won = f"The winner takes {text}, {number(gain, 3)} times as fast as the built-in one."
     else:
@@ -67,10 +67,10 @@ def search_text(results: Results) -> list[str]:
 
 
 def search_troubles(results: Results) -> list[Trouble]:
-    """Return what failed, by its reason, and what went wrong beside the configurations."""
+    """Return remarks on the search, and how many configurations failed with each status."""
     found = [Trouble(text, False) for text in texts(results.content.get("notes"))]
     if results.content.get("stable") is False:
-        found.append(Trouble("The finals had no stable winner yet: more time would tell.", False))
+        found.append(Trouble("The finals found no stable winner; a longer search may.", False))
     tried = objects(results.content.get("evaluations"))
     failed = Counter(str(x.get("status")) for x in tried if x.get("status") != "correct")
     return found + [
@@ -80,7 +80,7 @@ def search_troubles(results: Results) -> list[Trouble]:
 
 
 def search_table(results: Results) -> PageTable:
-    """Return the finals, the fastest first; of a search without finals the best."""
+    """Return a table of the finals, the fastest first; without finals, of the best one."""
     content = results.content
     rows = objects(content.get("finalists")) or objects(content.get("results"))
     configs = [row["config"] for row in rows if isinstance(row.get("config"), dict)]
@@ -108,7 +108,7 @@ def search_table(results: Results) -> PageTable:
 
 
 def search_figures(results: Results, prefix: str) -> list[Figure]:
-    """Draw how the search went on."""
+    """Draw the times of the search."""
     tried = objects(results.content.get("evaluations"))
     trials = [_trial(item) for item in tried]
     if not any(trial.milliseconds for trial in trials):
@@ -124,13 +124,13 @@ def search_figures(results: Results, prefix: str) -> list[Figure]:
 
 
 def _thinned(trials: Sequence[SearchPoint]) -> tuple[Sequence[SearchPoint], str]:
-    """Return as many as a plot has room for: of neighbours in the search the fastest."""
+    """Return at most as many points as a plot can show: the fastest one of neighbours."""
     if len(trials) <= MOST_POINTS:
         return trials, ""
-    step = math.ceil(len(trials) / MOST_POINTS)
-    groups = [trials[start : start + step] for start in range(0, len(trials), step)]
+    group_size = math.ceil(len(trials) / MOST_POINTS)
+    groups = [trials[i : i + group_size] for i in range(0, len(trials), group_size)]
     kept = [min(group, key=lambda item: item.milliseconds or math.inf) for group in groups]
-    return kept, f" (of every {step} configurations the fastest; {len(trials):,} were tried)"
+    return kept, f" (the fastest of every {group_size} configurations; {len(trials):,} were tried)"
 
 
 def _trial(item: Mapping[str, Any]) -> SearchPoint:

@@ -1,4 +1,4 @@
-"""What measured rows say: who is fastest at the largest size, what failed and why."""
+"""Summary of a sweep: the fastest at the largest size, and failed rows with their reasons."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from opencl_lab.lab.presentation.lines import Series
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.sweeps import Sweep
 
-SHOWN_SIZES = 4  # that are named one by one
-FEWEST_RUNS = 4  # of each: those of equal speed lie apart by luck in less than one of twenty cases
+SHOWN_SIZES = 4  # largest number of sizes that are listed; more are given as a range
+FEWEST_RUNS = 4  # of each row, so that equal speeds are called different in under 5 % of cases
 MOST_TROUBLES = 20
 SIDES: tuple[Side, ...] = ("host", "device")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def summary_of(sweep: Sweep) -> list[str]:
-    """Return what must be known to read the ratios: too few runs, or nothing that was right."""
+    """Return sentences about limits of the ratios: too few runs, or no correct result."""
     timed = [row.total_ms for _, rows in sweep.series for row in rows if row.ok and row.total_ms]
     if not timed:
-        return ["Nothing was measured with a right result."]
+        return ["Nothing was measured with a correct result."]
     runs = [times.runs for times in timed]
     if min(runs) >= FEWEST_RUNS:
         return []
     some = "some" if max(runs) >= FEWEST_RUNS else "the"
     text = f"With {counted(min(runs), 'run')} of {some} rows the noise is hardly known"
-    return [f"{text}: small differences may be luck."]
+    return [f"{text}: small differences may be chance."]
 
 
 def standings_of(sweep: Sweep) -> list[Verdict]:
-    """Return how the fastest of ours stands against the fastest other at the largest size.
+    """Return the verdicts on the fastest OpenCL row and the fastest other at the largest size.
 
-    One for each side of the data on which both were measured.
+    There is a verdict for each side of the data on which both were measured.
     """
     found: list[Verdict] = []
     for side in SIDES:
@@ -50,19 +50,19 @@ def standings_of(sweep: Sweep) -> list[Verdict]:
 
 
 def ranked(rows: Sequence[Measurement], side: Side) -> list[Measurement]:
-    """Return the right rows of one side, the fastest first."""
-    right = [row for row in rows if row.ok and row.total_ms is not None and row.data == side]
-    return sorted(right, key=milliseconds)
+    """Return the correct rows with data on one side, the fastest first."""
+    correct = [row for row in rows if row.ok and row.total_ms is not None and row.data == side]
+    return sorted(correct, key=milliseconds)
 
 
 def milliseconds(row: Measurement) -> float:
     """Return the median of the total time of a row that has one."""
-    assert row.total_ms is not None  # all that are ranked have times
+    assert row.total_ms is not None  # as for all rows of `ranked`
     return row.total_ms.median
 
 
 def by_speed(series: Series) -> list[str]:
-    """Return the implementations that ran, those first that are fast where the most was asked."""
+    """Return the implementations that ran, by largest size, then by their times there."""
     found: dict[str, tuple[int, float]] = {}
     for size, rows in series:
         for row in rows:
@@ -72,14 +72,14 @@ def by_speed(series: Series) -> list[str]:
 
 
 def times_text(ratio: float) -> str:
-    """Return how many times as long: 1.00 rather than 1, and where that is all 1.004."""
+    """Return a ratio of times with two digits after the point; three near 1, such as 1.004."""
     digits = 3 if abs(ratio - 1) < 0.01 else 2
     return f"{ratio:.{digits}f}" if 0.1 <= ratio < 9.995 else number(ratio, 3)
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What failed, or was not there to be measured; `failed` says which."""
+    """A sentence about rows that failed, or (if not `failed`) could not be measured."""
 
     text: str
     failed: bool
@@ -89,7 +89,7 @@ class Trouble:
 
 
 def troubles_of(sweep: Sweep) -> list[Trouble]:
-    """Return what failed or was not there, each reason once with the sizes where it was so."""
+    """Return sentences about rows without correct results, each reason once with its sizes."""
     found: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
     for size, rows in sweep.series:
         for row in rows:
@@ -108,18 +108,18 @@ def troubles_of(sweep: Sweep) -> list[Trouble]:
     if more <= 0:
         return troubles
     rest = any(item.failed for item in troubles[MOST_TROUBLES:])
-    return [*troubles[:MOST_TROUBLES], Trouble(f"and {more} more, as the table says", rest)]
+    return [*troubles[:MOST_TROUBLES], Trouble(f"and {more} more; see the table", rest)]
 
 
 def _one_reason(reasons: Sequence[str]) -> str:
-    """Return reasons that differ in numbers only as one, each number from the first to the last."""
+    """Return reasons that differ only in numbers as one, with a range for each number."""
     first, last = (NUMBER.findall(reasons[index]) for index in (0, -1))
     spans = (a if a == b else f"{a} to {b}" for a, b in zip(first, last, strict=True))
     return NUMBER.sub(lambda _: next(spans), reasons[0])
 
 
 def _size_range(sizes: Sequence[int]) -> str:
-    """Return sizes in words, many as a range."""
+    """Return sizes as text; many as a range."""
     ordered = sorted(set(sizes))
     if len(ordered) > SHOWN_SIZES:
         return f"{ordered[0]:,} to {ordered[-1]:,}"

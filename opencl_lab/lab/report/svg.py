@@ -1,4 +1,4 @@
-"""A plot that Matplotlib writes, made a part of a page: real text, tooltips, the page's colours."""
+"""Plots by Matplotlib as SVG for a page: with text, tooltips and the page's colours."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from opencl_lab.lab.presentation.drawing import ASIDE, drawn_for_page
+from opencl_lab.lab.presentation.drawing import LEGEND_ROOM, drawn_for_page
 from opencl_lab.lab.presentation.lines import group_name
 
-INCHES = 5.8  # a plot is shown about as wide on a phone, half as wide again on a large screen
-LEAST_FONT = 11.0  # points; what is smaller cannot be read
+INCHES = 5.8  # width of plots; they are about as wide on a phone, and 1.5 times on a large screen
+LEAST_FONT = 11.0  # points; smaller text cannot be read
 
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "oclab",  # the same page for the same data
-    "text.parse_math": False,  # names are no formulas
+    "svg.hashsalt": "oclab",  # equal data give equal pages
+    "text.parse_math": False,  # names are not formulas
     "font.size": LEAST_FONT,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
@@ -36,22 +36,19 @@ COLOURS = {
     "#999999": "var(--muted)",
     "#e6e6e6": "var(--grid)",
 }
-"""Colours of the page for the black and greys of a plot, so that they fit a dark one, too.
-
-The grey of a line is a grey of the page then, too.
-"""
+"""Colours of the page that replace black and greys of a plot, so that they suit a dark page."""
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = "{http://www.w3.org/1999/xlink}href"
 REACH = "7"  # radius in points within which a mark shows its tooltip
-HANDLE = 24  # points from the left of a line in a legend to its name, at 8 points
+HANDLE = 24  # points from the left end of a handle in a legend to its name
 SHIFTED = re.compile(r"url\(#([^)]*)\)")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot: its SVG, safe to be put into a page, what it shows, and its legend.
+    """A plot: its SVG, which is safe in a page, its caption, and its legend.
 
-    The legend has for each line an SVG of its own and a name, so that it flows with the page.
+    The legend has an SVG and a name for each line, so that the page can wrap it.
     """
 
     svg: Markup
@@ -62,48 +59,48 @@ class Figure:
 def figure_of(
     draw: Callable[[Path], None], prefix: str, tips: Mapping[str, str], caption: str
 ) -> Figure:
-    """Return what `draw` writes to a file as SVG, made a part of a page."""
+    """Return the SVG that `draw` writes to a file, adapted to a page."""
     import matplotlib
 
     with tempfile.TemporaryDirectory(prefix="oclab-") as folder:
         path = Path(folder, "plot.svg")
         with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # letters that its fonts lack; the browser has others
+            warnings.simplefilter("ignore")  # its fonts lack letters; browsers do not
             with drawn_for_page(INCHES, LEAST_FONT):
                 draw(path)
         root = ElementTree.parse(path).getroot()
     for item in root.findall(f"{SVG}metadata"):
         root.remove(item)
     for item in root.findall(f"{SVG}defs"):
-        for style in item.findall(f"{SVG}style"):  # which would be the whole page's
+        for style in item.findall(f"{SVG}style"):  # since it would apply to the whole page
             item.remove(style)
     for item in list(root.iter(f"{SVG}g")):
         if item.get("id", "").startswith("marks|"):
             _add_tips(item, tips)
     legend = _take_legend(root)
     *_, height = map(float, root.get("viewBox", "").split())
-    root.set("viewBox", f"0 0 {72 * INCHES:g} {height - 72 * ASIDE:g}")
+    root.set("viewBox", f"0 0 {72 * INCHES:g} {height - 72 * LEGEND_ROOM:g}")
     for item in root.iter():
         _adapt(item, prefix)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
     root.set("role", "img")
     root.set("aria-label", f"{caption}: the table has its numbers")
-    samples = []
-    for sample, name in legend:
-        for item in sample.iter():
+    handles = []
+    for handle, name in legend:
+        for item in handle.iter():
             _adapt(item, prefix)
-        samples.append((_markup(sample), name))
-    return Figure(_markup(root), caption, samples)
+        handles.append((_markup(handle), name))
+    return Figure(_markup(root), caption, handles)
 
 
 def _markup(root: ElementTree.Element) -> Markup:
-    """Return an element as it stands in a page: serialized, which escapes all that is in it."""
+    """Return an element as markup; its text is escaped."""
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
 def _take_legend(root: ElementTree.Element) -> list[tuple[ElementTree.Element, str]]:
-    """Cut out the legend, and return a sample of each line with its name."""
+    """Cut out the legend, and return the handle of each line with its name."""
     found: list[tuple[ElementTree.Element, str]] = []
     for parent in list(root.iter(f"{SVG}g")):
         for group in parent.findall(f"{SVG}g"):
@@ -117,9 +114,9 @@ def _take_legend(root: ElementTree.Element) -> list[tuple[ElementTree.Element, s
                     continue
                 x, y = float(text.get("x", "0")), float(text.get("y", "0"))
                 box = f"{x - HANDLE:g} {y - 8:g} {HANDLE - 4:g} 10"
-                sample = ElementTree.Element(f"{SVG}svg", {"viewBox": box, "aria-hidden": "true"})
-                sample.extend(handles)
-                found.append((sample, "".join(text.itertext())))
+                handle = ElementTree.Element(f"{SVG}svg", {"viewBox": box, "aria-hidden": "true"})
+                handle.extend(handles)
+                found.append((handle, "".join(text.itertext())))
                 handles = []
             if found:
                 parent.remove(group)
@@ -127,7 +124,7 @@ def _take_legend(root: ElementTree.Element) -> list[tuple[ElementTree.Element, s
 
 
 def _add_tips(group: ElementTree.Element, tips: Mapping[str, str]) -> None:
-    """Give the marks of a line, or a bar, their tooltips."""
+    """Add tooltips to the marks of a line, or to a bar."""
     _, rest = group.get("id", "").split("|", 1)
     implementation, _, sizes = rest.rpartition("|")
     if not sizes:
@@ -137,7 +134,7 @@ def _add_tips(group: ElementTree.Element, tips: Mapping[str, str]) -> None:
         group.insert(0, title)
         return
     texts = [tips.get(group_name(implementation, (int(size),))) for size in sizes.split(",")]
-    # Marks of one form are uses of it; those of a scatter plot may each be a path of their own.
+    # Marks of equal form are uses of one path; in a scatter plot, each may be a path.
     for tag in ("use", "path"):
         marks = [
             (parent, mark)
@@ -152,7 +149,7 @@ def _add_tips(group: ElementTree.Element, tips: Mapping[str, str]) -> None:
 
 
 def _wrap(parent: ElementTree.Element, mark: ElementTree.Element, text: str | None) -> None:
-    """Put a mark and its tooltip into a group, with a circle that is easier to hit."""
+    """Put a mark and its tooltip into a group, with a circle that is easier to point at."""
     place = list(parent).index(mark)
     parent.remove(mark)
     around = ElementTree.Element(f"{SVG}g", {"class": "mark"})
@@ -165,13 +162,13 @@ def _wrap(parent: ElementTree.Element, mark: ElementTree.Element, text: str | No
 
 
 def _adapt(item: ElementTree.Element, prefix: str) -> None:
-    """Make the names of an element the page's own, its fonts and its greys those of the page."""
+    """Prefix the names of an element, and use the fonts and greys of the page."""
     item.tag = item.tag.removeprefix(SVG)
     item.tail = (item.tail or "").strip()
     if item.tag not in ("text", "tspan", "title"):
         item.text = (item.text or "").strip()
     name = item.attrib.pop("id", None)
-    if name is not None and item.tag != "g":  # those of groups are not referred to
+    if name is not None and item.tag != "g":  # nothing refers to groups
         item.set("id", f"{prefix}-{name}")
     link = item.attrib.pop(LINK, None)
     if link is not None:
@@ -187,7 +184,7 @@ def _style(style: str) -> str:
     kept = []
     for part in style.split(";"):
         name, _, value = (word.strip() for word in part.partition(":"))
-        if name == "font":  # older versions of Matplotlib: size and family at once
+        if name == "font":  # older versions of Matplotlib write size and family together
             size = re.search(r"[\d.]+px", value)
             name, value = "font-size", size.group() if size else "10px"
         if name == "font-size":

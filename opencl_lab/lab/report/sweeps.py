@@ -1,4 +1,4 @@
-"""What a report is about: documents found in a folder, and the sweeps in each."""
+"""The documents in a folder, and the sweeps in each of them."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from opencl_lab.lab.report.documents import is_search, objects
 
 @dataclass(frozen=True)
 class Sweep:
-    """Rows that differ in sizes and implementations only."""
+    """Rows that differ only in sizes and implementations."""
 
     title: str
-    fixed: Mapping[str, Any]  # what all rows have in common: options by name
+    fixed: Mapping[str, Any]  # options with the same value in all rows
     varied: tuple[str, ...]  # the columns of sizes; empty for a single problem
     rows: tuple[Result, ...]
 
     @property
     def axis(self) -> str:
-        """What the sizes are, such as ``n``, or ``m x n x k``, whose size is the product."""
+        """The name of the sizes, such as ``n``, or ``m x n x k`` for their product."""
         return " x ".join(self.varied)
 
     @property
     def series(self) -> list[tuple[int, list[Measurement]]]:
-        """Rows by size, the smallest first; one size of 1 for a single problem."""
+        """Rows by size, the smallest first; a single problem has the size 1."""
         found: dict[int, list[Measurement]] = {}
         for row in self.rows:
             size = math.prod(row.leading[name] for name in self.varied)
@@ -39,9 +39,9 @@ class Sweep:
 
 
 def find_results(place: Path) -> tuple[list[Results], list[str]]:
-    """Return the documents below a folder, and a sentence about each other JSON file.
+    """Return the documents in a folder and its subfolders, and a sentence on each other JSON file.
 
-    No such folder or file, and no document with results, are an `InvalidProblem`.
+    Raises InvalidProblem if there is no such folder or file, or no document with results.
     """
     if place.is_dir():
         paths = sorted(path for path in place.rglob("*.json") if path.is_file())
@@ -70,7 +70,7 @@ def find_results(place: Path) -> tuple[list[Results], list[str]]:
 
 
 def calls_of(results: Results) -> list[dict[str, Any]]:
-    """Return what `oclab bench --calls` measured: a flat row per kind of call."""
+    """Return the rows of `oclab bench --calls`, with sizes and figures in one mapping."""
     return [
         {**_sizes(row), **call}
         for row in objects(results.content.get("results"))
@@ -79,7 +79,7 @@ def calls_of(results: Results) -> list[dict[str, Any]]:
 
 
 def _sizes(row: Mapping[str, Any]) -> dict[str, int]:
-    """Return the whole numbers of a row that are sizes."""
+    """Return the integers of a row that are sizes."""
     numbers = ((name, value) for name, value in row.items() if isinstance(value, int))
     return {n: value for n, value in numbers if not n.endswith("bytes") and n != "launches"}
 
@@ -87,8 +87,8 @@ def _sizes(row: Mapping[str, Any]) -> dict[str, int]:
 def sweeps_of(results: Results) -> list[Sweep]:
     """Return the sweeps of a document: one of `oclab bench`, one per part of a study.
 
-    Rows whose leading columns have the same texts belong together. The whole numbers in which
-    they differ are the sizes.
+    Rows whose leading columns have the same texts belong to one sweep. The integers in which they
+    differ are the sizes.
     """
     name = results.size_name
     if name is not None:
@@ -104,7 +104,7 @@ def sweeps_of(results: Results) -> list[Sweep]:
 
 
 def _part(results: Results, rows: Sequence[Result]) -> list[Sweep]:
-    """Return the sweep of rows that belong together; one per problem if sizes are not distinct."""
+    """Return the sweep of rows that belong together; one per problem if sizes coincide."""
     first = rows[0].leading
     names = [
         name

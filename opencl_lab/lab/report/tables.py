@@ -1,4 +1,4 @@
-"""Measured rows as tables of a page: what each cell shows, and what it is sorted by."""
+"""Tables of measured rows for the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALL_COLUMNS = {
     "side": "arrays",
     "call_us": "µs per call",
     "host_us": "µs until it returns",
-    "calls": "calls in a row",
+    "calls": "back-to-back calls",
 }
 
 
@@ -35,7 +35,7 @@ def _name(row: Measurement) -> Cell:
 
 
 def _kernel(row: Measurement) -> Cell:
-    """Return the time of the kernels; its spread is the tooltip, for the page is narrow."""
+    """Return the kernel time; its spread is in the tooltip, to save a column."""
     spread = spread_cell(row.kernel_times)
     tip = f"{spread.text} ms, {spread.tip}" if spread.text else ""
     return replace(number_cell(row.kernel_ms), tip=tip)
@@ -77,7 +77,7 @@ def table_of(sweep: Sweep) -> PageTable:
     """Return the rows of a sweep, without the columns that are empty in all of them."""
     rows = sorted(sweep.rows, key=lambda row: [row.leading[name] for name in sweep.varied])
     measurements = [row.measurement for row in rows]
-    flops = any(row.gflops for row in measurements)  # one rate is enough
+    flops = any(row.gflops for row in measurements)  # then GB/s is left out
     columns = {name: make for name, make in COLUMNS.items() if name != "GB/s" or not flops}
     cells = [
         [
@@ -95,7 +95,7 @@ def table_of(sweep: Sweep) -> PageTable:
 
 
 def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
-    """Return what calls cost: the sizes, the kind of call, then its figures."""
+    """Return a table of the cost of calls: sizes, what is called, then the figures."""
     known = ["what", *CALL_COLUMNS]
     sizes = [name for name in dict.fromkeys(name for call in calls for name in call)
              if name not in known]  # fmt: skip
@@ -112,7 +112,7 @@ def calls_table(calls: Sequence[Mapping[str, Any]]) -> PageTable:
 
 
 def printed_table(results: Results) -> PageTable | None:
-    """Return the figures that a source report printed, each beside the time measured here."""
+    """Return a table of the figures printed in a source report, beside times measured here."""
     rows = []
     for figure in objects(results.content.get("printed")):
         point = figure.get("point")
@@ -132,5 +132,5 @@ def printed_table(results: Results) -> PageTable | None:
         )
     if not rows:
         return None
-    heads = ("the report's", "sizes", "its hardware", "ms printed", "row here", "total ms here")
+    heads = ("what", "sizes", "the report's hardware", "printed ms", "row here", "total ms here")
     return table_without_empty(heads, rows)
