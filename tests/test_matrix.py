@@ -70,8 +70,8 @@ def marked(rows):
     for row in rows:
         operation, algorithm, _, case, config = row
         share = 6 if config else 3 if case.sweep or case.arrays or case.build else 1
-        key = operation.name, algorithm.name, share
-        place = counts[key] + list(operation.algorithms).index(algorithm)
+        key = operation.name, type(algorithm).__name__, share
+        place = counts[key] + list(operation.registry).index(algorithm.name)
         counts[key] += 1
         yield pytest.param(row, marks=pytest.mark.full if place % share else ())
 
