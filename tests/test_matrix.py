@@ -71,7 +71,7 @@ def marked(rows):
         operation, algorithm, _, case, config = row
         share = 6 if config else 3 if case.sweep or case.arrays or case.build else 1
         key = operation.name, type(algorithm).__name__, share
-        place = counts[key] + list(operation.registry).index(algorithm.name)
+        place = counts[key] + [item.name for item in operation.algorithms].index(algorithm.name)
         counts[key] += 1
         yield pytest.param(row, marks=pytest.mark.full if place % share else ())
 
