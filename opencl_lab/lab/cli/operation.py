@@ -30,7 +30,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @run_options
     @_parts_options(chosen)
     @click.option(
-        "-o", "--output", metavar="OUT", shell_complete=files, help="Write the result to a file."
+        "-o", "--output", metavar="FILE", shell_complete=files, help="Write the result to a file."
     )
     @click.option(
         "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the table as CSV."
