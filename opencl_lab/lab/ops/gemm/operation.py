@@ -153,8 +153,8 @@ class Gemm(Operation[GemmProblem]):
         if any(array.dtype.name not in ELEMENT_TYPES for array in matrices.values()):
             refuse_types(matrices)
         names = ("alpha", "beta", "trans_a", "trans_b", "precision", "activation")
-        told = {name: chosen[name] for name in names}
-        return bind(matrices["a"], matrices["b"], matrices.get("c"), **told)
+        values = {name: chosen[name] for name in names}
+        return bind(matrices["a"], matrices["b"], matrices.get("c"), **values)
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that the stacks of a user's matrices broadcast to."""

@@ -79,7 +79,7 @@ def _cupy_setting(problem: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]
         return get, put, home.COMPUTE_TYPE_TF32 if tf32 else home.COMPUTE_TYPE_DEFAULT
     except (ImportError, AttributeError) as error:
         if tf32:
-            raise ReferenceUnavailable("this CuPy cannot be told to use TF32") from error
+            raise ReferenceUnavailable("this version of CuPy has no setting for TF32") from error
         return lambda: None, lambda value: None, None
 
 

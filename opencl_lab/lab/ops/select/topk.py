@@ -86,7 +86,7 @@ class Topk(RowsOperation[TopkProblem]):
     def described(
         self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int
     ) -> TopkProblem:
-        """Return the problem of so many rows of n keys; by default `USUAL` of them are wanted."""
+        """Return the problem of `rows` rows of n keys; `USUAL` is the default of k."""
         k = min(USUAL, n) if chosen["k"] is None else chosen["k"]
         return TopkProblem(n, k, dtype, rows, not chosen["smallest"])
 
