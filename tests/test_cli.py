@@ -15,6 +15,7 @@ from opencl_lab.lab.cli.main import cli
 from opencl_lab.lab.cli.options import RunOptions, run_options
 from opencl_lab.lab.cli.tables import markdown
 from opencl_lab.lab.engine.row import COLUMNS
+from opencl_lab.lab.registry import get_operation, operations
 
 ROW_KEYS = {
     "implementation", "kind", "algorithm", "config", "threads", "workers", "status", "reason",
@@ -32,6 +33,19 @@ def test_version_and_help():
     assert "--order" in oclab("sort", "--help").stdout
     for group in ([], ["tuning"], ["bench"], ["tune"], ["cache"]):
         assert "..." not in oclab(*group, "--help").stdout.split("-h, --help", 1)[1]
+
+
+@pytest.mark.parametrize("name", operations())
+def test_defaults_are_in_brackets_and_types_of_values_are_named(name):
+    text = " ".join(oclab(name, "--help").stdout.split())
+    for option in get_operation(name).options:
+        flag = "--" + option.name.replace("_", "-")
+        entry = text.partition(f" {flag} ")[2].partition(" --")[0]
+        default = option.default_text or option.default
+        assert "TEXT" not in entry and "default:" not in entry.partition("[")[0]
+        assert (f"[default: {default}]" in entry) == (
+            option.type is not bool and default is not None
+        )
 
 
 def test_sort_prints_a_table_with_every_reference():

@@ -109,9 +109,9 @@ def test_libraries_give_right_results(operation, reference, device):
     [
         (DFT, "vkfft", {"n": 8, "dtype": "float16"}, "no complex64 of float16"),
         (DFT, "vkfft", {"n": 0}, "no empty transforms"),
-        (GEMM, "clblast", {"m": 0}, "no empty matrices"),
+        (GEMM, "clblast", {"m": 0}, "does not multiply empty matrices"),
         (GEMM, "clblast", {"size": 9, "bias": "row"}, "neither a bias nor an activation"),
-        (GEMM, "clblast", {"size": 9, "dtype": "float16"}, "CLBlast multiplies no float16"),
+        (GEMM, "clblast", {"size": 9, "dtype": "float16"}, "CLBlast does not multiply float16"),
         (CONV2D, "cupy", {"size": 9, "dtype": "uint8"}, "rules of its own"),
         (CONV2D, "cupy", {"size": 9, "mode": "full", "boundary": "nearest"}, "constant, wrap"),
     ],

@@ -158,7 +158,7 @@ def test_thousands_of_rows_stay_fast_and_can_be_searched(tmp_path, browser):
     assert not browser.errors
 
 
-def test_marks_are_said_and_commands_copied(tmp_path, browser):
+def test_tooltips_are_shown_and_commands_copied(tmp_path, browser):
     write_all(tmp_path)
     assert main(["report", str(tmp_path), "--quiet"]) == 0
     browser.open(tmp_path / "report.html")
@@ -166,8 +166,8 @@ def test_marks_are_said_and_commands_copied(tmp_path, browser):
     browser.run(
         "document.querySelector('.mark').dispatchEvent(new Event('pointerover', {bubbles: true}))"
     )
-    said = browser.run("document.querySelector('figure .said').textContent")
-    assert said and said == browser.run("document.querySelector('.mark > title').textContent")
+    shown = browser.run("document.querySelector('figure .tooltip').textContent")
+    assert shown and shown == browser.run("document.querySelector('.mark > title').textContent")
     commands = browser.run("document.querySelectorAll('pre.command').length")
     assert commands == browser.run("document.querySelectorAll('button.copy').length") == 5
     browser.run("document.querySelector('button.copy').click()")

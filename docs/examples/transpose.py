@@ -196,8 +196,8 @@ class Transpose(Operation[TransposeProblem]):
     summary = "Transpose a matrix."
     options = (
         Option("size", int, 1024, "rows and columns of a square matrix"),
-        Option("rows", int, None, "rows; default: size"),
-        Option("columns", int, None, "columns; default: size"),
+        Option("rows", int, None, "rows", default_text="size"),
+        Option("columns", int, None, "columns", default_text="size"),
         Option("dtype", str, "float32", "type of the elements", DTYPES),
     )
     size_option = "size"

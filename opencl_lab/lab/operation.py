@@ -53,6 +53,8 @@ class Option:
     with_files : bool
         Whether an option about data is also needed with a user's files, because it describes an
         input that they do not contain.
+    default_text : str
+        The default in words, if it depends on other options or on the data.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Option:
     choices: tuple[str, ...] | None = None
     about_data: bool = False
     with_files: bool = False
+    default_text: str = ""
 
 
 @dataclass(frozen=True)

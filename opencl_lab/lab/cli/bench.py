@@ -49,6 +49,7 @@ OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
     "--threshold",
     type=click.FloatRange(1.0, 1e6),
     callback=no_nan,
+    metavar="X",
     help="With --compare: the ratio of medians above which a slower row is a regression.  "
     f"[default: {THRESHOLD:.2f}]",
 )

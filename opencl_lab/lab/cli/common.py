@@ -164,8 +164,8 @@ GLOBAL_OPTIONS = (
     click.option(
         "--device",
         metavar="SPEC",
-        help="gpu, cpu, accelerator, an index of `oclab devices`, platform:device, "
-        "or a part of the name.",
+        help="The device: gpu, cpu, accelerator, an index of `oclab devices`, platform:device, "
+        "or a part of its name.",
         **_STORED,
     ),
     click.option(

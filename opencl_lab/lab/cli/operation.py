@@ -30,13 +30,17 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @run_options
     @_parts_options(chosen)
     @click.option(
-        "-o", "--output", metavar="OUT", shell_complete=files, help="Write the result to a file."
+        "-o", "--output", metavar="FILE", shell_complete=files, help="Write the result to a file."
     )
     @click.option(
-        "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the rows as CSV."
+        "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the table as CSV."
     )
     @click.option(
-        "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the rows."
+        "--plot",
+        "plot_file",
+        metavar="FILE",
+        shell_complete=files,
+        help="Write a plot of times or results.",
     )
     @global_options
     def command(**given: Any) -> int:
@@ -70,7 +74,7 @@ def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
         type=BYTE_COUNT,
         metavar="BYTES",
         help="Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
-        "[default: $OCLAB_DEVICE_BYTES, else all of it]",
+        "[default: $OCLAB_DEVICE_BYTES, else all memory]",
     )
 
 

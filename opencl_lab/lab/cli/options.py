@@ -38,40 +38,51 @@ RUN_OPTIONS = (
     click.option(
         "--resident",
         is_flag=True,
-        help="Measure on device data only.",
+        help="Measure only with data on the device.",
     ),
     click.option(
         "--against",
         metavar="NAME[,NAME]|all|none",
         shell_complete=references,
-        help="References to compare with; all: also those on device data, and missing ones.  "
-        "[default: the installed ones on host data, if times are shown]",
+        help="References to compare with; all: also those with data on the device, and those that "
+        "are not installed.  [default: the installed ones with data on the host, if times are "
+        "shown]",
     ),
     click.option(
         "--baseline",
         metavar="NAME",
-        help="The implementation that speed-ups are over, such as numpy.  [default: c:seq, else "
-        "the first reference that is measured]",
+        help="Implementation that speed-ups are over, such as numpy.  [default: c:seq, else the "
+        "first reference that is measured]",
     ),
     click.option(
         "--repeats",
         type=int,
         metavar="R",
-        help="Number of samples of each, unless --time-limit ends them.  "
+        help="Number of samples of each implementation, unless --time-limit ends sampling.  "
         f"[default: {REPEATS}; in a sweep until medians are precise]",
     ),
     click.option(
         "--time-limit",
         type=float,
         metavar="S",
-        help="Seconds for the samples of one problem; each implementation gets at least one, and a "
-        "first run that takes longer is the only one. Without --repeats sampling ends when medians "
-        f"are precise.  [default: {SECONDS:g} without --repeats]",
+        help="Time limit in seconds for the samples of one problem; each implementation gets at "
+        "least one. Without --repeats, sampling ends earlier if medians are precise.  "
+        f"[default: {SECONDS:g} without --repeats]",
     ),
     click.option(
-        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the data."
+        "--seed",
+        type=click.IntRange(0),
+        metavar="N",
+        default=0,
+        show_default=True,
+        help="Seed of the data.",
     ),
-    click.option("--threads", type=int, help="Threads of references.  [default: all]"),
+    click.option(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="Number of threads of references.  [default: all]",
+    ),
 )
 
 
@@ -126,13 +137,15 @@ def _option(option: Option) -> Callable[[Any], Any]:
     text = option.help[0].upper() + option.help[1:] + "." + choices
     if option.type is bool:
         return click.option(flag, option.name, is_flag=True, help=text, default=None)
-    complete = one_of(option.choices) if option.choices else files if option.type is str else None
-    if option.default is not None:
-        text += f"  [default: {option.default}]"
-    kind = TYPES.get(option.type, option.type)
-    return click.option(
-        flag, option.name, type=kind, help=text, default=None, shell_complete=complete
-    )
+    default = option.default_text or option.default
+    if default is not None:
+        text += f"  [default: {default}]"
+    shown: dict[str, Any] = {"help": text, "type": TYPES.get(option.type, option.type)}
+    if option.choices:
+        shown |= {"metavar": "NAME", "shell_complete": one_of(option.choices)}
+    elif option.type is str:
+        shown |= {"metavar": "FILE", "shell_complete": files}
+    return click.option(flag, option.name, default=None, **shown)
 
 
 def given_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,21 +55,33 @@ RESULTS = ("results.csv", "results.json", "table.txt", "summary.txt")
     "--out",
     metavar="DIR",
     shell_complete=folders,
-    help="Folder for the results, required; each study gets a subfolder.",
+    help="Folder for the results, with a subfolder for each study; required, except with list.",
 )
-@click.option("--repeats", type=click.IntRange(1), help="Number of samples of each.  [default: 5]")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    metavar="R",
+    help="Number of samples of each implementation.  [default: 5]",
+)
 @click.option(
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="S",
-    help="Seconds that the studies share; their files name what was not measured in time.",
+    help="Time limit in seconds for all studies together; their files list what was not measured.",
 )
 @click.option(
     "--baseline",
     metavar="NAME",
-    help="The implementation that speed-ups are over.  [default: c:seq]",
+    help="Implementation that speed-ups are over, such as numpy.  [default: c:seq]",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the data.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Seed of the data.",
+)
 @global_options
 def study_command(
     name: str,
@@ -79,7 +91,7 @@ def study_command(
     time_limit: float | None,
     **options: Any,
 ) -> int:
-    """Repeat the experiments of the source reports, and answer their questions from the rows."""
+    """Repeat the experiments of the source reports, and answer their questions from the results."""
     if name == "list":
         _list()
         return 0

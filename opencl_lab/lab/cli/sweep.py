@@ -41,20 +41,20 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @click.option(
         "--sizes",
         metavar="A,B,C",
-        help=f"Values of {chosen.size_option}: a sweep needs them; with --crossover the least and "
-        "the greatest.",
+        help=f"Values of {chosen.size_option}; required for a sweep. With --crossover, the "
+        "smallest and the largest one.",
     )
     @click.option(
         "--out",
         metavar="DIR",
         shell_complete=folders,
-        help="Folder for the results: needed, except with --calls and --crossover.",
+        help="Folder for the results; required, except with --calls and --crossover.",
     )
     @click.option(
         "--fresh",
         is_flag=True,
-        help="Measure all sizes again, also those of a stopped sweep, and replace what DIR has of "
-        "another one.",
+        help="Measure all sizes again instead of resuming a stopped sweep, and replace the results "
+        "of another sweep in DIR.",
     )
     @click.option(
         "--patience",
@@ -66,7 +66,7 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
         "--crossover]",
     )
     @click.option(
-        "--calls", is_flag=True, help="Measure the cost of public calls, beside other libraries."
+        "--calls", is_flag=True, help="Measure the cost of calls, beside those of other libraries."
     )
     @click.option(
         "--crossover",
@@ -92,9 +92,9 @@ def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Comman
         metavar="FILE|standard",
         shell_complete=files,
         help=f"Instead of --sizes: the lines {names} of a file, or the {len(chosen.shapes)} "
-        "standard shapes of the operation. Compares the algorithm that auto takes with the best "
-        "other library and with each --algorithm; the worst shapes come last. --time-limit is 1 s "
-        "a shape by default.",
+        "standard shapes of the operation. Compares the algorithm that auto chooses with the best "
+        "other library and with each --algorithm; the worst shapes come last. The default "
+        "--time-limit is 1 s for each shape.",
     )
     added: click.Command = option(command)
     return added

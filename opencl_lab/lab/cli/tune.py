@@ -72,7 +72,7 @@ def tune_operation_command(chosen: Operation[Any]) -> click.Command:
         default="auto",
         show_default=True,
         metavar="NAME|auto",
-        help="The algorithm to tune.",
+        help="Algorithm to tune.",
         shell_complete=algorithms,
     )
     @search_options

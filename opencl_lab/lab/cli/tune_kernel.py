@@ -42,27 +42,30 @@ KERNEL_OPTIONS = (
         metavar="NAME=A,B,...",
         multiple=True,
         required=True,
-        help="The values of a parameter to try; the first ones are the baseline.",
+        help="Values of a parameter to try; the first ones are the baseline. Repeatable.",
     ),
     click.option(
-        "--fixed", metavar="NAME=VALUE", multiple=True, help="A parameter with a fixed value."
+        "--fixed",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Parameter with a fixed value; repeatable.",
     ),
     click.option(
         "--arg",
         "arguments",
         metavar="NAME=VALUE",
         multiple=True,
-        help="An argument of the kernel: a number; for an array a file such as x.npy, or its size, "
-        "filled with random numbers if it is const. A size may follow zeros:, random: or out:, and "
-        "a type such as float32:; a file may follow out:. The prefix inout: comes first, for an "
-        "array that the kernel reads and writes.",
+        help="Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
+        "such as x.npy, or its size; const arrays are filled with random numbers. Prefixes of a "
+        "size: zeros:, random: or out:, then a type such as float32:; of a file: out:. The prefix "
+        "inout: comes first, for an array that the kernel reads and writes.",
     ),
     click.option(
         "--global",
         "global_size",
         metavar="SIZES",
         required=True,
-        help="Global size in work-items; rounded up to a multiple of the local size.",
+        help="Global size in work-items, rounded up to a multiple of the local size.",
     ),
     click.option(
         "--local",
@@ -76,14 +79,15 @@ KERNEL_OPTIONS = (
         "restrictions",
         metavar="CONDITION",
         multiple=True,
-        help='A condition on parameters, such as "WG_SIZE * WORK <= 4096".',
+        help='Condition on parameters, such as "WG_SIZE * WORK <= 4096"; repeatable.',
     ),
     click.option(
         "--check",
         "expected",
         metavar="[NAME=]FILE",
         multiple=True,
-        help="The expected content of an output.  [default: that of the first configuration]",
+        help="Expected content of an output; repeatable.  [default: that of the first "
+        "configuration]",
     ),
     click.option(
         "--tolerance",
@@ -91,7 +95,13 @@ KERNEL_OPTIONS = (
         metavar="X",
         help="Allowed error relative to the largest magnitude.  [default: by type; integers: 0]",
     ),
-    click.option("--build-option", "options", metavar="OPTION", multiple=True, help="As -Dx."),
+    click.option(
+        "--build-option",
+        "options",
+        metavar="OPTION",
+        multiple=True,
+        help="Option of the OpenCL compiler, such as -DNAME=1; repeatable.",
+    ),
 )
 
 

@@ -29,14 +29,17 @@ SEARCH_OPTIONS = (
         type=click.Choice(list(STRATEGIES)),
         default=DEFAULT_STRATEGY,
         show_default=True,
-        help="The search strategy.",
+        help="Search strategy.",
     ),
-    click.option("--budget", type=int, metavar="N", help="Largest number of evaluations."),
+    click.option(
+        "--budget", type=int, metavar="N", help="Largest number of configurations to try."
+    ),
     click.option(
         "--time-limit",
         type=float,
         metavar="S",
-        help=f"Time limit in seconds.  [default: {DEFAULT_TIME_LIMIT:g} without a budget]",
+        help="Time limit of the search in seconds.  "
+        f"[default: {DEFAULT_TIME_LIMIT:g} without a budget]",
     ),
     click.option(
         "--timeout",
@@ -49,18 +52,23 @@ SEARCH_OPTIONS = (
         "--builders",
         type=click.IntRange(0),
         metavar="N",
-        help="Processes that compile ahead.  [default: by the number of cores]",
+        help="Number of processes that compile ahead.  [default: by the number of cores]",
     ),
     click.option(
         "--seed",
         type=click.IntRange(0),
+        metavar="N",
         default=0,
         show_default=True,
         help="Seed of data and search.",
     ),
-    click.option("--fresh", is_flag=True, help="Start a new journal, without earlier results."),
+    click.option("--fresh", is_flag=True, help="Start a new search, without earlier results."),
     click.option(
-        "--plot", "plot_file", metavar="FILE", shell_complete=files, help="Draw the search."
+        "--plot",
+        "plot_file",
+        metavar="FILE",
+        shell_complete=files,
+        help="Write a plot of the search.",
     ),
 )
 

@@ -40,7 +40,7 @@ DEVICE_WIDTH = 10  # at least; a driver's version may be wrapped anywhere
 @click.group("tuning", cls=LazyGroup)
 @global_options
 def tuning_command() -> None:
-    """Show, export, import or clear tuned configurations, which `oclab tune` finds.
+    """Show, export, import or clear the tuned configurations found by `oclab tune`.
 
     With OCLAB_TUNING=off in the environment, none of them is used.
     """
@@ -51,7 +51,7 @@ def tuning_command() -> None:
 
 @tuning_command.command("list")
 @selection_options
-@click.option("--runs", "with_runs", is_flag=True, help="List the tuner's journals as well.")
+@click.option("--runs", "with_runs", is_flag=True, help="Also list the journals of searches.")
 @global_options
 def list_command(operation: str | None, algorithm: str | None, with_runs: bool) -> None:
     """List the stored entries: your own, then those of the package."""
@@ -145,7 +145,9 @@ def show_command() -> None:
 def show_operation_command(chosen: Operation[Any]) -> click.Command:
     """Return the command that shows the configurations of one operation."""
 
-    @click.command(chosen.name, help=f"Show the configurations in use for a {chosen.name}.")
+    @click.command(
+        chosen.name, help=f"Show the configurations in use for a problem of {chosen.name}."
+    )
     @problem_options(chosen)
     @global_options
     def command(**given: Any) -> None:
@@ -202,8 +204,8 @@ def _row_text(row: dict[str, Any]) -> str:
 
 @tuning_command.command("clear")
 @selection_options
-@click.option("--stale", "only_stale", is_flag=True, help="Only those that are stale.")
-@click.option("--runs", "with_runs", is_flag=True, help="Delete the tuner's journals as well.")
+@click.option("--stale", "only_stale", is_flag=True, help="Limit to stale entries.")
+@click.option("--runs", "with_runs", is_flag=True, help="Also delete the journals of searches.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @global_options
 def clear_command(

@@ -19,8 +19,8 @@ from opencl_lab.tuned.entry import Entry
 
 STYLES = {"current": "green", "stale": "yellow", "unknown": "dim"}
 SELECTION_OPTIONS = (
-    click.option("--operation", metavar="NAME", help="Only of this operation."),
-    click.option("--algorithm", metavar="NAME", help="Only of this algorithm."),
+    click.option("--operation", metavar="NAME", help="Limit to this operation."),
+    click.option("--algorithm", metavar="NAME", help="Limit to this algorithm."),
 )
 
 

@@ -42,20 +42,20 @@ WRITERS: dict[str, Callable[[Recording], str]] = {"kernel-tuner": to_kernel_tune
     type=click.Choice([*WRITERS, "overlay"]),
     default="overlay",
     show_default=True,
-    help="overlay: your tuned entries, for opencl_lab elsewhere; the others: a whole run.",
+    help="overlay: your tuned entries, for opencl_lab elsewhere; the others: a whole search.",
 )
 @selection_options
 @click.option(
     "--journal",
     metavar="PATH",
     shell_complete=files,
-    help="The run to export.  [default: the latest]",
+    help="Journal of the search to export.  [default: the latest]",
 )
 @global_options
 def export_command(
     file: str, form: str, operation: str | None, algorithm: str | None, journal: str | None
 ) -> None:
-    """Write tuned entries, or a run of the tuner, to FILE."""
+    """Write tuned entries, or a whole search, to FILE."""
     path = Path(file)
     check_target(path)
     wanted = Chosen(operation, algorithm)
@@ -84,23 +84,29 @@ def export_command(
 
 @click.command("import")
 @click.argument("file", shell_complete=files)
-@click.option("--operation", metavar="NAME", help="The operation of a file of another tuner.")
-@click.option("--algorithm", metavar="NAME", help="The algorithm of a file of another tuner.")
+@click.option("--operation", metavar="NAME", help="Operation of a file of another tuner.")
+@click.option("--algorithm", metavar="NAME", help="Algorithm of a file of another tuner.")
 @click.option(
     "--problem",
     "changes",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A field of the problem that the file does not contain, such as dtype=float64.",
+    help="Field of the problem that the file does not contain, such as dtype=float64; repeatable.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
+    metavar="N",
     default=10,
     show_default=True,
-    help="Number of its configurations to try.",
+    help="Number of configurations of the file to try.",
 )
-@click.option("--timeout", type=float, help="Timeout in seconds for the build and runs of each.")
+@click.option(
+    "--timeout",
+    type=float,
+    metavar="S",
+    help="Timeout in seconds for the build and for the runs of a configuration.",
+)
 @click.option("--replace", is_flag=True, help="Also take over entries that are older than yours.")
 @global_options
 def import_command(

@@ -1,4 +1,4 @@
-"""An algorithm of ours in a comparison: public calls in a row, and its kernels in other runs."""
+"""An OpenCL algorithm in a comparison: back-to-back calls, and kernel times from other calls."""
 
 from __future__ import annotations
 

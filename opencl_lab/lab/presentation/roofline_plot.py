@@ -36,7 +36,7 @@ def _ceilings(
 
 
 def no_roofline(series: Series, peaks: Peaks | None) -> str:
-    """Return why there is nothing to draw; empty if there is."""
+    """Return why no roofline can be drawn; empty if one can."""
     rows = [row for size, rows in series for row in rows if _place(size, row)]
     if not rows:
         return "a roofline needs arithmetic, and no correct row has any"

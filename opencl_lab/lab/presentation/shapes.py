@@ -124,7 +124,7 @@ def table(
 ) -> Table:
     """Return a table with a row for each shape, the slowest beside others last."""
     heads = ["auto takes", "ms", peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"]
-    heads += ["best of ours", "time of auto\nover it"]
+    heads += ["best OpenCL", "time of auto\nover it"]
     made = titled_table(title, [" x ".join(names)], heads)
     ranked = sorted(results, key=lambda r: math.inf if r.ratio is None else r.ratio, reverse=True)
     for r in ranked:

@@ -113,11 +113,11 @@ def _ratio(ours: Measurement, other: Measurement) -> Cell:
     assert ours.total_ms is not None and other.total_ms is not None  # see `ranked`
     if not milliseconds(ours) or not milliseconds(other):
         return Cell("")
-    told = verdict(ours.total_ms, other.total_ms)
+    found = verdict(ours.total_ms, other.total_ms)
     ratio = milliseconds(other) / milliseconds(ours)
     takes = (f"{row.label} takes {number(milliseconds(row), 3)} ms" for row in (ours, other))
-    mark = "\N{ALMOST EQUAL TO}" if told == "level" else ""
-    return Cell(f"{mark}{times_text(ratio)}x", ratio, told, tip=", ".join(takes))
+    mark = "\N{ALMOST EQUAL TO}" if found == "level" else ""
+    return Cell(f"{mark}{times_text(ratio)}x", ratio, found, tip=", ".join(takes))
 
 
 def _spread(sizes: Sequence[int]) -> list[int]:

@@ -60,19 +60,21 @@ class Conv2d(Operation[Conv2dProblem]):
     summary = "Filter images: 2D correlation, or convolution with --flip."
     options = (
         Option("size", int, 1024, "rows and columns of square images"),
-        Option("height", int, None, "rows of an image; default: size"),
-        Option("width", int, None, "pixels in a row; default: size"),
+        Option("height", int, None, "rows of an image", default_text="size"),
+        Option("width", int, None, "pixels in a row", default_text="size"),
         Option("batch", int, 1, "number of images"),
-        Option("channels", int, 1, "values of a pixel, such as 3 for colours"),
+        Option("channels", int, 1, "number of values of a pixel, such as 3 for colours"),
         Option("dtype", str, "float32", "type of the pixels", IMAGE_TYPES),
-        Option("ksize", int, None, "rows and columns of the filter; default: by the filter, or 3"),
+        Option(
+            "ksize", int, None, "rows and columns of the filter", default_text="by the filter, or 3"
+        ),
         Option(
             "filter",
             str,
             None,
-            "weights by name; sobel is the derivative along x; sobel-magnitude is timed as "
-            "sobel; default: random",
+            "weights by name; sobel is the derivative along x; sobel-magnitude is timed as sobel",
             FILTERS,
+            default_text="random weights",
             about_data=True,
             with_files=True,
         ),
@@ -85,13 +87,14 @@ class Conv2d(Operation[Conv2dProblem]):
             with_files=True,
         ),
         Option("weights", str, None, "file with the weights", about_data=True, with_files=True),
-        Option("mode", str, "same", "part of the result", MODES),
+        Option("mode", str, "same", "extent of the result", MODES),
         Option(
             "boundary",
             str,
             "constant",
-            "extension beyond the edges; default for named filters on a file: reflect",
+            "extension beyond the edges",
             BOUNDARIES,
+            default_text="constant; reflect for named filters on a file",
         ),
         Option("cval", float, 0.0, "value beyond the edges for the boundary constant"),
         Option("flip", bool, False, "rotate the filter by 180 degrees: true convolution"),

@@ -81,9 +81,9 @@ class Dft(Operation[DftProblem]):
 
     solver = DFT_SOLVER
     calls = CALLS
-    summary = "Transform signals to their spectra, by the definition or fast (FFT)."
+    summary = "Transform signals to their spectra, by the definition or by FFT."
     options = (
-        Option("n", int, 4096, "samples of a transform"),
+        Option("n", int, 4096, "number of samples of a transform"),
         Option("batch", int, 1, "number of transforms"),
         Option(
             "dtype",
@@ -92,19 +92,23 @@ class Dft(Operation[DftProblem]):
             "type of the samples; real ones have n // 2 + 1 frequencies",
             tuple(SAMPLE_TYPES),
         ),
-        Option("inverse", bool, False, "transform back, to samples of the type"),
+        Option("inverse", bool, False, "transform spectra back to samples"),
         Option("norm", str, "backward", "which direction is scaled, as in NumPy", NORMS),
         Option(
-            "axis", int, None, "axis of an input file to transform along; default: the last, -1"
+            "axis",
+            int,
+            None,
+            "axis of an input file to transform along",
+            default_text="the last, -1",
         ),
         Option(
             "rate",
             float,
             None,
-            "samples per second of each row, for frequencies in Hz in plots and tables; .wav files "
-            "tell it",
+            "samples per second of each row, for frequencies in Hz in plots and tables",
             about_data=True,
             with_files=True,
+            default_text="that of a .wav file",
         ),
     )
     size_option = "n"

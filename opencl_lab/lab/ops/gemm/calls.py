@@ -19,7 +19,7 @@ CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
 
 
 def _word(problem: GemmProblem, name: str) -> bool | str | None:
-    """Return how a user says what becomes of a factor; None for what no word says."""
+    """Return the value of ``trans_a`` or ``trans_b`` for a factor; None if there is none."""
     transposed = getattr(problem, f"trans_{name}")
     if getattr(problem, f"conj_{name}"):
         return "C" if transposed else None
@@ -43,10 +43,10 @@ def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> Ou
 
 
 def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
-    """Return a new result; CLBlast itself overwrites its C, so where that is read it is copied."""
+    """Return a new result; CLBlast overwrites C, so C is copied if it is read."""
     check_plain(problem, "CLBlast", stacks=True, numbers="fc")
     if not (problem.batch and problem.m and problem.n and problem.k):
-        raise ReferenceUnavailable("CLBlast multiplies no empty matrices")
+        raise ReferenceUnavailable("CLBlast does not multiply empty matrices")
     result = there.new(problem.shape, problem.dtype)
     if problem.beta:
         there.copy(arrays["c"], result)

@@ -1,9 +1,9 @@
-"""The matrix product over MPI: blocks of rows, one to each rank.
+"""The matrix product over MPI: a block of rows for each rank.
 
 The 1-D row distribution of textbooks (V. Kumar et al., "Introduction to Parallel Computing",
-section 8.2, has it among others): rank 0 scatters rows of A and of C, broadcasts all of B,
-each rank multiplies its rows by the sequential blocked C kernel, and rank 0 gathers the result.
-Communication grows with B times the ranks, arithmetic shrinks with the ranks.
+section 8.2): rank 0 scatters the rows of A and C and broadcasts B; each rank multiplies its rows
+by the sequential blocked C function; rank 0 gathers the result. With more ranks, each has less
+arithmetic, but B is sent to more of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KERNEL = CReference(
 
 
 def gemm_task(problem: Any) -> Mapping[str, Any]:
-    """Return what ranks need to know of a problem, without what it takes to import its class."""
+    """Return the values of a problem that ranks need, so that they need not import its class."""
     check_plain(problem, "the product over MPI")
     return {
         "m": problem.m,
@@ -54,9 +54,9 @@ def gemm_task(problem: Any) -> Mapping[str, Any]:
 def gemm_ranks(
     world: Any, task: Mapping[str, Any], inputs: Arrays
 ) -> tuple[Callable[[], None], Arrays]:
-    """Return the call that multiplies once with all ranks, and what it writes to on rank 0.
+    """Return a function that multiplies once with all ranks, and its outputs, on rank 0.
 
-    Rank 0 has the matrices as `GemmProblem` stores them; elsewhere the inputs are empty.
+    Rank 0 has the matrices as `GemmProblem` stores them; the inputs of other ranks are empty.
     """
     mpi = importlib.import_module("mpi4py.MPI")
     rank, size = world.Get_rank(), world.Get_size()
@@ -70,7 +70,7 @@ def gemm_ranks(
     b = inputs["b"] if rank == 0 else np.empty((n, k) if task["trans_b"] else (k, n), dtype)
     stored_a = inputs["a"] if rank == 0 else None
     a = stored_a
-    if a is None or task["trans_a"]:  # of a transposed one, rows are gathered before they are sent
+    if a is None or task["trans_a"]:  # rows of a transposed A are copied before they are sent
         a = np.empty((m if rank == 0 else mine, k), dtype)
     c = result
     if task["beta"]:
@@ -78,14 +78,14 @@ def gemm_ranks(
     run = load(KERNEL, task).bind(
         *KERNEL.arguments(task, {"a": a[:mine], "b": b, "c": c[:mine]}, {"result": result[:mine]})
     )
-    # Counted in rows, which no count of 32 bits is too small for.
+    # Counts are in rows, since numbers of elements may exceed 32 bits.
     element = mpi.FLOAT if dtype == np.float32 else mpi.DOUBLE
     long_row, short_row = (element.Create_contiguous(max(1, length)).Commit() for length in (n, k))
     b_row = short_row if task["trans_b"] else long_row
 
     def scatter(whole: np.ndarray[Any, Any], row: Any) -> None:
-        part = mpi.IN_PLACE if rank == 0 else [whole, mine, row]
-        world.Scatterv([whole, (counts, starts), row] if rank == 0 else None, part, root=0)
+        own = mpi.IN_PLACE if rank == 0 else [whole, mine, row]
+        world.Scatterv([whole, (counts, starts), row] if rank == 0 else None, own, root=0)
 
     def call() -> None:
         if not m * n:
@@ -98,7 +98,7 @@ def gemm_ranks(
         if task["beta"]:
             scatter(c, long_row)
         run()
-        part = mpi.IN_PLACE if rank == 0 else [result, mine, long_row]
-        world.Gatherv(part, [result, (counts, starts), long_row] if rank == 0 else None, root=0)
+        own = mpi.IN_PLACE if rank == 0 else [result, mine, long_row]
+        world.Gatherv(own, [result, (counts, starts), long_row] if rank == 0 else None, root=0)
 
     return call, {"result": result} if rank == 0 else {}

@@ -71,11 +71,11 @@ class Gemm(Operation[GemmProblem]):
     summary = "Multiply matrices: alpha * op(A) @ op(B) + beta * C."
     options = (
         Option("size", int, 1024, "rows and columns of square matrices"),
-        Option("m", int, None, "rows of the result; default: size"),
-        Option("n", int, None, "columns of the result; default: size"),
-        Option("k", int, None, "length of the sums; default: size"),
+        Option("m", int, None, "rows of the result", default_text="size"),
+        Option("n", int, None, "columns of the result", default_text="size"),
+        Option("k", int, None, "length of the sums", default_text="size"),
         Option("dtype", str, "float32", "type of the elements", ELEMENT_TYPES),
-        Option("batch", int, 1, "products in a stack of matrices"),
+        Option("batch", int, 1, "number of products in a stack of matrices"),
         Option("alpha", complex, 1.0, "factor of the product, such as -0.5 or 1+2j"),
         Option("beta", complex, 0.0, "factor of C, which is not read if it is 0"),
         Option("trans_a", bool, False, "A is stored as k rows of m"),
@@ -153,8 +153,8 @@ class Gemm(Operation[GemmProblem]):
         if any(array.dtype.name not in ELEMENT_TYPES for array in matrices.values()):
             refuse_types(matrices)
         names = ("alpha", "beta", "trans_a", "trans_b", "precision", "activation")
-        told = {name: chosen[name] for name in names}
-        return bind(matrices["a"], matrices["b"], matrices.get("c"), **told)
+        values = {name: chosen[name] for name in names}
+        return bind(matrices["a"], matrices["b"], matrices.get("c"), **values)
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the result in the shape that the stacks of a user's matrices broadcast to."""

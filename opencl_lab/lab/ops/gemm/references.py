@@ -15,17 +15,17 @@ from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.ops.gemm.factors import factors
 
 CHUNK = 1 << 18
-"""Numbers whose error functions are worked out together."""
+"""Number of elements whose error functions are computed together."""
 
 
 def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f") -> None:
-    """Raise `ReferenceUnavailable` unless a product is one that every BLAS has.
+    """Raise `ReferenceUnavailable` unless every BLAS has this product.
 
-    With `stacks` it may be a stack of one dimension. `numbers` are the kinds that will do, of 32
-    bits or more: ``f`` real, ``c`` complex. Who multiplies is `name`.
+    With `stacks`, it may be a stack of one dimension. `numbers` are the supported kinds of numbers
+    with 32 or more bits: ``f`` real, ``c`` complex. `name` is the reference in messages.
     """
     if problem.dtype.kind not in numbers or problem.dtype.itemsize == 2:
-        raise ReferenceUnavailable(f"{name} multiplies no {problem.dtype}")
+        raise ReferenceUnavailable(f"{name} does not multiply {problem.dtype}")
     if problem.bias or problem.activation:
         raise ReferenceUnavailable(f"{name} has neither a bias nor an activation")
     if (problem.conj_a > problem.trans_a) or (problem.conj_b > problem.trans_b):
@@ -36,7 +36,7 @@ def check_plain(problem: Any, name: str, stacks: bool = False, numbers: str = "f
 
 
 def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
-    """Return the result by NumPy or CuPy, whose users write these lines."""
+    """Return the result by NumPy or CuPy."""
     if module is not np:
         return _in_precision(*_cupy_setting(problem), partial(_product, problem, module, arrays))
     if problem.dtype.itemsize == 2:
@@ -45,16 +45,16 @@ def array_product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def _in_precision(
-    get: Callable[[], Any], put: Callable[[Any], object], wanted: Any, multiply: Callable[[], Any]
+    get: Callable[[], Any], put: Callable[[Any], object], value: Any, multiply: Callable[[], Any]
 ) -> Any:
-    """Return a result that is asked for while a setting of a library is the wanted one.
+    """Return the result of `multiply` while a setting of a library has a value.
 
-    Calls are timed, so a setting that is right already is left alone.
+    Calls are timed, so the setting is changed only if it has another value.
     """
     before = get()
-    if before == wanted:
+    if before == value:
         return multiply()
-    put(wanted)
+    put(value)
     try:
         return multiply()
     finally:
@@ -62,14 +62,14 @@ def _in_precision(
 
 
 def _torch_setting(problem: Any, torch: Any) -> tuple[Callable[[], Any], Callable[[Any], Any], Any]:
-    """Return how PyTorch says whether cuBLAS may use TF32, how it is told, and what is wanted."""
+    """Return getter, setter and value of PyTorch's setting that allows cuBLAS to use TF32."""
     matmul = torch.backends.cuda.matmul
     put = partial(setattr, matmul, "allow_tf32")
     return partial(getattr, matmul, "allow_tf32"), put, problem.precision == "tf32"
 
 
 def _cupy_setting(problem: Any) -> tuple[Callable[[], Any], Callable[[Any], Any], Any]:
-    """Return the same of CuPy, whose only public word is ``CUPY_TF32`` at its first product."""
+    """Return the same for CuPy. Its public setting ``CUPY_TF32`` is read only once."""
     tf32 = problem.precision == "tf32"
     try:
         home: Any = importlib.import_module("cupy._core._routines_linalg")
@@ -79,12 +79,12 @@ def _cupy_setting(problem: Any) -> tuple[Callable[[], Any], Callable[[Any], Any]
         return get, put, home.COMPUTE_TYPE_TF32 if tf32 else home.COMPUTE_TYPE_DEFAULT
     except (ImportError, AttributeError) as error:
         if tf32:
-            raise ReferenceUnavailable("this CuPy cannot be told to use TF32") from error
+            raise ReferenceUnavailable("this version of CuPy has no setting for TF32") from error
         return lambda: None, lambda value: None, None
 
 
 def _product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
-    """Return the result by the functions that NumPy and CuPy share."""
+    """Return the result by functions that NumPy and CuPy share."""
     scalar = problem.dtype.type
     if problem.depth:
         a, b = factors(problem, arrays)
@@ -106,17 +106,17 @@ def _product(problem: Any, module: Any, arrays: Mapping[str, Any]) -> Any:
 
 
 def _error_function(module: Any) -> Any:
-    """Return the error function for arrays of NumPy or CuPy, which is in SciPy or beside it."""
+    """Return the error function of SciPy or CuPy for arrays."""
     try:
         if module is np:
             return importlib.import_module("scipy.special").erf
         return importlib.import_module("cupyx.scipy.special").erf
     except ImportError as error:
-        raise ReferenceUnavailable("gelu takes SciPy's erf; pip install scipy") from error
+        raise ReferenceUnavailable("gelu needs SciPy's erf; pip install scipy") from error
 
 
 def gelu(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return ``x (1 + erf(x / sqrt 2)) / 2`` in float64, and its limits at the infinities."""
+    """Return ``x (1 + erf(x / sqrt 2)) / 2`` in float64; its limits at infinities."""
     flat = values.reshape(-1)
     result = np.empty_like(flat)
     for first in range(0, flat.size, CHUNK):
@@ -128,22 +128,22 @@ def gelu(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def blas_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Multiply by the BLAS of NumPy, whose threads the caller limits, see `reference.threads`."""
+    """Multiply by NumPy's BLAS; the caller limits its threads, see `reference.threads`."""
     with np.errstate(all="ignore"):
         return {"result": array_product(problem, np, inputs)}
 
 
 def torch_gemm(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Multiply matrices by PyTorch on the processor, whose BLAS is MKL on most of them."""
+    """Multiply by PyTorch on the processor; its BLAS is usually MKL."""
     torch = importlib.import_module("torch")
     tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
     return {"result": torch_product(problem, torch, tensors).numpy()}
 
 
 def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
-    """Return the result of `torch_gemm` for tensors on any of PyTorch's devices.
+    """Return the result for tensors on any device of PyTorch.
 
-    CUDA's devices use TF32 where the precision is ``tf32``, and never else.
+    CUDA devices use TF32 only if the precision is ``tf32``.
     """
     multiply = partial(_torch_product, problem, torch, tensors)
     return _in_precision(*_torch_setting(problem, torch), multiply)
@@ -152,7 +152,7 @@ def torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
 def _torch_product(problem: Any, torch: Any, tensors: Mapping[str, Any]) -> Any:
     a, b = factors(problem, tensors)
     if not problem.depth:
-        a, b = a[..., :0], b[..., :0, :]  # what is multiplied by 0 is not read
+        a, b = a[..., :0], b[..., :0, :]  # with alpha = 0, factors are not read
     bias = tensors["bias"] if problem.bias else None
     if bias is not None and problem.bias == "row":
         bias = bias[:, None]

@@ -1,4 +1,4 @@
-"""Selections by other libraries, as references, and as calls on arrays of theirs."""
+"""Selections by other libraries: calls on their arrays, and references on the host."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
 ANY_PLACES = "any_places"
-"""Places that are those of the values, while of equal keys any may have been taken."""
+"""Name of an output with indices of the values, in which equal keys may be exchanged."""
 
 Of: TypeAlias = Mapping[str, Any]
 
-# --- calls, on arrays of a library ----------------------------------------------------------------
+# --- calls on arrays of a library -----------------------------------------------------------------
 
 
 def topk_by_arrays(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return values and places by partitioning places, and sorting the k of them."""
+    """Return values and indices by `argpartition`, and a sort of the k values."""
     keys, n, k = arrays["keys"], problem.n, problem.k
-    at, part = (n - k, slice(n - k, n)) if problem.largest else (k - 1, slice(0, k))
-    places = module.argpartition(keys, min(max(at, 0), n - 1), axis=-1)[..., part] if n else keys
+    pivot, chosen = (n - k, slice(n - k, n)) if problem.largest else (k - 1, slice(0, k))
+    places = (
+        module.argpartition(keys, min(max(pivot, 0), n - 1), axis=-1)[..., chosen] if n else keys
+    )
     return _in_order(problem, module, keys, places.astype(np.int64, copy=False))
 
 
 def _in_order(problem: Any, module: Any, keys: Any, places: Any) -> Any:
-    """Return chosen keys and their places, the first first."""
+    """Return the chosen keys and their indices in the order of the result."""
     values = module.take_along_axis(keys, places, axis=-1)
     order = module.argsort(values, axis=-1)
     if problem.largest:
@@ -40,36 +42,36 @@ def _in_order(problem: Any, module: Any, keys: Any, places: Any) -> Any:
 
 
 def topk_by_torch(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return values and places by `torch.topk`."""
+    """Return values and indices by `torch.topk`."""
     return module.topk(arrays["keys"], problem.k, largest=problem.largest)
 
 
 def unique_by_any(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return values, and counts if these are wanted, by `unique` of NumPy, CuPy or PyTorch."""
+    """Return values, and counts if requested, by `unique` of NumPy, CuPy or PyTorch."""
     return module.unique(arrays["keys"], return_counts=problem.counts)
 
 
 def search_by_arrays(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return places by `searchsorted` of NumPy or CuPy."""
+    """Return indices by `searchsorted` of NumPy or CuPy."""
     side = "right" if problem.right else "left"
     return module.searchsorted(arrays["keys"], arrays["values"], side)
 
 
 def search_by_torch(problem: Any, module: Any, arrays: Of) -> Any:
-    """Return places by `torch.searchsorted`."""
+    """Return indices by `torch.searchsorted`."""
     return module.searchsorted(arrays["keys"], arrays["values"], right=problem.right)
 
 
-# --- references, from host to host ----------------------------------------------------------------
+# --- references, with host data -------------------------------------------------------------------
 
 
 def numpy_topk(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Partition places, and sort the k of them."""
+    """Call `numpy.argpartition`, and sort the k values."""
     return _topk_outputs(topk_by_arrays(problem, np, inputs))
 
 
 def numpy_topk_by_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Sort all places, and take k of them."""
+    """Call `numpy.argsort`, and take k indices."""
     order = np.argsort(inputs["keys"], axis=-1)
     if problem.largest:
         order = order[..., ::-1]
@@ -94,7 +96,7 @@ def torch_topk(problem: Any, inputs: Arrays, threads: int) -> Arrays:
 
 def torch_unique(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Call `torch.unique` on the processor."""
-    _need_numbers(inputs, "takes each NaN as another key")
+    _need_numbers(inputs, "counts each NaN as a different key")
     return _unique_outputs(_by_torch(unique_by_any, problem, inputs))
 
 
@@ -110,20 +112,20 @@ def _topk_outputs(result: Any) -> Arrays:
 
 
 def _unique_outputs(result: Any) -> Arrays:
-    parts = result if isinstance(result, tuple) else (result,)
-    return dict(zip(("values", "counts"), parts, strict=False))
+    arrays = result if isinstance(result, tuple) else (result,)
+    return dict(zip(("values", "counts"), arrays, strict=False))
 
 
 def _by_torch(call: Callable[..., Any], problem: Any, inputs: Arrays) -> Any:
-    """Make a call of PyTorch on the processor; refuse types that it does not take."""
+    """Make a call of PyTorch on the processor; refuse types that it does not support."""
     torch = importlib.import_module("torch")
     try:
         result = call(problem, torch, {n: torch.from_numpy(a) for n, a in inputs.items()})
     except (RuntimeError, TypeError) as error:
-        reason = f"PyTorch does not do it for {problem.dtype}: {str(error).splitlines()[0]}"
+        reason = f"PyTorch does not support {problem.dtype} here: {str(error).splitlines()[0]}"
         raise ReferenceUnavailable(reason) from error
     if isinstance(result, tuple):
-        return tuple(part.numpy() for part in result)
+        return tuple(array.numpy() for array in result)
     return result.numpy()
 
 

@@ -46,13 +46,13 @@ class SearchSorted(Operation[SearchProblem]):
 
     solver = SEARCH_SOLVER
     calls = SEARCH_CALLS
-    summary = "Find where numbers would go among sorted ones."
+    summary = "Find the indices at which numbers would be inserted into sorted ones."
     options = (
         Option("n", int, 1_000_000, "number of sorted keys"),
-        Option("m", int, None, "number of values to look for; default: as many as keys"),
+        Option("m", int, None, "number of values to look for", default_text="n"),
         replace(DTYPE, help="type of keys and values"),
         replace(ORDER, help="how generated values are arranged"),
-        Option("right", bool, False, "indices after equal keys instead of before them"),
+        Option("right", bool, False, "return indices after equal keys instead of before them"),
     )
     size_option = "n"
     check_cases = tuple(

@@ -42,19 +42,27 @@ def _c_arguments(problem: TopkProblem, inputs: Arrays, outputs: Arrays) -> tuple
 
 
 class Topk(RowsOperation[TopkProblem]):
-    """The largest or smallest keys of rows, in order, and where they are."""
+    """The largest or smallest keys of rows, in order, and their indices."""
 
     solver = TOPK_SOLVER
     calls = TOPK_CALLS
-    summary = "Find the largest or smallest numbers, in order, and where they are."
+    summary = "Find the largest or smallest numbers, in order, and their indices."
     options = (
         Option("n", int, 1_000_000, "number of keys"),
-        Option("k", int, None, f"number of keys to find; default: {USUAL}, or all of fewer"),
+        Option(
+            "k",
+            int,
+            None,
+            "number of keys to find",
+            default_text=f"{USUAL}, or all if there are fewer",
+        ),
         Option("rows", int, 1, "number of rows of n keys, each searched separately"),
         DTYPE,
         ORDER,
-        Option("smallest", bool, False, "the smallest keys, the smallest first"),
-        Option("axis", int, None, "axis of an input file to look along; default: the last, -1"),
+        Option("smallest", bool, False, "find the smallest keys, the smallest first"),
+        Option(
+            "axis", int, None, "axis of an input file to search along", default_text="the last, -1"
+        ),
     )
     doing = "looking through", ": each column"
     check_cases = (
@@ -78,7 +86,7 @@ class Topk(RowsOperation[TopkProblem]):
     def described(
         self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int
     ) -> TopkProblem:
-        """Return the problem of so many rows of n keys; by default `USUAL` of them are wanted."""
+        """Return the problem of `rows` rows of n keys; `USUAL` is the default of k."""
         k = min(USUAL, n) if chosen["k"] is None else chosen["k"]
         return TopkProblem(n, k, dtype, rows, not chosen["smallest"])
 

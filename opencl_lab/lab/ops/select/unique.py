@@ -1,4 +1,4 @@
-"""Each key once as an operation: references, data, comparison."""
+"""Distinct keys as an operation: references, data, comparison."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.solver import UNIQUE_SOLVER
 
 OFTEN = 10
-"""How often a key is there on average, unless options say otherwise."""
+"""Default mean number of occurrences of a key."""
 
 
 def _c_defines(problem: UniqueProblem) -> dict[str, str]:
@@ -39,32 +39,35 @@ def _c_defines(problem: UniqueProblem) -> dict[str, str]:
 
 
 def _c_arguments(problem: UniqueProblem, inputs: Arrays, outputs: Arrays) -> tuple[Any, ...]:
-    counts = outputs["counts" if problem.counts else "found"]  # which is not touched
+    counts = outputs[
+        "counts" if problem.counts else "found"
+    ]  # only written if counts are requested
     return (inputs["keys"], outputs["values"], outputs["found"], counts, problem.n)
 
 
 class Unique(Operation[UniqueProblem]):
-    """Each key once, in order, and how often it is there, as `numpy.unique` says.
+    """Distinct keys in ascending order, and how often each occurs, as `numpy.unique`.
 
-    Algorithms write arrays as long as the keys, whose beginning is the result, and say in `found`
-    how long that is.
+    Algorithms write arrays as long as the keys. The result is at the beginning; `found` has its
+    length.
     """
 
     solver = UNIQUE_SOLVER
     calls = UNIQUE_CALLS
-    summary = "Find the different numbers, in order."
+    summary = "Find the distinct numbers, in ascending order."
     options = (
-        Option("n", int, 1_000_000, "how many keys"),
+        Option("n", int, 1_000_000, "number of keys"),
         DTYPE,
         Option(
             "distinct",
             int,
             None,
-            f"how many different ones are drawn, at most; default: n / {OFTEN}",
+            "largest number of distinct keys in generated data",
             about_data=True,
+            default_text=f"n / {OFTEN}",
         ),
         ORDER,
-        Option("counts", bool, False, "how often each is there, too"),
+        Option("counts", bool, False, "also count how often each key occurs"),
     )
     size_option = "n"
     check_cases = tuple(
@@ -97,20 +100,20 @@ class Unique(Operation[UniqueProblem]):
         return self._found(outputs)["values"]
 
     def beside(self, arrays: Arrays, outputs: Arrays, **options: Any) -> Arrays:
-        """Return the counts, if these were asked for."""
+        """Return the counts, if requested."""
         return {name: array for name, array in self._found(outputs).items() if name == "counts"}
 
     def columns(
         self, arrays: Arrays, outputs: Arrays, names: Sequence[str] = (), **options: Any
     ) -> Mapping[str, np.ndarray[Any, Any]] | None:
-        """Return values beside their counts, if these were asked for."""
+        """Return values beside their counts, if requested."""
         found = self._found(outputs)
         if "counts" not in found:
             return None
         return {"value": found["values"], "count": found["counts"]}
 
     def generate(self, problem: UniqueProblem, seed: int, **options: Any) -> Arrays:
-        """Return keys of which as many are different as the options say, arranged as asked."""
+        """Return random keys with the number of distinct ones and the order of the options."""
         chosen = self.with_defaults(options)
         rng = np.random.default_rng(seed)
         n, distinct = problem.n, chosen["distinct"]
@@ -120,16 +123,16 @@ class Unique(Operation[UniqueProblem]):
         return {"keys": arranged(keys, chosen["order"], rng)[0]}
 
     def room(self, problem: UniqueProblem, expected: Arrays) -> OutputsLike:
-        """Return arrays that hold the values and counts of keys that are all different."""
+        """Return arrays with room for the values and counts of keys that are all distinct."""
         like = {name: ((problem.n,), array.dtype) for name, array in expected.items()}
         return {**like, "found": ((1,), np.dtype(np.int64))}
 
     def sample(self, problem: UniqueProblem) -> UniqueProblem:
-        """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
+        """Return a smaller problem from which the speed of a peer can be estimated."""
         return replace(problem, n=min(problem.n, SAMPLE_KEYS))
 
     def expected(self, problem: UniqueProblem, inputs: Arrays) -> Arrays:
-        """Return what NumPy gives."""
+        """Return the result of `numpy.unique`."""
         values, counts = np.unique(inputs["keys"], return_counts=True)
         outputs = {"values": values, "found": np.array([values.size])}
         return {**outputs, "counts": counts} if problem.counts else outputs
@@ -137,7 +140,7 @@ class Unique(Operation[UniqueProblem]):
     def compare(
         self, problem: UniqueProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Compare how many were found, these, and their counts: all are to be the same."""
+        """Compare the number of values, the values and their counts exactly."""
         found = self._found(actual)
         names = ("values", "counts") if problem.counts else ("values",)
         differences = [exact(expected[name], found[name]) for name in names]
@@ -145,9 +148,9 @@ class Unique(Operation[UniqueProblem]):
 
     @staticmethod
     def _found(outputs: Arrays) -> Arrays:
-        """Return the part of values and counts that holds a result; without keys that is nothing.
+        """Return the elements of values and counts that belong to the result.
 
-        What public calls return is no longer than that.
+        Results of public calls have no others.
         """
         results: Arrays = {n: outputs[n] for n in ("values", "counts") if n in outputs}
         if "found" not in outputs or not results["values"].size:

@@ -52,12 +52,14 @@ class Sort(RowsOperation[SortProblem]):
     find_file_job = staticmethod(sort_file)
     summary = "Sort numbers, stably and in NumPy's order."
     options = (
-        Option("n", int, 50_000, "how many keys"),
-        Option("rows", int, 1, "how many rows of n keys, each sorted by itself"),
+        Option("n", int, 50_000, "number of keys"),
+        Option("rows", int, 1, "number of rows of n keys, each sorted separately"),
         DTYPE,
         ORDER,
-        Option("descending", bool, False, "the largest key first"),
-        Option("axis", int, None, "axis of an input file to sort along; default: the last, -1"),
+        Option("descending", bool, False, "sort the largest key first"),
+        Option(
+            "axis", int, None, "axis of an input file to sort along", default_text="the last, -1"
+        ),
     )
     doing = "sorting", " sorts the columns"
     check_cases = tuple(
@@ -78,36 +80,36 @@ class Sort(RowsOperation[SortProblem]):
     def described(
         self, chosen: Mapping[str, Any], n: int, dtype: np.dtype[Any], rows: int
     ) -> SortProblem:
-        """Return the problem of so many rows of n keys."""
+        """Return the problem of `rows` rows of n keys."""
         return SortProblem(n, dtype, rows, chosen["descending"])
 
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
-        """Return the sorted keys in the shape of the user's array, of random data as one row."""
+        """Return the sorted keys in the shape of the user's array; random data as one row."""
         result = outputs[self.output]
         return along_axis(result, arrays, options) if arrays else result.reshape(-1)
 
     def in_parts(
         self, problem: SortProblem, device: Device, algorithm: str, config: Mapping[str, Any]
     ) -> str:
-        """Return how many parts the public function makes of keys that the device cannot hold."""
+        """Return in how many parts the public function sorts; empty if the keys fit the device."""
         if not needs_parts(problem, device, algorithm, config):
             return ""
         return f"in {parts_of(problem, device, algorithm, config)}"
 
     def sample(self, problem: SortProblem) -> SortProblem:
-        """Return no more keys than tell how fast a peer is, and not how long it takes to launch."""
+        """Return a smaller problem from which the speed of a peer can be estimated."""
         rows, n = sample_shape(problem)
         return replace(problem, n=n, rows=rows)
 
     def expected(self, problem: SortProblem, inputs: Arrays) -> Arrays:
-        """Return what NumPy's stable sort gives."""
+        """Return the result of NumPy's stable sort."""
         keys = np.sort(inputs["keys"], axis=-1, kind="stable")
         return {"sorted": keys[:, ::-1] if problem.descending else keys}
 
     def compare(
         self, problem: SortProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
-        """Sorting moves keys and must not change them: the tolerance is zero."""
+        """Compare exactly, since sorting must not change keys."""
         return exact(expected["sorted"], actual["sorted"])
 
 

@@ -1,4 +1,4 @@
-"""PyOpenCL's own sorts on the queue that our calls take, as its users call them."""
+"""Sorts of PyOpenCL as references, on the queue of our calls."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from opencl_lab.lab.reference.on_queue import OnQueue
 
 
 class _Sorted(NamedTuple):
-    """Rows in ascending order, which may be longer than was asked for."""
+    """Rows in ascending order, possibly padded."""
 
     keys: cl.array.Array
     problem: Any
 
     def get(self) -> np.ndarray[Any, Any]:
-        """Return the rows: without what they were padded with, and in the order asked for."""
+        """Return the rows without padding, in the order of the problem."""
         rows = self.keys.get().reshape(self.problem.rows, -1)[:, : self.problem.n]
         return rows[:, ::-1] if self.problem.descending else rows
 
 
 def _key_expression(dtype: np.dtype[Any]) -> str:
-    """Return an unsigned code in the order of the keys ``x``, NaN last."""
+    """Return an OpenCL C expression for an unsigned code in the order of the keys, NaN last."""
     unsigned = WORD_TYPES[dtype.itemsize]
     top = f"(({unsigned})1 << {8 * dtype.itemsize - 1})"
     if dtype.kind == "u":
@@ -44,7 +44,7 @@ def _key_expression(dtype: np.dtype[Any]) -> str:
 
 @lru_cache(16)
 def _radix(context: cl.Context, dtype: np.dtype[Any]) -> Any:
-    """Build PyOpenCL's radix sort for keys of a type; this takes seconds on some devices."""
+    """Build PyOpenCL's radix sort for keys of a type, which takes seconds on some devices."""
     from pyopencl.algorithm import RadixSort
     from pyopencl.tools import dtype_to_ctype
 
@@ -66,8 +66,8 @@ def _bitonic(context: cl.Context) -> Any:
 
 
 @contextmanager
-def _unwarned() -> Iterator[None]:
-    """Show no warnings: PyOpenCL warns of what its own kernels and calls do."""
+def _without_warnings() -> Iterator[None]:
+    """Hide warnings: PyOpenCL warns about its own kernels and calls."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -75,15 +75,15 @@ def _unwarned() -> Iterator[None]:
 
 def _check(problem: Any) -> None:
     if not problem.rows * problem.n:
-        raise ReferenceUnavailable("PyOpenCL sorts no empty arrays")
+        raise ReferenceUnavailable("PyOpenCL does not sort empty arrays")
 
 
 def radix_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
     """Sort one row by `pyopencl.algorithm.RadixSort` into a new array."""
     _check(problem)
     if problem.rows != 1:
-        raise ReferenceUnavailable("PyOpenCL's RadixSort sorts one row")
-    with _unwarned():
+        raise ReferenceUnavailable("PyOpenCL's RadixSort sorts only a single row")
+    with _without_warnings():
         (keys,), _ = _radix(there.queue.context, problem.dtype)(
             arrays["keys"].reshape(-1), queue=there.queue, key_bits=8 * problem.dtype.itemsize
         )
@@ -91,7 +91,7 @@ def radix_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
 
 
 def padded_length(problem: Any) -> int:
-    """Return the power of two to which rows are padded: at one key `BitonicSort` never ends."""
+    """Return the power of two to which rows are padded; at least 2: `BitonicSort` hangs at 1."""
     n: int = problem.n
     return 1 << max(1, (n - 1).bit_length())
 
@@ -99,8 +99,8 @@ def padded_length(problem: Any) -> int:
 def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
     """Sort rows by `pyopencl.bitonic_sort.BitonicSort`, padded to a power of two.
 
-    It sorts in place, so a copy is made, as for a new result elsewhere. Padding is the largest
-    key. NaN is refused, which a network of comparisons leaves anywhere.
+    It sorts in place, so the keys are copied. Rows are padded with the largest key. NaN is refused,
+    since its place in the result would be arbitrary.
     """
     _check(problem)
     if there.has_nan:
@@ -126,6 +126,6 @@ def bitonic_sort(problem: Any, there: OnQueue, arrays: Any) -> _Sorted:
             src_pitches=(width,),
             dst_pitches=(length * dtype.itemsize,),
         )
-    with _unwarned():
+    with _without_warnings():
         result, _ = _bitonic(queue.context)(copy, queue=queue, axis=len(copy.shape) - 1)
     return _Sorted(result, problem)
