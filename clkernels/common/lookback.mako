@@ -19,9 +19,14 @@
 ##     ALL | OWN | number: 30 bits, or 62 with WIDE
 ##
 ## LOOKS words are read together, which takes no longer than one; those behind the first word of zero
-## are of no use this time. Where nothing is announced this looks again. Nothing is taken for granted
-## about the progress of other groups: after MAX_POLLS looks in vain it works out by itself what that
-## tile would have announced (`missing`), and goes on.
+## are of no use this time. Where nothing is announced this looks again.
+##
+## It cannot wait forever. With tickets, all tiles before have been started, and each announces OWN
+## before it looks at any other: so where groups make progress the word comes. Where they do not, or
+## start in another order, this gives up after MAX_POLLS looks in vain at one tile, works out by itself
+## what that tile would have announced (`missing`), and goes on to the one before it. It looks at that
+## one only once, and so on, until it finds a word again. That costs time and changes no result: such
+## a tile announces the same number later.
 ##
 ## Source: D. Merrill, M. Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016;
 ## counting for others: T. Smith et al., "Decoupled fallback", SPAA 2025.
@@ -66,9 +71,9 @@ typedef ${"ulong" if WIDE else "uint"} status_t;
 ## words      where the words are: that of tile t at words + t * stride
 ## stride     see there
 ## tiles      how many tiles are before this one
-## missing    what tile `t` would announce
+## missing    what tile `t`, a variable of the fragment, would announce; without barriers
 ## LOOKS      words that are read together
-## MAX_POLLS  looks in vain at a tile, after which its sum is worked out
+## MAX_POLLS  looks in vain, one after the other, after which a tile's sum is worked out
 <%def name="look_back(sum, words, stride, tiles, missing, LOOKS, MAX_POLLS)">\
 {
     uint t = ${tiles}, polls = 0; /* tiles 0 to t - 1 are still to be added */

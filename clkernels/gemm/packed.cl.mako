@@ -5,10 +5,10 @@
  *
  * op(X) is X, its transpose, or the conjugate of either.
  *
- *                                tile_n           
+ *                                tile_n
  *                      +----+----+----+----+
  *            TILE_K    |    |####|    |    |      a panel of B: TILE_K rows of NR columns, NR being
- *                      +----+----+----+----+      VECTORS * VECTOR_WIDTH; it stays in the first cache
+ *                      +----+----+----+----+      VECTORS * VECTOR_WIDTH; see below
  *            +------+  +----+----+----+----+
  *      ROWS  |      |  |    |    |    |    |
  *            +------+  +----+----+----+----+
@@ -26,18 +26,24 @@
  *                                                 for each p: sum[r][v] += a[r][p] * b[p][v]
  *                                                 add what earlier values of k left, or finish
  *
- * These are the loops of GotoBLAS and BLIS, by other names:
+ * These are the loops of GotoBLAS and BLIS, by other names, but for their order: an item goes along
+ * all of k before it leaves its tile, and so k is inside the loops over both tile_n and tile_m.
  *
  *     here              BLIS                      here              BLIS
  *     ROWS              MR                        tile_m            MC
  *     panel columns     NR                        tile_n            NC
  *     TILE_K            KC                        ROWS x NR sums    the micro-tile
  *
- * A row of A is one number for all columns, which the processor broadcasts as it reads it. So
- * A is only copied, and never turned: [row][p], or [panel][p][row] where it is stored transposed.
- * B is turned while it is packed where it is stored transposed. Panels at the edges are filled:
- * with zeros in B, with the last row in A. Where a factor is read in place, the last panel is
- * moved back instead, to lie inside the matrix, and only what is new of it is stored.
+ * A panel of B is read again for every ROWS rows: from the first cache if it fits there, else from
+ * the second one. TILE_K = 384 times NR = 16 floats are 24 KiB, times NR = 48 they are 72 KiB.
+ *
+ * For each p, a row of A has one number for all columns, which the processor broadcasts as it reads
+ * it. So A is only copied, and never turned: [row][p], or [panel][p][row] where it is stored
+ * transposed. B is turned while it is packed where it is stored transposed.
+ *
+ * The edges: the last k tile is the short one. Packed panels are filled, those of B and of a
+ * transposed A with zeros, others of A with the last row. Where a factor is read in place, the last
+ * panel is moved back instead, to lie inside the matrix, and only what is new of it is stored.
  *
  * Sums of earlier values of k lie in the result, or in `sums` where it cannot hold them. Where k is
  * split an item adds up one slice of it only, into partial sums of its own in `sums`;
@@ -47,9 +53,10 @@
  * 2008; F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 2015 (the loops around the micro-kernel).
  *
  * A task is one tile, in one of `layers`: of PRODUCTS products of a stack, or of a slice of k. Where
- * there are more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares of all
- * that is left, and a thread that other work disturbs would keep its share. The last rows of
- * each strip of tiles are cut into lower ones, so that all are done at about the same time.
+ * there are more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups
+ * in shares of all that is left, and a thread that other work disturbs would keep its share. A strip
+ * is a column of tiles, tile_n wide. Its last rows are cut into lower tiles, so that all items are done
+ * at about the same time.
  *
  *      strip 0   strip 1
  *     +-------+ +-------+    phase 1: `down` tiles of tile_m rows
@@ -60,7 +67,7 @@
  *     |   1   | |   3   |
  *     +-------+ +-------+
  *
- * With PACK_B = "ahead" phase 0 packs B, in pieces of piece_n columns and STEP_K rows. Pieces and
+ * With PACK_B = "ahead" phase 0 packs B, in pieces of piece_n columns and PIECE_K rows. Pieces and
  * tiles are counted down the strips. So an item has to do with few strips, and what it packs is read by
  * few others: memory that many caches hold is slow to write the next time. A piece is a few panels
  * wide, as its rows lie in as many pages of memory, which processors find again at once. See
@@ -81,10 +88,10 @@
  *               B is read in place only where it is real, no halves, and not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
  * CLAIMED       whether items claim tasks; needed for "ahead"
- * STEP_K        rows of a piece of B, for "ahead"
+ * PIECE_K       rows of a piece of B, for "ahead"
  * MAX_POLLS     how often an item looks for others to finish packing
  */
-<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, BLOCKING, PRODUCTS, CLAIMED, STEP_K, MAX_POLLS"/>\
+<%page args="ELEMENT, INDEX_T, A, B, EPILOGUE, STACKS, BLOCKING, PRODUCTS, CLAIMED, PIECE_K, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="elements" file="/gemm/elements.mako"/>\
@@ -131,7 +138,7 @@ static inline void multiply(
 % if PACK_B == "panel":
     __local real_t *restrict b_panel,
 % endif
-    __local real_t *restrict tile)
+    __local real_t *restrict micro_tile)
 {
 ${product.enter(EPILOGUE, STACKS, "number")}\
     const index_t line = n * ${components}; /* real numbers in a row of B and of the result */
@@ -195,7 +202,7 @@ ${block.block(ELEMENT, A, EPILOGUE, BLOCKING)}\
 % endfor
                      number, ${"layer" if SUMS == "partial" else "0"}, slice_k, first_row, first_column, height, tile_n,
                      ${", ".join([*["packed_b"] * (PACK_B == "ahead"), *["sums"] * (SUMS != "result"),
-                                  *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "tile"])});
+                                  *["a_block"] * PACK_A, *["b_panel"] * (PACK_B == "panel"), "micro_tile"])});
 </%def>\
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void gemm_packed(
@@ -229,7 +236,7 @@ void gemm_packed(
 % if PACK_B == "panel":
     __local real_t b_panel[${TILE_K * components * NR}] __attribute__((aligned(128)));
 % endif
-    __local real_t tile[${ROWS * NR}] __attribute__((aligned(128)));
+    __local real_t micro_tile[${ROWS * NR}] __attribute__((aligned(128)));
 % if not CLAIMED:
     const uint task = get_global_id(0), below = down;
     const index_t top = 0, height = tile_m;
@@ -237,7 +244,7 @@ ${one_tile()}\
 % else:
 ${stealing.begin()}\
 % if PACK_B == "ahead":
-    const uint pieces_down = (k + ${STEP_K - 1}) / ${STEP_K};
+    const uint pieces_down = (k + ${PIECE_K - 1}) / ${PIECE_K};
 % endif
     for (uint phase = from; phase < to; ++phase) {
         const uint below = phase == 1 ? down : tail_down;
@@ -246,8 +253,8 @@ ${stealing.begin()}\
     <%stealing:phase number="phase" tasks="${'phase == 0 ? pieces : ' if PACK_B == 'ahead' else ''}layers * strips * below" max_polls="${MAX_POLLS if PACK_B == 'ahead' else None}" waits="phase == 0">
 % if PACK_B == "ahead":
         if (phase == 0) {
-            const index_t first = (index_t)(task % pieces_down) * ${STEP_K};
-            const uint count = min((index_t)${STEP_K}, k - first);
+            const index_t first = (index_t)(task % pieces_down) * ${PIECE_K};
+            const uint count = min((index_t)${PIECE_K}, k - first);
             const index_t begin = task / pieces_down * piece_n;
             const index_t end = min(n, begin + piece_n);
             for (index_t column = begin; column < end; column += ${NR // components})

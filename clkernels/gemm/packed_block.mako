@@ -13,29 +13,15 @@
 ##   declare()   add_product(sum, x, y) in OpenCL C
 ##   block(..)   the body of the loop over the rows of a tile: the next ROWS of them, one panel of B
 ##
-## Its variables in OpenCL C are those of `multiply` in packed.cl.mako.
+## Its variables in OpenCL C are those of `multiply` in packed.cl.mako. Of what is left of k after whole
+## trips of UNROLL rows, each row has a trip of its own. A block at an edge is stored number by
+## number, from `micro_tile` in local memory.
 ##
 ## Source: see packed.cl.mako. Lines of the next panel and of the result are asked for early, since
 ## all of a panel is new to its first block, which would wait for memory. A line is asked for every
 ## four rows of B, whatever UNROLL is: asked for faster, lines came at the cost of others.
 <%namespace name="elements" file="/gemm/elements.mako"/>\
 <%namespace name="epilogues" file="/gemm/epilogue.mako"/>\
-<%namespace name="block" file="/gemm/packed_block.mako"/>
-##
-##                     b_from: vectors of a row of B
-##                       | v0 | v1 | v2 |
-##     a_from: r0        +----+----+----+
-##             r1        |    |    |    |     for each p: sum[r][v] += a[r][p] * b[p][v]
-##             ...       |    |    |    |
-##
-## The names of its parameters, and its variables in OpenCL C, are those of packed.cl.mako.
-##
-##   helpers()   functions in OpenCL C
-##   block()     the body of the loop over the rows of a tile: the next ROWS of them, one panel of B
-##
-## Source: see packed.cl.mako. Lines of the next panel and of the result are asked for early, since
-## all of a panel is new to its first block, which would wait for memory. A line is asked for every
-## four rows of B, whatever UNROLL is: asked for faster, lines came at the cost of others.
 <%namespace name="panels" file="/gemm/packed_panels.mako"/>\
 <%def name="declare()">\
 /* A function whose arguments are vectors: by these compilers see that wide ones are wanted. */
@@ -150,7 +136,7 @@ ${epilogues.apply(element, epilogue, "value", "row", "column", width, blocking.l
 % endfor
 % endfor
 % for r in range(rows):
-% for v in range(0, panel, blocking.gap):
+% for v in range(0, panel, blocking.cache_line):
                 FETCH_LINE(sums + (out_row + ${r}) * line + out_column + ${v}, 1);
 % endfor
 % endfor
@@ -158,7 +144,7 @@ ${epilogues.apply(element, epilogue, "value", "row", "column", width, blocking.l
                 for (; p + ${blocking.unroll} <= count * ${components}; p += ${blocking.unroll}) {
 % if blocking.pack_b == "ahead":
                     FETCH_LINE(b_next, 0);
-                    b_next += ${max(1, blocking.gap * blocking.unroll // 4)};
+                    b_next += ${max(1, blocking.cache_line * blocking.unroll // 4)};
 % endif
 ${add_rows(a, blocking, blocking.unroll)}\
                 }
@@ -187,13 +173,13 @@ ${store_whole(element, epilogue, blocking, True)}\
 % endif
 % for r in range(rows):
 % for v in range(blocking.vectors):
-                *(__local vec_t *)(tile + ${r * panel + v * width}) = sum_${r}_${v};
+                *(__local vec_t *)(micro_tile + ${r * panel + v * width}) = sum_${r}_${v};
 % endfor
 % endfor
 % if direct and bulky:
                 if (is_whole) {
                     for (uint i = 0; i < ${rows * vectors}; ++i) {
-                        vec_t value = ((__local const vec_t *)tile)[i];
+                        vec_t value = ((__local const vec_t *)micro_tile)[i];
                         const index_t row = out_row + i / ${vectors};
                         const index_t column = out_column + i % ${vectors} * ${width};
                         if (is_added)
@@ -210,7 +196,7 @@ ${epilogues.apply(element, epilogue, "value", "row", "column", width, blocking.l
                     for (uint j = old_columns; j < columns_here; j += ${components}) {
                         const index_t row = out_row + i;
                         const index_t column = (out_column + j) / ${components};
-                        sum_t value = *(__local sum_t *)(tile + i * ${panel} + j);
+                        sum_t value = *(__local sum_t *)(micro_tile + i * ${panel} + j);
                         __global sum_t *sums_at = (__global sum_t *)sums + row * n + column;
                         if (is_added)
                             value += *sums_at;

@@ -16,8 +16,8 @@
 ##         columns 0..NR-1          columns NR..2 NR-1
 ##       | row 0 | row 1 | ...    | row 0 | row 1 | ...
 ##
-##     A packed:   a block of rows, each [TILE_K] and a gap; where A is stored transposed panels of
-##                 ROWS rows, each [TILE_K][ROWS]
+##     A packed:   a block of rows, each [TILE_K] and a line of a cache as a gap; where A is stored
+##                 transposed panels of ROWS rows, each [TILE_K][ROWS]
 ##
 ## element    the `Element` of the product
 ## a, b       `Factor`s of opencl_lab/ops/gemm/launches.py: how A and B are stored
@@ -119,7 +119,7 @@ ${put("v", f"packed + {v * width}")}\
             }
 % endfor
 % if space == "__global":
-% for v in range(0, panel, 32 if element.type == "half" else blocking.gap):
+% for v in range(0, panel, 32 if element.type == "half" else blocking.cache_line):
             FETCH_LINE(from + ${panel + v}, 0);
 % endfor
 % endif
@@ -180,7 +180,8 @@ ${put(names[l], f"to + {l * panel * components}")}\
     }
 }
 </%def>\
-## Copy `count` columns of `rows` rows of A, from p on.
+## Copy columns first..first + count of `rows` rows of A, which begin at `first_row`, to `a_block`: names
+## of `multiply` in packed.cl.mako.
 <%def name="pack_a(element, a, blocking)">\
 <% rows, width, components = blocking.rows, blocking.width, blocking.components %>\
 % if a.transposed:

@@ -6,14 +6,15 @@
  *                       share, so that their passes do nothing; and so between which arrays the
  *                       others move keys. With LOOK_BACK the last group of `histograms` does that
  *     scatter           a pass, by tiles: keys are ranked in the group, brought in order in local
- *                       memory, and written in runs, after those of earlier tiles with the digit
+ *                       memory, and written in runs: the keys of one value of the digit after those
+ *                       of earlier tiles with the same value
  *
  * How many these are is found by looking back (LOOK_BACK, see common/lookback.mako), so that a pass
  * reads and writes each key once. Else every pass has two launches before, which assume nothing
  * about other groups:
  *
- *     count_tiles       digits of each tile
- *     scan_tiles        a digit per group: sums over the tiles before
+ *     count_tiles       a tile per group: how many of its keys have each value
+ *     scan_tiles        a value of the digit per group: sums over the tiles before
  *
  * Source: A. Adinets, D. Merrill, "Onesweep: a faster least significant digit radix sort for GPUs",
  * 2022; the other form after D. Merrill, A. Grimshaw, "Revisiting sorting for GPGPU stream
@@ -34,7 +35,7 @@
  * DIGITS       digits of a key
  * LOOK_BACK    None where a pass is three launches; else
  *   looks        tiles that one looks back at together
- *   max_polls    how often one looks at a tile before counting it oneself
+ *   max_polls    looks in vain at a tile, after which one counts it oneself
  * COPIES       counts of each digit in `histograms`, which neighbours use in turns
  * ROOM         bytes of local memory in which digits are ranked and keys and values exchanged
  * PTX          whether the device takes inline PTX

@@ -137,7 +137,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)} {
         }
     }
 % if LOOK_BACK:
-    /* Make ready what the passes look back at. */
+    /* Clear what the first pass looks back at; each pass clears that of the next. */
     for (ulong i = get_global_id(0); i < status_words; i += get_global_size(0))
         status[i] = 0;
     if (get_global_id(0) < DIGITS)

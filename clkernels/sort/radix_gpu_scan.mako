@@ -1,8 +1,8 @@
 ## Where the keys of a tile go, in two launches that assume nothing about other groups: see
 ## radix_gpu.cl.mako, of which all names in OpenCL C are.
 ##
-##     count_tiles   a group per tile     table[row][digit][tile] = keys of the tile with the digit
-##     scan_tiles    a group per digit    of these, sums over the tiles before, from where the digit begins
+##     count_tiles   a group per tile     table[row][value][tile] = its keys with this value of the digit
+##     scan_tiles    a group per value    of these, sums over the tiles before, from where its keys begin
 ##
 ## Source: D. Merrill, A. Grimshaw, 2010, see there. The host guarantees: groups are in dimension 0, row
 ## after row; `table` has RADIX * tiles words a row.

@@ -8,6 +8,10 @@
 ##     store       keys of a digit are neighbours now, and are written as such; values likewise
 ##
 ##     tile        2 0 1 0 2 | in order   0 0 1 2 2 | row   ..0 0.. ..1.. ..2 2..
+##     place i     0 1 2 3 4 |            0 1 2 3 4 | offsets[digit] + i
+##
+##     offsets[d]  where keys with d begin in the row (bases) + those of earlier tiles (look-back)
+##                 - where they begin in this tile
 ##
 ## Passes take turns between two arrays, so that the last one ends in the user's: `pass_flags` says of
 ## each whether it does anything, is the FIRST or LAST that does, and where it goes (TO_SORTED). Items

@@ -264,7 +264,8 @@ class Solver(ABC, Generic[P]):
         """Return the algorithm `name`.
 
         ``auto`` and other groups mean the first of their `ranked` algorithms that supports the
-        problem on the device.
+        problem on the device. A name with one class for CPUs and another one for GPUs means that
+        for the kind of this device, see `Algorithm.on`.
 
         Raises
         ------

@@ -19,7 +19,7 @@
  *                                tile_n
  *                      +----+----+----+----+
  *            TILE_K    |    |####|    |    |      a panel of B: TILE_K rows of NR columns, NR being
- *                      +----+----+----+----+      VECTORS * VECTOR_WIDTH; it stays in the first cache
+ *                      +----+----+----+----+      VECTORS * VECTOR_WIDTH; see below
  *            +------+  +----+----+----+----+
  *      ROWS  |      |  |    |    |    |    |
  *            +------+  +----+----+----+----+
@@ -37,18 +37,24 @@
  *                                                 for each p: sum[r][v] += a[r][p] * b[p][v]
  *                                                 add what earlier values of k left, or finish
  *
- * These are the loops of GotoBLAS and BLIS, by other names:
+ * These are the loops of GotoBLAS and BLIS, by other names, but for their order: an item goes along
+ * all of k before it leaves its tile, and so k is inside the loops over both tile_n and tile_m.
  *
  *     here              BLIS                      here              BLIS
  *     ROWS              MR                        tile_m            MC
  *     panel columns     NR                        tile_n            NC
  *     TILE_K            KC                        ROWS x NR sums    the micro-tile
  *
- * A row of A is one number for all columns, which the processor broadcasts as it reads it. So
- * A is only copied, and never turned: [row][p], or [panel][p][row] where it is stored transposed.
- * B is turned while it is packed where it is stored transposed. Panels at the edges are filled:
- * with zeros in B, with the last row in A. Where a factor is read in place, the last panel is
- * moved back instead, to lie inside the matrix, and only what is new of it is stored.
+ * A panel of B is read again for every ROWS rows: from the first cache if it fits there, else from
+ * the second one. TILE_K = 384 times NR = 16 floats are 24 KiB, times NR = 48 they are 72 KiB.
+ *
+ * For each p, a row of A has one number for all columns, which the processor broadcasts as it reads
+ * it. So A is only copied, and never turned: [row][p], or [panel][p][row] where it is stored
+ * transposed. B is turned while it is packed where it is stored transposed.
+ *
+ * The edges: the last k tile is the short one. Packed panels are filled, those of B and of a
+ * transposed A with zeros, others of A with the last row. Where a factor is read in place, the last
+ * panel is moved back instead, to lie inside the matrix, and only what is new of it is stored.
  *
  * Sums of earlier values of k lie in the result, or in `sums` where it cannot hold them. Where k is
  * split an item adds up one slice of it only, into partial sums of its own in `sums`;
@@ -58,9 +64,10 @@
  * 2008; F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 2015 (the loops around the micro-kernel).
  *
  * A task is one tile, in one of `layers`: of PRODUCTS products of a stack, or of a slice of k. Where
- * there are more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups in shares of all
- * that is left, and a thread that other work disturbs would keep its share. The last rows of
- * each strip of tiles are cut into lower ones, so that all are done at about the same time.
+ * there are more tasks than threads these claim them one by one (CLAIMED): runtimes hand out groups
+ * in shares of all that is left, and a thread that other work disturbs would keep its share. A strip
+ * is a column of tiles, tile_n wide. Its last rows are cut into lower tiles, so that all items are done
+ * at about the same time.
  *
  *      strip 0   strip 1
  *     +-------+ +-------+    phase 1: `down` tiles of tile_m rows
@@ -71,7 +78,7 @@
  *     |   1   | |   3   |
  *     +-------+ +-------+
  *
- * With PACK_B = "ahead" phase 0 packs B, in pieces of piece_n columns and STEP_K rows. Pieces and
+ * With PACK_B = "ahead" phase 0 packs B, in pieces of piece_n columns and PIECE_K rows. Pieces and
  * tiles are counted down the strips. So an item has to do with few strips, and what it packs is read by
  * few others: memory that many caches hold is slow to write the next time. A piece is a few panels
  * wide, as its rows lie in as many pages of memory, which processors find again at once. See
@@ -92,7 +99,7 @@
  *               B is read in place only where it is real, no halves, and not stored transposed
  * PRODUCTS      products of a stack that an item does one after the other
  * CLAIMED       whether items claim tasks; needed for "ahead"
- * STEP_K        rows of a piece of B, for "ahead"
+ * PIECE_K       rows of a piece of B, for "ahead"
  * MAX_POLLS     how often an item looks for others to finish packing
  */
 typedef uint index_t;
@@ -179,7 +186,7 @@ static inline void multiply(
     const index_t tile_n,
     __global const real_t *restrict packed_b,
     __local real_t *restrict a_block,
-    __local real_t *restrict tile)
+    __local real_t *restrict micro_tile)
 {
     const index_t line = n * 1; /* real numbers in a row of B and of the result */
     const index_t end_column = min(line, first_column + tile_n);
@@ -458,19 +465,19 @@ static inline void multiply(
                     }
                     continue;
                 }
-                *(__local vec_t *)(tile + 0) = sum_0_0;
-                *(__local vec_t *)(tile + 8) = sum_0_1;
-                *(__local vec_t *)(tile + 16) = sum_1_0;
-                *(__local vec_t *)(tile + 24) = sum_1_1;
-                *(__local vec_t *)(tile + 32) = sum_2_0;
-                *(__local vec_t *)(tile + 40) = sum_2_1;
-                *(__local vec_t *)(tile + 48) = sum_3_0;
-                *(__local vec_t *)(tile + 56) = sum_3_1;
+                *(__local vec_t *)(micro_tile + 0) = sum_0_0;
+                *(__local vec_t *)(micro_tile + 8) = sum_0_1;
+                *(__local vec_t *)(micro_tile + 16) = sum_1_0;
+                *(__local vec_t *)(micro_tile + 24) = sum_1_1;
+                *(__local vec_t *)(micro_tile + 32) = sum_2_0;
+                *(__local vec_t *)(micro_tile + 40) = sum_2_1;
+                *(__local vec_t *)(micro_tile + 48) = sum_3_0;
+                *(__local vec_t *)(micro_tile + 56) = sum_3_1;
                 for (uint i = old_rows; i < rows_here; ++i) {
                     for (uint j = old_columns; j < columns_here; j += 1) {
                         const index_t row = out_row + i;
                         const index_t column = (out_column + j) / 1;
-                        sum_t value = *(__local sum_t *)(tile + i * 16 + j);
+                        sum_t value = *(__local sum_t *)(micro_tile + i * 16 + j);
                         __global sum_t *sums_at = (__global sum_t *)sums + row * n + column;
                         if (is_added)
                             value += *sums_at;
@@ -515,7 +522,7 @@ void gemm_packed(
     const uint down,
     const index_t tile_n)
 {
-    __local real_t tile[64] __attribute__((aligned(128)));
+    __local real_t micro_tile[64] __attribute__((aligned(128)));
     const uint shares = (uint)get_global_size(0);
     bool here = true;
     const uint pieces_down = (k + 63) / 64;
@@ -554,7 +561,7 @@ void gemm_packed(
                         for (index_t number = first_product; number < end_product; ++number)
                             multiply(a, b, result, m, n, k, alpha, beta,
                                      number, 0, slice_k, first_row, first_column, height, tile_n,
-                                     packed_b, a_block, tile);
+                                     packed_b, a_block, micro_tile);
                     }
                     mem_fence(CLK_GLOBAL_MEM_FENCE); /* what was written is seen before it is counted */
                     atomic_inc(finished);

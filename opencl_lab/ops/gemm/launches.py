@@ -30,6 +30,7 @@ class Product(Algorithm[GemmProblem]):
 
     modelled: ClassVar[bool] = True
     synchronises: ClassVar[bool] = True
+    """Whether its kernels have barriers, in loops."""
     takes_integers: ClassVar[bool] = False
 
     def supports(self, problem: GemmProblem, device: Device) -> str | None:

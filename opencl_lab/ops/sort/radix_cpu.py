@@ -200,6 +200,7 @@ class RadixCpu(Algorithm[SortProblem]):
             arguments |= named(*(buffer.name for buffer in counts))
             arguments["chunks"] = np.uint32(chunks)
             local_bytes += (64 + 2 * np.dtype(index).itemsize) << cut.bits
+            # Four for buckets, three for each digit, and a copy.
             phases = 5 + 3 * ceil_divide(8 * problem.dtype.itemsize, cut.bits)
         params: dict[str, Any] = {
             "ELEMENT": elements.element,

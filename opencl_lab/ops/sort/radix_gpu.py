@@ -21,12 +21,16 @@ WARP = 32
 WIDE = 1 << 30
 """Keys of a row from which counts need 64 bits."""
 MAX_POLLS = 1 << 12
+"""Looks in vain at an earlier tile, after which a group counts its keys itself."""
 HISTOGRAM_GROUPS = 8  # per compute unit
 MOST_COPIES = 8
+"""Most copies of the counts in local memory."""
 COPIED = 1 << 20
-"""Keys of a row from which neighbouring items have counts of their own, in other banks."""
+"""Keys of a row from which neighbouring items count in copies of their own, in other banks."""
 LOOKS = 4
+"""Earlier tiles that a group looks at together."""
 IDLE = (MAX_POLLS, LOOKS)
+"""What these two parameters must be in the form `scan`, which has no use for them."""
 TILE_BYTES = 36 << 10
 """Local memory for a tile, in bytes: small enough for several groups on a compute unit."""
 TILE_KEYS, TILE_PAIRS = 20, 18
@@ -75,9 +79,10 @@ def _histogram_bytes(config: Config, device: Device, digits: int) -> int:
 def _built_in(problem: SortProblem, device: Device) -> dict[str, Any]:
     """Return the form, and the size of groups and tiles; short rows get smaller groups."""
     limits = device.capabilities
-    wide = problem.n >= WIDE and not (limits.inline_ptx or limits.int64_atomics)
+    # Look-back needs words that are read and written in whole, of 64 bits for long rows.
+    has_words = problem.n < WIDE or limits.inline_ptx or limits.int64_atomics
     chosen: dict[str, Any] = {
-        "FORM": "onesweep" if limits.forward_progress and not wide else "scan"
+        "FORM": "onesweep" if limits.forward_progress and has_words else "scan"
     }
     wg_size, items = _for_rows(problem, device)
     if problem.n <= wg_size * items:
@@ -101,12 +106,17 @@ def in_one_launch(problem: SortProblem, device: Device) -> bool:
 
 
 def _for_rows(problem: SortProblem, device: Device) -> tuple[int, int]:
+    """Return the items of a group that sorts whole rows, and the most keys of each item."""
     pairs = Elements(problem).value_dtype is not None
     light = device.capabilities.inline_ptx and _moved(problem) <= 4 and not pairs
     return _largest(problem, device, 512 if light else 256)
 
 
 def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
+    """Return the items of a group, and the keys of each item, for rows of several tiles.
+
+    Few tiles are made smaller, so that no compute unit has many more keys than the others.
+    """
     wg_size, most = _largest(problem, device, 384 if device.capabilities.inline_ptx else 256)
     keys, units = problem.rows * problem.n, device.compute_units
     if keys >= FEW_TILES * units * wg_size * most:
@@ -121,6 +131,7 @@ def _for_tiles(problem: SortProblem, device: Device) -> tuple[int, int]:
 
 
 def _largest(problem: SortProblem, device: Device, wg_size: int) -> tuple[int, int]:
+    """Return at most `wg_size` items of a group, and the most keys of each that have room."""
     """Return the items of a group, at most `wg_size`, and the most keys of an item."""
     limits = device.capabilities
     wg_size = min(wg_size, limits.max_work_group // WARP * WARP or WARP)
@@ -143,8 +154,10 @@ def _common(elements: Elements, config: Config, device: Device) -> dict[str, Any
 class RadixGpu(Algorithm[SortProblem]):
     """Stable radix sort for GPUs, by tiles of work-groups, in two forms.
 
-    ``onesweep`` has one launch per digit, whose groups look back at others; ``scan`` has three, and
-    assumes nothing about other groups. Rows that fit in a group take one launch.
+    ``onesweep`` has one launch per digit, whose groups look back at others. It ends with the right
+    result wherever groups run, but counts tiles over and over where these make no progress.
+    ``scan`` has three launches per digit, none of which looks at other groups. Rows that fit in a
+    group take one launch.
     """
 
     name = "radix"
@@ -188,12 +201,16 @@ class RadixGpu(Algorithm[SortProblem]):
         return Config(**_built_in(problem, device), LOOKS=LOOKS, MAX_POLLS=MAX_POLLS)
 
     def search_space(self, problem: SortProblem, device: Device) -> SearchSpace:
-        """Leave out the form that waits for other groups where these may not run."""
+        """Leave out ``onesweep`` where groups that it looks back at may make no progress."""
         forward = device.capabilities.forward_progress
         return self.space if forward else self.space.among({"FORM": ("scan",)})
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
-        """Plan a launch for rows that fit in a group, else one or two, and one or three a digit."""
+        """Plan one launch for rows that fit in a group, else those of the form.
+
+        ``onesweep``: `histograms`, and for each digit `scatter`. ``scan``: `histograms`,
+        `scan_histograms`, and for each digit `count_tiles`, `scan_tiles`, `scatter`.
+        """
         elements = Elements(problem)
         if problem.n * problem.rows == 0:
             return Plan(tuple(elements.buffers), ())
@@ -284,6 +301,7 @@ class _Passes:
         groups = max(min(self.tiles, HISTOGRAM_GROUPS * self.units // rows), 1)
         counted, flags = named("histogram"), named("bases", "pass_flags")
         if self.look_back:
+            # Passes take turns with two halves; `histograms` clears that of the first one.
             self._scratch("status", (2, cells), np.dtype(self.index))
             self._scratch("tickets", (self.digits,), UINT)
             counted |= {**flags, **named("status"), "status_words": np.uint64(cells)}

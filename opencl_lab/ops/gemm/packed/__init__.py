@@ -1,1 +1,1 @@
-"""Products on CPU devices: panels, and a tile in registers."""
+"""Products on CPU devices: panels that caches hold, and a block of sums in registers."""

@@ -22,7 +22,7 @@ PHASES = 3
 MOST_TASKS = 1 << 31
 """Tasks of a phase must be fewer, as items count them in 32 bits."""
 PACKING_POLLS = 1 << 20
-"""How often an item polls for the end of packing by others before it leaves the rest to them."""
+"""How often an item polls for the end of packing by others before it leaves the tiles to them."""
 
 
 def _sums(config: Config) -> int:
@@ -42,7 +42,11 @@ def _places(form: Form) -> tuple[Value, ...]:
 
 
 class Packed(launches.Product):
-    """Panels of both matrices packed by each thread, sums in its vector registers."""
+    """Tiles of single threads: B packed in panels, A mostly in place, sums in vector registers.
+
+    A configuration becomes a `tiles.Form` of the problem, `tiles.Tasks` and `tiles.Pieces` hand out
+    its work, and ``gemm/packed.cl.mako`` says what a thread does with it.
+    """
 
     name = "packed"
     templates = ("gemm/packed.cl.mako", split_k.REDUCTION)
@@ -216,7 +220,7 @@ class _Planned:
                 "BLOCKING": form.blocking(self._load_width()),
                 "PRODUCTS": form.products,
                 "CLAIMED": tasks.claimed,
-                "STEP_K": PIECE_ROWS,
+                "PIECE_K": PIECE_ROWS,
                 "MAX_POLLS": PACKING_POLLS,
             },
             global_size=(self._items,),

@@ -2,7 +2,11 @@
 
 Times are cycles of one thread. The model has the arithmetic, the cost of packing, stores and
 launches, and how evenly threads share the tiles; it is meant to order configurations, no more. Its
-constants were fitted on Intel Xeons with AVX-512, of 2 and of 16 cores, with PoCL.
+constants, sizes of caches among them, were fitted on Intel Xeons with AVX-512, of 2 and of 16
+cores, with PoCL. Of a device it knows the units, vectors and local memory only.
+
+The block of sums and TILE_K are chosen first (`smallest`). Then the model chooses among `_forms`
+where to pack, the size of tiles, and the slices of k.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 MANY_REGISTERS = ((8, 3, 1.0), (6, 4, 0.98), (5, 5, 0.96), (12, 2, 0.9), (14, 1, 0.75))
 FEW_REGISTERS = ((6, 2, 1.0), (4, 3, 0.98), (12, 1, 0.8))
 """Rows, vectors and speed of blocks of sums for 32 and for 16 vector registers."""
-STEP_BYTES = 1536
-"""Bytes of a row of A in a k tile: blocks stay in the L2 cache, and sums are seldom stored."""
+TILE_K_BYTES = 1536
+"""Bytes of a row of A in a k tile: blocks stay in the L2 cache, and sums are seldom stored.
+A column of a panel of B has as many: from 22 on, panels exceed an L1 cache of 32 KiB."""
 BLOCK_BYTES = 208 << 10
 """Bytes of a block of A, which has to stay in the L2 cache beside panels of B."""
 SLAB_BYTES = 3 << 18
@@ -66,7 +71,7 @@ def smallest(problem: GemmProblem, device: Device) -> Form:
         width=width,
         panels_tile_m=1,
         panels_tile_n=1,
-        tile_k=max(16, STEP_BYTES // real // problem.components),
+        tile_k=max(16, TILE_K_BYTES // real // problem.components),
         unroll=2,
         pack_a=problem.trans_a,
         pack_b="panel",
@@ -165,11 +170,11 @@ def _tile_cycles(form: Form, rows: int, columns: int, device: Device) -> float:
     depth = ceil_divide(problem.depth, form.splits) * form.components
     lanes = max(1, min(device.native_vector_bytes // form.real_type.itemsize, form.width))
     blocks = ceil_divide(rows, form.rows) * ceil_divide(columns, form.panel)
-    steps = max(1, ceil_divide(depth, form.tile_k * form.components))
+    k_tiles = max(1, ceil_divide(depth, form.tile_k * form.components))
     # An addition has a latency of four cycles, and two start per cycle.
     tile = blocks * depth * max(4.0, form.rows * form.vectors / 2)
     tile *= _stride_factor(form) if form.pack_b == "none" else 1.0
-    tile += blocks * steps * (2 * form.rows * form.vectors + 40)
+    tile += blocks * k_tiles * (2 * form.rows * form.vectors + 40)
     if not form.pack_a and _is_aliased(problem):
         tile *= ALIASED
     near = NEAR if problem.k * problem.n * problem.dtype.itemsize <= NEAR_BYTES else 1.0

@@ -1,6 +1,12 @@
 """How the product by packed panels is divided: what a configuration means for a problem.
 
-A `Form` is a configuration that fits its problem.
+A `Form` is a configuration that fits its problem. For 1000 x 1000 x 1000 of float32, two threads
+and vectors of 64 bytes, the built-in one divides it like this:
+
+    Form     ROWS 8, panels of 3 * 16 = 48 columns, 21 of them; k tiles of 384, 384 and 232
+             tiles of 16 * 8 = 128 rows and 11 * 48 = 528 columns: two strips
+    Tasks    in each strip 7 tiles of 128 rows, and for the last 104 rows 2 lower ones of 64
+    Pieces   B is packed ahead, in 3 * 16 = 48 pieces of 7 panels and 64 rows
 """
 
 from __future__ import annotations
@@ -18,7 +24,7 @@ from opencl_lab.ops.gemm.launches import index_of
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 LINE_BYTES = 64
-"""Padding between rows of a block of A, so that they are not all in the same set of a cache."""
+"""A line of a cache. It lies between rows of a block of A, so that these do not share a set."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,12 @@ class Blocking:
     components: int  # real numbers in an element
     tile_k: int  # values of k of a block of A and a panel of B; KC in BLIS
     unroll: int  # rows of a panel of B in a trip of the inner loop; even for complex numbers
-    gap: int  # numbers between the rows of a packed block of A: a line of a cache
+    cache_line: int  # numbers in a line of a cache, which also parts rows of a packed block of A
     pack_a: bool  # A is packed to local memory
     # Where B is packed: ``ahead``, all of it in a phase of its own; ``panel``, by the item that
     # needs it; ``none``, it is read in place.
     pack_b: str
-    # Where sums lie between two tiles of k: in the ``result``; in ``scratch`` memory; or there as
+    # Where sums lie between two k tiles: in the ``result``; in ``scratch`` memory; or there as
     # ``partial`` sums of slices of k, which another kernel adds up.
     sums: str
     load_width: int  # elements that a built-in function takes at once
@@ -52,7 +58,7 @@ class Blocking:
     @property
     def a_line(self) -> int:
         """Numbers from row to row of a packed block of A."""
-        return self.tile_k * self.components + self.gap
+        return self.tile_k * self.components + self.cache_line
 
 
 @dataclass(frozen=True)
@@ -168,7 +174,7 @@ class Form:
             components=self.components,
             tile_k=self.tile_k,
             unroll=self.unroll,
-            gap=LINE_BYTES // self.real_type.itemsize,
+            cache_line=LINE_BYTES // self.real_type.itemsize,
             pack_a=self.pack_a,
             pack_b=self.pack_b,
             sums=self.sums,
@@ -195,7 +201,7 @@ class Form:
 
     @property
     def panel(self) -> int:
-        """Real numbers in a row of a panel of B."""
+        """Columns of a panel of B, in real numbers; NR in BLIS."""
         return self.vectors * self.width
 
     @property
@@ -205,12 +211,12 @@ class Form:
 
     @property
     def tile_m(self) -> int:
-        """Rows of a tile."""
+        """Rows of a tile; MC in BLIS."""
         return self.panels_tile_m * self.rows
 
     @property
     def tile_n(self) -> int:
-        """Columns of a tile, in real numbers."""
+        """Columns of a tile, in real numbers; NC in BLIS."""
         return self.panels_tile_n * self.panel
 
     @property
@@ -220,7 +226,7 @@ class Form:
 
     @property
     def tiles_n(self) -> int:
-        """Strips of tiles."""
+        """Strips, which are columns of tiles."""
         return ceil_divide(self.panels_n, self.panels_tile_n)
 
     @property
@@ -242,7 +248,7 @@ class Form:
 
     @property
     def local_bytes(self) -> int:
-        """Bytes of local memory that the kernel declares."""
+        """Bytes of local memory that the kernel declares itself: all but a packed block of A."""
         lines = self.rows + self.tile_k * self.components * (self.pack_b == "panel")
         return lines * self.panel * self.real_type.itemsize
 
@@ -254,7 +260,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Tasks:
-    """How tiles are handed out: strips of full tiles, and lower tiles for the last rows."""
+    """How tiles are handed out: in each strip full tiles, and lower ones for the last rows."""
 
     down: int  # full tiles of a strip
     tail_m: int  # rows of a lower tile
