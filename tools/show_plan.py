@@ -3,8 +3,9 @@
     python tools/show_plan.py dft n=1048576 --on gpu
     python tools/show_plan.py sort n=50000 dtype=int64 --on cpu --algorithm radix
 
-A plan is pure data, so no kernel is built and no device is used. The devices are a CPU of two
-processors with vectors of 64 bytes, and a GPU with 132 compute units and 48 KiB of local memory.
+A plan is pure data, so no kernel is built and no device is used. It is that of the built-in
+configuration, whatever was tuned. The devices are a CPU of two processors with vectors of 64 bytes,
+and a GPU with 132 compute units and 48 KiB of local memory.
 """
 
 from __future__ import annotations

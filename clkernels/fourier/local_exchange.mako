@@ -10,12 +10,14 @@
 ##
 ##   declare()                       functions that say where points lie, once per kernel file
 ##   arrays(group)                   the arrays, at the beginning of a step
-##   pass_sizes(group, pass_)         R, S, BUTTERFLIES, ROUNDS: constants of a pass
-##   own(group, pass_)                which butterfly of a pass an item has in a round
-##   exchange(group, pass_, after)    all points of a pass to those of the pass after it
+##   pass_sizes(group, pass_)        R, S, BUTTERFLIES, ROUNDS: constants of a pass
+##   own(group, pass_)               which butterfly of a pass an item has in a round
+##   exchange(group, pass_, after, last)
+##                                   all points of a pass to those of the pass after it; `last`, whether
+##                                   local memory is not written again
 ##   meet_opposites(group)           opposite frequencies of the last pass to lower[round], upper[round]
 ##
-## group        GroupPasses of local_schedule.py
+## group         GroupPasses of local_schedule.py
 ## pass_, after  Pass of schedule.py
 <%!
     COMPONENTS = {"x": "re", "y": "im"}

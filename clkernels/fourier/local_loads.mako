@@ -1,13 +1,14 @@
 ## How a step loads a point: one way for each `LocalStep.load_fragment`. real.cl.mako says what is done to
 ## real signals.
 ##
-##   declare(step)              functions that some ways need, once per kernel file
+##   declare(fragments)         functions that some ways need, once per kernel file
 ##   row_of(step)               `from`, the row of transform c
 ##   position_of(step)          `from_j`, position j of it, where strides are the user's
 ##   point(step, offset)        OpenCL C: the point `offset` positions after j
 ##
-## step    LocalStep of local_schedule.py
-## offset  OpenCL C
+## fragments  the `load_fragment` of each step
+## step       LocalStep of local_schedule.py
+## offset     OpenCL C
 <%def name="declare(fragments)">\
 % if "c2r-full" in fragments:
 /* Load frequency p of a real signal of n: the upper half mirrors the lower one, which is in memory. */

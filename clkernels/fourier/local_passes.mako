@@ -1,16 +1,16 @@
 ## The passes of a step: twiddle factors, butterflies and the exchanges between them; and the twiddle
 ## factors between two steps of a transform.
 ##
-##   declare()                   functions, once per kernel file
-##   all_passes(step, last)      all passes of a step; `last`, whether nothing follows that exchanges points
+##   declare(between)             functions, once per kernel file; `between`, whether a step has step twiddles
+##   all_passes(step, last)       all passes of a step; `last`, whether nothing follows that exchanges points
 ##   step_twiddles(step, pass_)   multiplies position p of lane c by the root to the power p * k, where
-##                               k = c / step_twiddle_lanes
+##                                k = c / step_twiddle_lanes
 ##
 ## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
 ## below FEW and the multiples of FEW, about sqrt(R). The others are products, w^(q FEW + r) = w^(q FEW) w^r.
 ##
-## step  LocalStep of local_schedule.py
-## pass_ Pass of schedule.py
+## step   LocalStep of local_schedule.py
+## pass_  Pass of schedule.py
 <%namespace name="local" file="local_exchange.mako"/>\
 <%def name="declare(between)">\
 % if between:

@@ -2,7 +2,7 @@
 ## in the user's memory. schedule.py says what a pass computes.
 ##
 ##   butterflies(step, pass_)   the loops over all butterflies of a pass
-##   arrays(step)          the arrays 0 and 1 of vector v of a block, and its step twiddles
+##   arrays(step)               the arrays 0 and 1 of vector v of a block, and its step twiddles
 ##
 ## With S, the stride of the pass, its butterflies are runs that share their twiddle factors:
 ##
@@ -14,8 +14,8 @@
 ## A pass over whole blocks has the vectors of a block as its innermost loop, so that neighbours in
 ## memory are read and written together.
 ##
-## step  the VectorStep, which says what all numbers mean: vector_step.py
-## pass_ the VectorPass
+## step   the VectorStep, which says what all numbers mean: vector_step.py
+## pass_  the VectorPass
 <%def name="butterflies(step, pass_)">\
         /* Pass ${pass_.index}: radix ${pass_.radix}, stride ${pass_.stride}. */
         {

@@ -11,7 +11,7 @@
 ##   kernel_parameters(step_index, step)  what the kernel takes of it
 ##
 ## step_index  place of the step in its kernel
-## step    the VectorStep
+## step        the VectorStep
 <%namespace name="passes" file="vector_passes.mako"/>\
 <%namespace name="rows" file="vector_rows.mako"/>\
 <%!

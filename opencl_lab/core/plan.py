@@ -1,7 +1,7 @@
 """Plans: what to launch on a device, as pure data.
 
-`Algorithm.plan` gives the launch geometry and the order of the arguments once; executor, tuner,
-tests and comparisons use it. Nothing in this module calls OpenCL.
+`Algorithm.plan` gives the launch geometry and the order of the arguments once; the runtime, the
+tuner, tests and comparisons use it. Nothing in this module calls OpenCL.
 """
 
 from __future__ import annotations

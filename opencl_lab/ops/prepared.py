@@ -66,9 +66,10 @@ class _Last:
 class Prepared:
     """A public function with its options, for arrays of one shape and type each.
 
-    Calls of it only enqueue what the first one has worked out. They keep to that, also when
-    configurations are tuned later on. As a context it measures the calls that are made inside:
-    ``with f: ...`` waits for the device before and after, and sets `calls` and `seconds`.
+    Calls of it only enqueue what the first one has worked out. They keep to that, and to its
+    executables, also when configurations are tuned or memory is freed later on. As a context it
+    measures the calls that are made inside: ``with f: ...`` waits for the device before and after,
+    and sets `calls` and `seconds`.
 
     Attributes
     ----------
@@ -193,7 +194,7 @@ def prepare(
     dtype: Any = np.float32,
     **options: Any,
 ) -> Prepared:
-    """Work out all that calls of one kind share, and return what makes such calls.
+    """Work out all that calls of one kind share, by one call, and return what makes such calls.
 
     Parameters
     ----------

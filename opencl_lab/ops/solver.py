@@ -169,7 +169,7 @@ class Algorithm(ABC, Generic[P]):
             raise InvalidConfig(f"config must map parameters to values, not be {values!r}")
         if values:
             return self._configure(problem, device, values)
-        # This is on the way of every call, so the answer is kept.
+        # This is on the way of every call that is not replayed, so the answer is kept.
         return database.remember(
             (self, kernel_digest(self.templates), problem, device, database.enabled()),
             lambda: self._configure(problem, device, {}),

@@ -4,6 +4,14 @@ This is the one way in which kernels are enqueued. A call for the first time bin
 after the other (`execute`); a call that was recorded has all its executables bound at once. Arrays
 of a device are in `DeviceCall`, those of the host in `HostCall`.
 
+A *place* is a number for memory, which a bound call knows when it is made, and each call fills::
+
+    places     0 ..               .. count - 1    count ..              .. -2 -1
+    memory of  the caller's  |   new arrays    |  what is fixed:     |  scratch memory, which
+               arrays        |   (`Fresh`)     |  constants, counters|  each run takes anew
+
+In a `Run`, which is not bound yet, the places -1, -2 .. are those of the constants.
+
 A launch needs no event where the order of the queue says it all, but pyopencl always makes one. On
 an H200 a launch then takes 5.9 us instead of 4.4. So the driver's own function is called where it
 is found in the library that pyopencl has loaded.
@@ -92,7 +100,8 @@ class _Launch(NamedTuple):
     arguments: Sequence[tuple[int, int]]
     """Their numbers and the places of their memory."""
     take: Callable[[Sequence[Any]], Sequence[Any]] | None
-    """Takes number, memory, number, memory ... out of all places, to set all in one call."""
+    """Takes number, memory, number, memory ... out of all places, to set all in one call; None: one
+    call for each."""
     start: Callable[[], int] | None
     """Enqueues it without an event, if anything does, and returns the driver's code."""
 
@@ -172,7 +181,9 @@ class BoundCall(ABC):
         pooled = {p: f.nbytes for p, f in enumerate(fresh, arrays) if f.allocator is None}
         self._passing = [item for item in pooled.items() if item[0] not in self._returned]
         self._arrays, self._count = arrays, arrays + len(fresh)
-        self._fixed: list[Any] = list(constants)  # memory in the places behind all others
+        # What is the same in every call: constants, counters, and the numbers of arguments, which
+        # `_Launch.take` needs among the memory.
+        self._fixed: list[Any] = list(constants)
         self._zeros: list[cl.Buffer] = []  # those of them that only whole plans leave zero
         self._runs = list(map(self._bind, runs))
         launches = self._runs[-1][1]
@@ -182,7 +193,7 @@ class BoundCall(ABC):
             launches[-1] = launches[-1]._replace(start=None)
 
     def _bind(self, run: Run) -> tuple[Any, list[_Launch], list[int]]:
-        """Return the lock of an executable, its launches, and the bytes of its scratch memory."""
+        """Return the lock of an executable, its launches, and the bytes of each scratch buffer."""
         executable = run.executable
         places = {
             name: place if place >= 0 else self._count - 1 - place
@@ -201,6 +212,7 @@ class BoundCall(ABC):
         return executable.lock, launches, scratch
 
     def _fix(self, item: Any) -> int:
+        """Return the place of what is the same in every call."""
         self._fixed.append(item)
         return self._count + len(self._fixed) - 1
 

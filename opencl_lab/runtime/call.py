@@ -24,6 +24,8 @@ def queue_for(
 ) -> cl.CommandQueue | None:
     """Return the queue that a device array lives on, else the one that the caller asked for.
 
+    That is None for a host array, if he asked for none: the library's queue on `select_device()`.
+
     `device` stands for the library's queue on it. It refuses a `queue` that is none, both at once,
     and a device array that has no queue, is on another device or has another context.
     """

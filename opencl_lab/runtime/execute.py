@@ -82,7 +82,7 @@ def execute(
     events = Events()
     call: BoundCall
     try:
-        # A kernel may need no input.
+        # All inputs tell the side, also those that no kernel of this plan reads.
         if any(isinstance(array, cl.array.Array) for array in (*inputs.values(), *out.values())):
             given |= out
             for spec in outputs:

@@ -124,8 +124,9 @@ def _aligned(array: HostArray) -> bool:
 class HostCall(BoundCall):
     """A bound call on arrays of the host, which is waited for once.
 
-    With `in_place`, arrays of the caller are used by their addresses where the device can: they are
-    C-contiguous, writeable and not empty. What is not returned lies in memory of the device alone.
+    `in_place` says that all arrays of the caller are C-contiguous, writeable and not empty. Where
+    the device takes addresses, kernels then get these at once; else `HostMemory` decides for each
+    array. What is not returned lies in memory of the device alone.
     """
 
     on_host = True

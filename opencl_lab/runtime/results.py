@@ -1,5 +1,7 @@
 """Memory for the results of calls on device arrays, which is used again when nobody else can.
 
+The scratch memory of plans is from the same pools, and goes back once its launches are enqueued.
+
 A driver takes a tenth of a millisecond and more for new memory. The pool of a queue keeps what
 results have lain in, and the order of the queue makes it safe to use this again while earlier
 commands still run. Memory that somebody else may have handed to another queue must not be used
@@ -127,7 +129,7 @@ class Pool:
 
 
 class QueuePool(Pool):
-    """Buffers of one in-order queue that no array lives in; `alone` is the lock of the queue."""
+    """Buffers of one queue that no array lives in; `alone` is the lock of the queue."""
 
     def __init__(
         self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]

@@ -1,4 +1,4 @@
-"""Contexts with the programs, kernels and scratch memory that belong to them."""
+"""Contexts with the programs, executables, tables and memory that belong to them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Session(Programs):
         self._tables: weakref.WeakValueDictionary[Table, DeviceTable] = (
             weakref.WeakValueDictionary()
         )
-        self._pools: dict[int, pyopencl.tools.MemoryPool] = {}
-        self._results: dict[int, QueuePool] = {}
+        self._pools: dict[int, pyopencl.tools.MemoryPool] = {}  # copies of host arrays, by queue
+        self._results: dict[int, QueuePool] = {}  # results and scratch memory, by queue
         self._alone: dict[int, AbstractContextManager[Any]] = {}
         self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
         self.host_results = HostResults(self._most_idle)
@@ -91,10 +91,10 @@ class Session(Programs):
             return known
 
     def allocate(self, queue: cl.CommandQueue, nbytes: int) -> DeviceMemory:
-        """Return memory from the pool of a queue.
+        """Return memory for what is copied from or to the host; other memory is that of `pool`.
 
         A block that is freed may be handed out again while earlier commands of the same queue still
-        use it; the order of the queue keeps that safe. So it is for scratch memory alone.
+        use it; the order of the queue keeps that safe. So it is for commands of this queue alone.
         """
         pool = self._pools.get(queue.int_ptr) or self._new_pool(queue)
         memory = with_room(lambda: pool.allocate(nbytes))
@@ -112,11 +112,15 @@ class Session(Programs):
             return self._pools.setdefault(queue.int_ptr, pool)
 
     def pool(self, queue: cl.CommandQueue) -> QueuePool:
-        """Return the pool of an in-order queue for the results of calls."""
+        """Return the pool of a queue for the results of calls and the scratch memory of plans.
+
+        Its memory may be used again while earlier commands of the queue use it. On a queue that is
+        out of order, who takes some enqueues a barrier first, as `BoundCall` does.
+        """
         pool = self._results.get(queue.int_ptr)
         if pool is None:
             with self._lock:
-                while len(self._results) >= MOST_QUEUES:  # recipes and arrays may hold it
+                while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
                 pool = QueuePool(queue, self._most_idle, self.alone(queue))
                 pool = self._results.setdefault(queue.int_ptr, pool)
@@ -136,8 +140,8 @@ class Session(Programs):
                 self._executables.clear()
             finally:
                 self._lock.release()
-        for scratch in list(self._pools.values()):
-            scratch.free_held()
+        for copies in list(self._pools.values()):
+            copies.free_held()
         for results in list(self._results.values()):
             results.free_held()
         self.host_results.free_held()

@@ -38,7 +38,11 @@ from opencl_lab.runtime.session import session_of
 
 
 def prepared(call: Call, a: Any, queue: Any = None, device: DeviceSpec = None) -> AnyArray:
-    """Return `a` as an array in the machine's byte order, where the call works from now on."""
+    """Let the call work where `a` is, or where the caller says; return `a` as an array.
+
+    It is in the machine's byte order, of numbers, and on a queue if it is on a device. (What
+    `opencl_lab.prepare` makes is something else.)
+    """
     array = native(as_array(a))
     complex_dtype(array.dtype)  # refuses what is no number
     return _with_queue(call, array, queue, device)

@@ -75,6 +75,9 @@ SPACE = SearchSpace(
 def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     """Return vectors for CPUs, groups with local memory for other devices.
 
+    Devices on which barriers in loops do not work get vectors, too. Vectors have 32 bytes, whatever
+    the width of the processor's own.
+
     `n` is the length of the complex transforms, half of that of packed real rows; `real` is the
     type of the real and imaginary components.
     """

@@ -25,8 +25,8 @@ class BatchedLayout:
     Element (o, p, c) of a side lies at ``o * outer + p * position + c * lane``, by its strides.
     Here p < `n` is the position in a transform, and o < `outer` and c < `lanes` number the
     transforms: c those that may be neighbours in memory, such as the columns of a matrix, and o the
-    others. (These are not the lanes of a vector, though a vector over the batch holds some of
-    them.)
+    others. Rows that follow each other are lanes, too, a row apart: then `outer` is 1. (These are
+    not the lanes of a vector, though a vector over the batch holds some of them.)
     """
 
     n: int  # points of a transform

@@ -264,10 +264,10 @@ def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[s
     bits = order.bit_length() // 2
     sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}
     tables: dict[str, Argument] = {}
-    for half, (count, step) in sizes.items():
+    for half, (count, distance) in sizes.items():
         name = f"step_twiddles_{half}"
         tables[name] = builder.table(
-            name, count, dtype, strided_twiddles, count, step, order, dtype
+            name, count, dtype, strided_twiddles, count, distance, order, dtype
         )
     return tables, bits
 

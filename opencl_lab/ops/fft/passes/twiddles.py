@@ -56,10 +56,10 @@ def local_twiddles(radices: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray
 
 
 def strided_twiddles(
-    count: int, step: int, n: int, dtype: np.dtype[Any], first: int = 0
+    count: int, distance: int, n: int, dtype: np.dtype[Any], first: int = 0
 ) -> np.ndarray[Any, Any]:
-    """Return w_n^(first + step e) for e < count."""
-    return rounded(roots_of_unity(first + step * np.arange(count), n), dtype)
+    """Return w_n^(first + distance e) for e < count."""
+    return rounded(roots_of_unity(first + distance * np.arange(count), n), dtype)
 
 
 def chirp(n: int, inverse: bool, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

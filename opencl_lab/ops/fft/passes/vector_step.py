@@ -141,7 +141,9 @@ class VectorPass(Pass):
     # The arrays, 0 or 1; None: the user's memory.
     reads: int | None
     writes: int | None
-    spacing: int  # vectors between two inputs of a butterfly
+    # Vectors between two inputs of a butterfly. (The first pass over the points does not use it, as
+    # its inputs need not be whole vectors apart.)
+    spacing: int
     # Vectors between two outputs of a butterfly: the stride in vectors. So many butterflies have
     # different twiddle factors.
     run: int
