@@ -165,7 +165,7 @@ class Keys:
         self._out = self._place.get("out")
 
     def data_and_values(self, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-        """Return the arrays among `options` that are data, and the names of those kept by value."""
+        """Return the arrays among `options` that are data, and the names of `values` arrays."""
         data: list[Any] = []
         values: list[str] = []
         for name, value in options.items():

@@ -86,7 +86,7 @@ class Exported:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Return a capsule with the memory, after all that writes it.
+        """Return a capsule with the memory, once pending writes are done.
 
         Raises
         ------
