@@ -77,7 +77,7 @@ class Pool:
         return stack
 
     def take(self, nbytes: int) -> Any:
-        """Return an idle or a new block of exactly this size; if memory runs out, free idle memory."""
+        """Return a block of exactly this size: an idle one, else a new one (see `with_room`)."""
         stack = self._stacks.get(nbytes)
         if stack:
             try:

@@ -116,7 +116,7 @@ class Session(Programs):
         pool = self._results.get(queue.int_ptr)
         if pool is None:
             with self._lock:
-                while len(self._results) >= MOST_QUEUES:  # recorded calls and arrays may still hold it
+                while len(self._results) >= MOST_QUEUES:  # others may still hold it
                     self._results.pop(next(iter(self._results))).retire()
                 pool = QueuePool(queue, self._most_idle, self.alone(queue))
                 pool = self._results.setdefault(queue.int_ptr, pool)

@@ -264,7 +264,7 @@ def _rows(view: HostArray) -> Bytes:
 
 
 def _pieces(rows: Bytes, data: Bytes, begin: int) -> Iterator[tuple[Bytes, Bytes]]:
-    """Yield pairs of views for the bytes from offset `begin` of a tile: in its rows, in `data`."""
+    """Yield matching views of `data`, the bytes of a tile from offset `begin`, and of its rows."""
     width = rows.shape[1]
     first, offset = divmod(begin, width)
     if offset or data.size < width:
