@@ -17,14 +17,14 @@ P = TypeVar("P", bound=Problem)
 class ByKind(Algorithm[P]):
     """A name that means one algorithm on CPUs and another one on all other devices.
 
-    Each of the two has templates and a space of its own; `on` returns it. What is asked for a
-    device here is asked of the algorithm for that device.
+    Each of the two has its own templates and search space; `on` returns it. All methods that take a
+    device delegate to the algorithm for that device.
     """
 
     cpu: ClassVar[str]
     """Place ``"module:class"`` of the algorithm for CPUs."""
     gpu: ClassVar[str]
-    """That of the algorithm for other devices."""
+    """Place ``"module:class"`` of the algorithm for other devices."""
 
     def __init__(self) -> None:
         self._made: dict[str, Algorithm[P]] = {}
@@ -37,7 +37,7 @@ class ByKind(Algorithm[P]):
         return found
 
     def supports(self, problem: P, device: Device) -> str | None:
-        """Return what the algorithm for this device says."""
+        """Return that of the algorithm for this device."""
         return self.on(device.kind).supports(problem, device)
 
     def default_config(self, problem: P, device: Device) -> Config:

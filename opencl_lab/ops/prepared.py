@@ -1,4 +1,4 @@
-"""Calls that are planned once and repeated, as plans of FFTW are."""
+"""Calls that are planned once and repeated, like plans of FFTW."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ FUNCTIONS = {
     if is_replayed(function)
 }
 MOST_LAYOUTS = 16
-"""Layouts and queues that one prepared call remembers."""
+"""Most combinations of layouts and queues that one prepared call caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """Device arrays of the last call: the same ones again have the same key."""
+    """Device arrays of the previous call: if they are passed again, the key is the same."""
 
     arrays: tuple[tuple[weakref.ref[Any], Any], ...]
-    count: int  # of those that are no options
+    count: int  # number of arguments among them; the others are options
     recorded: RecordedCall
 
     @classmethod
     def of(cls, given: Sequence[Any], count: int, recorded: RecordedCall) -> _Last | None:
         if not all(map(is_device_array, given)):
-            return None  # NumPy changes shapes in place
+            return None  # the shape of a NumPy array may change in place
         return cls(tuple((weakref.ref(array), array.queue) for array in given), count, recorded)
 
     def was_of(self, given: Sequence[Any], count: int) -> bool:
@@ -66,22 +66,21 @@ class _Last:
 class Prepared:
     """A public function with its options, for arrays of one shape and type each.
 
-    Calls of it only enqueue what the first one has worked out. They keep to that, and to its
-    executables, also when configurations are tuned or memory is freed later on. As a context it
-    measures the calls that are made inside: ``with f: ...`` waits for the device before and after,
-    and sets `calls` and `seconds`.
+    The first call plans; further calls only enqueue. They use the same plan and executables even if
+    configurations are tuned or memory is freed later. As a context manager it measures the calls made inside: ``with f: ...`` waits
+    for the device before and after, and sets `calls` and `seconds`.
 
     Attributes
     ----------
     function : callable
     shapes : tuple of tuple of int
-        Of the arrays that a call takes.
+        Shapes of the arrays that a call takes.
     dtypes : tuple of numpy.dtype
     options : dict
     calls : int
-        How many calls were made inside of the last ``with``.
+        Number of calls inside the last ``with``.
     seconds : float
-        What one of them took, on average and until it was done.
+        Average time of one of these calls, including its execution.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Prepared:
         self.shapes = tuple(shapes)
         self.dtypes = tuple(dtypes)
         data, values = data_and_values(function, options)
-        # Their values are read once, whatever becomes of these arrays.
+        # Their values are read once; the caller may change the arrays later.
         self.options = {**options, **{name: deepcopy(options[name]) for name in values}}
         self.calls = 0
         self.seconds = 0.0
@@ -111,13 +110,13 @@ class Prepared:
         Parameters
         ----------
         *arrays : numpy.ndarray or pyopencl.array.Array
-            Of the prepared shapes and types, all on one side.
+            Of the prepared shapes and types, all on the same side.
         out : array, optional
-            Receives the result, without a new one being made.
+            Receives the result, in place of a new array.
 
         Returns
         -------
-        As the function itself.
+        The result of the function.
 
         Raises
         ------
@@ -194,7 +193,7 @@ def prepare(
     dtype: Any = np.float32,
     **options: Any,
 ) -> Prepared:
-    """Work out all that calls of one kind share, by one call, and return what makes such calls.
+    """Plan calls with the same shapes, types and options, and return an object that makes them.
 
     Parameters
     ----------
@@ -202,22 +201,21 @@ def prepare(
         A public function or its name: ``"sort"``, ``"gemm"``, ``"conv2d"``, ``"dft"``, ``"fft"``,
         ``"rfft"``, ...
     *arrays : numpy.ndarray or pyopencl.array.Array
-        Examples of the arrays that calls will take. They are used for one call, and not changed.
+        Examples of the arrays that calls will take. One call is made with them; they do not change.
     shape : tuple of int, or of such tuples, optional
-        In place of examples: the shape of the array that a call takes, or of each of them.
+        In place of examples: the shape of the array that a call takes, or one per array.
     dtype : dtype or sequence of dtypes
-        With `shape`; one serves all arrays.
+        With `shape`; a single one applies to all arrays.
     **options
-        Of the function: ``axis``, ``alpha``, ``mode``, ... Arrays among them, such as `c` of
-        `gemm`, are those of all calls. Of the `weights` of `conv2d` on the host the values are
-        taken now; later changes of that array make no difference. With a `shape` and ``queue=``
-        or ``device=``, arrays are expected on that device, else on the host. Others work too,
-        after one slow call.
+        Options of the function: ``axis``, ``alpha``, ``mode``, ... All calls use the arrays among
+        them, such as `c` of `gemm`. The values of host `weights` of `conv2d` are copied; later
+        changes of that array have no effect. With `shape`, calls are planned for arrays on the
+        device of ``queue=`` or ``device=``, else on the host. Others work too, after one slow call.
 
     Returns
     -------
     Prepared
-        Call it with arrays, and with ``out=`` to have no new result made.
+        Call it with arrays, and optionally with ``out=``.
 
     Raises
     ------

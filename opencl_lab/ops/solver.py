@@ -1,7 +1,7 @@
-"""What solves: problems, their algorithms, and the one way from a problem to its result.
+"""Problems, algorithms and solvers: the one way from a problem to its result.
 
-Public functions go this way, and so do comparisons, the tuner and the tests. What an operation
-needs beyond that to be compared and tuned is in `opencl_lab.lab.operation`.
+Public functions, comparisons, the tuner and the tests all use it. What an operation needs in
+addition to be compared and tuned is in `opencl_lab.lab.operation`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ AUTO = "auto"
 
 
 def real_number(value: Any, name: str) -> float:
-    """Return an argument as a float; one that no float can hold is an infinity.
+    """Return an argument as a float; a number too large for a float becomes an infinity.
 
     Raises
     ------
@@ -49,11 +49,11 @@ def real_number(value: Any, name: str) -> float:
         If it is no real number, named by `name`.
     """
     try:
-        # NumPy's complex numbers would lose their imaginary parts, and a text is no number.
+        # `float` would drop the imaginary part of NumPy's complex numbers, and parse strings.
         if np.iscomplexobj(value) or isinstance(value, (str, bytes)):
             raise TypeError
         return float(value)
-    except OverflowError:  # a large whole number
+    except OverflowError:  # a large integer
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
@@ -67,12 +67,12 @@ class Problem(ABC):
     """
 
     sizes: ClassVar[tuple[str, ...]]
-    """The fields that say how large the problem is."""
+    """The fields that give the size of the problem."""
     layout: ClassVar[tuple[str, ...]]
     """The other fields that change which configuration is the fastest, such as the dtype."""
 
     def _check_sizes(self, *names: str) -> None:
-        """Refuse sizes below 0, of these fields or of all `sizes`, by name."""
+        """Refuse negative sizes, in the named fields or in all `sizes`."""
         for name in names or self.sizes:
             value = getattr(self, name)
             if value < 0:
@@ -81,13 +81,13 @@ class Problem(ABC):
     @property
     @abstractmethod
     def work(self) -> Work:
-        """The least arithmetic and memory traffic that solve it."""
+        """The least arithmetic and memory traffic that solves the problem."""
 
     @property
     def title(self) -> str:
-        """What it is in the words of its user, for tables, plots and messages.
+        """A description of the problem for the user, in tables, plots and messages.
 
-        Unless an operation has better words: the sizes, and what is not as by default.
+        By default: the sizes, and the fields that differ from their defaults.
         """
         default = {item.name: item.default for item in fields(self)}
         return ", ".join(
@@ -102,7 +102,7 @@ class Problem(ABC):
         return {
             name: value.name
             if isinstance(value, np.dtype)
-            else repr(value)  # JSON knows neither infinities nor NaN
+            else repr(value)  # JSON has neither infinities nor NaN
             if isinstance(value, float) and not math.isfinite(value)
             else value
             for name, value in values.items()
@@ -118,17 +118,17 @@ class Algorithm(ABC, Generic[P]):
     name: ClassVar[str]
     space: ClassVar[SearchSpace]
     templates: ClassVar[tuple[str, ...]] = ()
-    """Templates of its kernels; tuned configurations hold until one of them changes."""
+    """Templates of its kernels; tuned configurations are valid until one of them changes."""
     replanned: ClassVar[bool] = False
-    """Whether `plan` is asked at every call, as what it calls may change: a user's own kernel."""
+    """Whether to plan anew at every call, since the code may change: for a user's own kernel."""
     modelled: ClassVar[bool] = False
-    """Whether `default_config` follows from a model of device and problem: what was tuned on other
+    """Whether `default_config` uses a model of device and problem. Configurations tuned on other
     devices, or at sizes that are not nearly the same, need not be better then."""
     operation: str = ""
     """Name under which its configurations are tuned; set by its solver."""
 
     def on(self, kind: str) -> Algorithm[P]:
-        """Return what this name means on a kind of device: itself, but for `by_kind.ByKind`."""
+        """Return the algorithm for a kind of device: itself, except for `by_kind.ByKind`."""
         return self
 
     def supports(self, problem: P, device: Device) -> str | None:
@@ -136,11 +136,11 @@ class Algorithm(ABC, Generic[P]):
         return None
 
     def too_slow(self, problem: P) -> str | None:
-        """Return why few would wait for it: comparisons then run it by its name only."""
+        """Return why it is too slow for comparisons, which then run it only by name; or None."""
         return None
 
     def work(self, problem: P) -> Work:
-        """Return the least that this algorithm does, which the device's peaks bound."""
+        """Return the least work that this algorithm does, to compare with the device's peaks."""
         return problem.work
 
     @abstractmethod
@@ -148,7 +148,7 @@ class Algorithm(ABC, Generic[P]):
         """Return the built-in configuration for this kind of device."""
 
     def search_space(self, problem: P, device: Device) -> SearchSpace:
-        """Return the part of the space that can make a difference here: what a tuner tries."""
+        """Return the parameters and values for a tuner to try: those that matter here."""
         return self.space
 
     @abstractmethod
@@ -158,18 +158,18 @@ class Algorithm(ABC, Generic[P]):
     def configure(
         self, problem: P, device: Device, values: Mapping[str, Any] | None = None
     ) -> Config:
-        """Return the tuned or else the default configuration with explicit `values` put in.
+        """Return the tuned or else the default configuration, updated with `values`.
 
         Raises
         ------
         InvalidConfig
-            If the space of this algorithm does not allow the result, or `values` are none.
+            If the space of this algorithm does not allow the result, or `values` is no mapping.
         """
         if values is not None and not isinstance(values, Mapping):
             raise InvalidConfig(f"config must map parameters to values, not be {values!r}")
         if values:
             return self._configure(problem, device, values)
-        # This is on the way of every call that is not replayed, so the answer is kept.
+        # Every call that is not replayed needs this, so the result is cached.
         return database.remember(
             (self, kernel_digest(self.templates), problem, device, database.enabled()),
             lambda: self._configure(problem, device, {}),
@@ -186,9 +186,9 @@ class Algorithm(ABC, Generic[P]):
     def tuned(
         self, problem: P, device: Device, values: Mapping[str, Any] | None = None
     ) -> tuple[Config, database.Match] | None:
-        """Return the best tuned configuration that is allowed here, and where it is from.
+        """Return the best tuned configuration that is allowed here, and its origin.
 
-        None if there is none, or ``OCLAB_TUNING=off``; `values` replace its own.
+        None if there is none, or with ``OCLAB_TUNING=off``; `values` override its own.
         """
         if not (database.enabled() and self.templates and self.operation):
             return None
@@ -197,7 +197,7 @@ class Algorithm(ABC, Generic[P]):
         known = database.lookup(device, self.operation, self.name, problem, digest, **how)
         for match in known:
             merged = {**match.entry.config, **(values or {})}
-            # What was measured elsewhere may break a limit of this device or problem.
+            # A configuration tuned elsewhere may exceed a limit of this device or problem.
             with suppress(InvalidConfig, InvalidProblem):
                 config = self.space.check(merged, self.default_config(problem, device))
                 check_plan(self.plan(problem, config, device), device)
@@ -209,16 +209,16 @@ Registry: TypeAlias = Mapping[str, str | Algorithm[Any]]
 
 
 class Solver(ABC, Generic[P]):
-    """What solves problems of a kind: its algorithms, and the one way to a result."""
+    """Solves the problems of one operation: its algorithms, and how one is chosen and run."""
 
     name: ClassVar[str]
     registry: ClassVar[Registry]
-    """The algorithms by name, in order of preference: each itself, or its place ``"module:class"``,
-    from which it is loaded when it is first asked for."""
+    """The algorithms by name, in order of preference: instances, or places ``"module:class"`` from
+    which they are loaded lazily."""
     groups: ClassVar[tuple[str, ...]] = (AUTO,)
     """Names that stand for several algorithms each; see `ranked`."""
     choices: ClassVar[Mapping[str, str]] = {}
-    """Names that the public function takes as algorithms and that are none, and what they are."""
+    """Further names that the public function accepts as `algorithm`, with their meanings."""
     tunable: ClassVar[bool] = True
     """Whether tuned configurations are looked for, under the name of this solver."""
 
@@ -227,7 +227,7 @@ class Solver(ABC, Generic[P]):
 
     @property
     def algorithms(self) -> tuple[Algorithm[Any], ...]:
-        """All of them, in order of preference."""
+        """All algorithms, in order of preference."""
         return tuple(map(self.algorithm, self.registry))
 
     def algorithm(self, name: str) -> Algorithm[P]:
@@ -236,7 +236,7 @@ class Solver(ABC, Generic[P]):
         Raises
         ------
         InvalidConfig
-            If there is none of that name.
+            If there is no algorithm of that name.
         """
         found = self._loaded.get(name)
         if found is not None:
@@ -253,11 +253,11 @@ class Solver(ABC, Generic[P]):
         return self._loaded.setdefault(name, algorithm)
 
     def ranked(self, problem: P, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return the names of a group's algorithms, those that are probably faster first."""
+        """Return the names of a group's algorithms, probably the fastest first."""
         return self.registry
 
     def promising(self, problem: P, device: Device) -> Iterable[str]:
-        """Return the names of those that may be the fastest: what a search for it has to try."""
+        """Return the names of algorithms that may be the fastest, for a search to try."""
         return self.registry
 
     def choose(self, problem: P, device: Device, name: str = AUTO) -> Algorithm[P]:
@@ -289,7 +289,7 @@ class Solver(ABC, Generic[P]):
         algorithm: str = AUTO,
         config: Mapping[str, Any] | None = None,
     ) -> Plan:
-        """Return what `run` would launch on a device, as an algorithm's `configure` says it.
+        """Return the plan that `run` would execute on a device, configured by `configure`.
 
         Raises
         ------
@@ -310,7 +310,7 @@ class Solver(ABC, Generic[P]):
         out: Mapping[str, Any | None] | None = None,
         call: Call | None = None,
     ) -> Execution:
-        """Solve a problem on contiguous arrays of the host or of the device.
+        """Solve a problem on contiguous host or device arrays.
 
         Parameters
         ----------
@@ -324,9 +324,9 @@ class Solver(ABC, Generic[P]):
         queue : pyopencl.CommandQueue, optional
             Where to run; by default the library's queue on `select_device()`.
         out : mapping, optional
-            Arrays that receive outputs, which must not overlap the inputs. None: a new one.
+            Arrays that receive outputs, and must not overlap the inputs; others are new.
         call : Call, optional
-            The call of a public function that this is part of, in place of `queue`.
+            The current call of a public function, in place of `queue`.
 
         Raises
         ------
@@ -361,6 +361,6 @@ def made(place: str) -> Algorithm[Any]:
 
 
 def _definition(algorithm: Algorithm[Any]) -> tuple[Any, Any]:
-    """Return what tells the plan of an algorithm from one that was defined anew, also in place."""
+    """Return what identifies the definition of a `plan`, which changes when it is redefined."""
     plan = algorithm.plan
     return getattr(plan, "__func__", plan), getattr(plan, "__code__", None)

@@ -1,4 +1,4 @@
-"""The same functions for arrays of host and device: copies, and what can be written to."""
+"""Functions that work alike on host and device arrays: copies, views, and checks of `out`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AnyArray: TypeAlias = Any
 
 
 def whole_number(value: Any, name: str) -> int:
-    """Return an argument as a plain whole number, which NumPy's own and booleans are, too."""
+    """Return an argument as a plain `int`; NumPy's integers and booleans are accepted."""
     try:
         return int(operator.index(value))
     except TypeError:
@@ -32,7 +32,7 @@ def whole_number(value: Any, name: str) -> int:
 
 
 def axis_of(axis: Any, dimensions: int) -> int:
-    """Return an axis counted from the front."""
+    """Return an axis as a non-negative number."""
     number = whole_number(axis, "axis")
     if not -dimensions <= number < dimensions:
         where = counted(dimensions, "dimension")
@@ -41,14 +41,14 @@ def axis_of(axis: Any, dimensions: int) -> int:
 
 
 def check_sides(**arrays: AnyArray) -> None:
-    """Refuse two arrays of which one is on the host and the other one on a device."""
+    """Refuse a mixture of host arrays and device arrays."""
     if len(set(map(is_device_array, arrays.values()))) > 1:
         names = " and ".join(arrays)
         raise InvalidProblem(f"{names} must both be host arrays or both device arrays")
 
 
 def pair_of(out: Any, first: str, second: str) -> tuple[AnyArray | None, AnyArray | None]:
-    """Return two arrays for results, which are called so, or None and None."""
+    """Return the two arrays of `out`, or None twice; `first` and `second` name them in errors."""
     if out is None:
         return None, None
     if isinstance(out, (tuple, list)) and len(out) == 2:
@@ -64,14 +64,14 @@ def is_device_array(array: Any) -> bool:
 def as_array(value: Any) -> AnyArray:
     """Return a device array as it is, and anything else as a NumPy array.
 
-    It refuses what is masked and what is on another library's device.
+    Masked arrays, and arrays on a device of another library, are refused.
     """
     if type(value) is np.ndarray or is_device_array(value):
         return value
     if isinstance(value, np.ndarray) and np.ma.is_masked(value):
         raise InvalidProblem(
-            "masks are not supported: give the array filled, x.filled(value), or without what is "
-            "masked, x.compressed()"
+            "masks are not supported: pass x.filled(value), or x.compressed(), which drops the "
+            "masked elements"
         )
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         try:
@@ -85,14 +85,14 @@ def as_array(value: Any) -> AnyArray:
 
 
 def native(array: AnyArray) -> AnyArray:
-    """Return `array` in the machine's byte order, which device arrays always have."""
+    """Return `array` in native byte order, which device arrays always have."""
     if not is_device_array(array) and not array.dtype.isnative:
         return array.astype(array.dtype.newbyteorder("="))
     return array
 
 
 def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Raise `InvalidProblem` unless `out` can take a result beside the input `beside`."""
+    """Raise `InvalidProblem` unless `out` fits a result and is where the input `beside` is."""
     if is_device_array(out) != is_device_array(beside):
         raise InvalidProblem("out must be on the same side as the input, host or device")
     if is_device_array(out):
@@ -109,14 +109,14 @@ def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtyp
 
 
 def shares_memory(one: AnyArray, other: AnyArray) -> bool:
-    """Return whether two arrays of one side may share memory, or lie in one buffer."""
+    """Return whether two arrays on the same side may share memory or lie in one buffer."""
     if is_device_array(one):
         return bool(one.size and other.size and whole_buffer(one)[0] == whole_buffer(other)[0])
     return np.may_share_memory(one, other)
 
 
 def whole_buffer(array: cl.array.Array) -> tuple[Any, int]:
-    """Return the buffer that an array lies in, that of a sub-buffer, and where it begins there."""
+    """Return the buffer of an array, the parent of a sub-buffer, and the array's offset in it."""
     memory = array.base_data
     if not isinstance(memory, cl.MemoryObjectHolder):  # shared virtual memory
         return memory, array.offset
@@ -128,7 +128,7 @@ def whole_buffer(array: cl.array.Array) -> tuple[Any, int]:
 
 
 def overlap(one: AnyArray, other: AnyArray) -> bool:
-    """Return whether two arrays of one side have a byte in common."""
+    """Return whether two arrays on the same side have a byte in common."""
     if not shares_memory(one, other):
         return False
     if is_device_array(one):
@@ -137,7 +137,7 @@ def overlap(one: AnyArray, other: AnyArray) -> bool:
 
 
 class _Places:
-    """Where the elements of a device array lie in its buffer, as if NumPy could read them."""
+    """The layout of a device array in its buffer, in the form that NumPy compares."""
 
     def __init__(self, array: cl.array.Array):
         self.__array_interface__ = {
@@ -150,7 +150,7 @@ class _Places:
 
 
 def is_plain(array: AnyArray) -> bool:
-    """Return whether a kernel can take `array` as it is: C order, from its buffer's start."""
+    """Return whether a kernel can use `array` directly: C order, at the start of its buffer."""
     if not array.size:
         return True
     if not is_device_array(array):
@@ -159,7 +159,7 @@ def is_plain(array: AnyArray) -> bool:
 
 
 def contiguous(array: AnyArray, call: Call) -> AnyArray:
-    """Return a plain array with the elements of `array`: itself if it is plain, else a copy."""
+    """Return `array` itself if it is plain, else a plain copy of it."""
     if is_plain(array):
         return array
     if not is_device_array(array):
@@ -168,7 +168,7 @@ def contiguous(array: AnyArray, call: Call) -> AnyArray:
 
 
 def empty(beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any], call: Call) -> AnyArray:
-    """Return an array without values on the side where `beside` is."""
+    """Return an uninitialized array on the same side as `beside`."""
     if is_device_array(beside):
         return call.new_array(shape, dtype, beside.allocator)
     return np.empty(shape, dtype)
@@ -182,11 +182,11 @@ def copied(
     dtype: np.dtype[Any] | None = None,
     conjugate: bool = False,
 ) -> AnyArray:
-    """Return a new array with the elements of `array`, on a device in C order.
+    """Return a new array with the elements of `array`; on a device it is in C order.
 
-    The shape may be another of as many dimensions: longer axes are cut, shorter ones get zeros. On
-    a device, the dtype is that of `array`, or float32, float64, complex64 or complex128; for
-    integers also int64. Elements that are conjugated become complex.
+    A different `shape` has the same number of dimensions: longer axes are cut, shorter ones are
+    padded with zeros. On a device, `dtype` is that of `array`, float32, float64, complex64 or
+    complex128; for integers also int64. With `conjugate`, the result on a device is complex.
     """
     shape = array.shape if shape is None else shape
     dtype = array.dtype if dtype is None else dtype
@@ -214,9 +214,9 @@ def fitted(
     dtype: np.dtype[Any],
     conjugate: bool = False,
 ) -> AnyArray:
-    """Return `array` in `dtype` with `axis` cut, or filled with zeros, to length `n`.
+    """Return `array` in `dtype` with `axis` cut, or padded with zeros, to length `n`.
 
-    It is a view where that is possible; else see `copied`.
+    The result is a view where possible; else see `copied`.
     """
     have = array.shape[axis]
     if n <= have and dtype == array.dtype and not conjugate:
@@ -233,9 +233,9 @@ def assign(
     *,
     conjugate: bool = False,
 ) -> None:
-    """Copy `source` to `target`, of the same shape and any strides, on the same side.
+    """Copy `source` to `target`, of the same shape, with any strides, on the same side.
 
-    They do not share memory. With `conjugate` it is complex conjugates that the target gets.
+    They do not share memory. With `conjugate`, complex conjugates are copied.
     """
     if not is_device_array(target):
         np.conjugate(source, out=target) if conjugate else np.copyto(target, source)
@@ -245,7 +245,7 @@ def assign(
 
 
 def roll(target: AnyArray, source: AnyArray, shifts: Sequence[int], call: Call) -> None:
-    """Copy as `assign` does, elements moved so far along each axis, around the ends."""
+    """Copy `source` to `target`, shifted cyclically along each axis, as `numpy.roll` does."""
     if is_device_array(target):
         if target.size:
             views = View.of(source), View.of(target)
@@ -263,9 +263,9 @@ def roll(target: AnyArray, source: AnyArray, shifts: Sequence[int], call: Call) 
 
 
 def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
-    """Return the first elements of a plain array of one dimension, which nobody else has.
+    """Return the first elements of a plain one-dimensional array that has no other reference.
 
-    They stay where they are if they fill half of the memory. Else a copy lets go of it.
+    They stay where they are if they fill half of the memory, else a copy frees the rest.
     """
     if count == array.size:
         return array
@@ -297,15 +297,15 @@ def reshaped(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
 
 
 def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.array.Array:
-    """Return a device array with a copy of a host array, which is not waited for."""
+    """Copy a host array to a new device array, without waiting."""
     if not array.size:
         return cl.array.empty(queue, array.shape, array.dtype)
-    assert queue is not None  # `queue_for` gives every device array one
+    assert queue is not None  # `queue_for` provides one for every device array
     return with_room(lambda: cl.array.to_device(queue, array, async_=True))
 
 
 def broadcast(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
-    """Return `array` with axes of length 1 repeated to `shape`: a copy where it is on a device."""
+    """Return `array` broadcast to `shape`, from axes of length 1: a copy on a device."""
     if tuple(array.shape) == shape:
         return array
     if not is_device_array(array):
@@ -323,9 +323,9 @@ def broadcast(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
 def direct_target(
     out: AnyArray | None, shape: tuple[int, ...], dtype: np.dtype[Any], inputs: Sequence[AnyArray]
 ) -> AnyArray | None:
-    """Return `out` if a kernel can write it directly: plain, and apart from all inputs.
+    """Return `out` if a kernel can write to it directly: plain, sharing no memory with inputs.
 
-    It refuses one of another shape or dtype than the result, or on the other side than the inputs.
+    An `out` of the wrong shape, dtype or side is refused.
     """
     if out is None:
         return None

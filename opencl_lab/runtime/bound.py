@@ -1,20 +1,18 @@
-"""Launches bound to places of memory on one queue, so that a call only fills the places.
+"""Launches on one queue with numbered places for memory, which each call fills.
 
-This is the one way in which kernels are enqueued. A call for the first time binds one executable
-after the other (`execute`); a call that was recorded has all its executables bound at once. Arrays
-of a device are in `DeviceCall`, those of the host in `HostCall`.
-
-A *place* is a number for memory, which a bound call knows when it is made, and each call fills::
+All kernels are enqueued this way. The first call of a key binds one executable after the other
+(`execute`); a recorded call has all its executables bound at once. `DeviceCall` is for device
+arrays, `HostCall` for host arrays.
 
     places     0 ..               .. count - 1    count ..              .. -2 -1
     memory of  the caller's  |   new arrays    |  what is fixed:     |  scratch memory, which
-               arrays        |   (`Fresh`)     |  constants, counters|  each run takes anew
+               arrays        |   (`Fresh`)     |  constants, counters|  each run takes from a pool
 
 In a `Run`, which is not bound yet, the places -1, -2 .. are those of the constants.
 
-A launch needs no event where the order of the queue says it all, but pyopencl always makes one. On
-an H200 a launch then takes 5.9 us instead of 4.4. So the driver's own function is called where it
-is found in the library that pyopencl has loaded.
+On an in-order queue most launches need no event, but pyopencl always makes one. On an H200 a launch
+then takes 5.9 us instead of 4.4. So ``clEnqueueNDRangeKernel`` is called directly where it is found
+in the library that pyopencl has loaded.
 """
 
 from __future__ import annotations
@@ -50,8 +48,8 @@ _Sizes: TypeAlias = tuple[int, ...]
 class Run:
     """An executable, and the places of the arrays that it reads and writes, by name.
 
-    Places count the arrays of the caller first, then new ones. Constants have those below zero:
-    the first one -1, the next one -2.
+    Places number the caller's arrays first, then new ones. Those of constants are negative: -1 for
+    the first one, -2 for the next one.
     """
 
     executable: Executable
@@ -61,7 +59,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Fresh:
-    """An array that a call makes: on the host as NumPy makes them, on a device as plain memory."""
+    """An array that a call makes: a NumPy array on the host, plain memory on a device."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -77,16 +75,16 @@ class Result:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     as_made: bool = False
-    """Whether it is a new array of the host as it was made, and no view of it."""
+    """Whether it is a whole new host array, not a view of one."""
     attributes: dict[str, Any] = field(default_factory=dict)
-    """Of a new array of a device: all but its memory and events."""
+    """Attributes of a new device array, without its memory and events."""
 
 
 @dataclass(frozen=True)
 class Events:
-    """The events of one run that there are: of launches in order, and of copies.
+    """The events of one run: those of launches, in order, and those of copies.
 
-    Each launch has one on a queue with profiling, and the last one has one everywhere.
+    On a queue with profiling each launch has one; elsewhere at least the last one has.
     """
 
     kernels: list[cl.Event] = field(default_factory=list)
@@ -98,19 +96,18 @@ class _Launch(NamedTuple):
     global_size: _Sizes
     local_size: _Sizes
     arguments: Sequence[tuple[int, int]]
-    """Their numbers and the places of their memory."""
+    """Argument numbers and the places of their memory."""
     take: Callable[[Sequence[Any]], Sequence[Any]] | None
-    """Takes number, memory, number, memory ... out of all places, to set all in one call; None: one
-    call for each."""
+    """Returns number, memory, number, memory ... from all places, to set all in one call."""
     start: Callable[[], int] | None
-    """Enqueues it without an event, if anything does, and returns the driver's code."""
+    """Enqueues the kernel without an event and returns the driver's status; None if impossible."""
 
 
 _enqueue = cl.enqueue_nd_range_kernel
-# pyopencl tries what an argument may be, and takes 2 us wherever a buffer follows an address.
+# pyopencl guesses the type of an argument, which takes 2 us where a buffer follows an address.
 _set_address = getattr(cl.Kernel, "_set_arg_svm", cl.Kernel.set_arg)
 _set = cl.Kernel.set_arg
-# All arguments in one call: a fourth of the time, but it takes no addresses.
+# All arguments in one call: a quarter of the time, but without addresses.
 _set_all: Any = getattr(cl.Kernel, "_set_arg_multi", None)
 
 
@@ -118,19 +115,19 @@ _set_all: Any = getattr(cl.Kernel, "_set_arg_multi", None)
 def _driver_enqueue() -> Callable[..., int] | None:
     """Return ``clEnqueueNDRangeKernel`` of the library that pyopencl uses, or None."""
     try:
-        # It keeps the interpreter's lock, as pyopencl does: no other thread sets arguments then.
+        # `PyDLL` holds the GIL, as pyopencl does: no other thread sets arguments meanwhile.
         function = ctypes.PyDLL(cl._cl.__file__).clEnqueueNDRangeKernel
-    except (OSError, AttributeError):  # it is linked in, or hidden
+    except (OSError, AttributeError):  # the library is linked statically, or its symbols are hidden
         return None
     function.restype = ctypes.c_int
     return function
 
 
 def _starter(queue: cl.CommandQueue) -> Callable[..., int] | None:
-    """Return what enqueues launches without events, or None where events are to be had.
+    """Return the function that enqueues launches without events, or None to use events.
 
-    Drivers of CPUs make them cheaply, on a queue with profiling they tell times, and out of order
-    each launch waits for the one before.
+    Events are used where they are cheap (drivers of CPUs), where they give times (queues with
+    profiling), and where each launch waits for the previous one (out-of-order queues).
     """
     profiling = queue.properties & cl.command_queue_properties.PROFILING_ENABLE
     if profiling or not is_in_order(queue) or session_of(queue).device.unified_memory:
@@ -145,19 +142,19 @@ class BoundCall(ABC):
     ----------
     queue : pyopencl.CommandQueue
     runs : sequence of Run
-        One or more. A queue that is out of order takes one.
+        One or more; exactly one on an out-of-order queue.
     arrays : int
-        How many arrays of the caller each call gets; theirs are the first places.
+        Number of the caller's arrays, which have the first places.
     fresh : sequence of Fresh
-        New arrays, in the places behind. Those that no result lies in are memory of the device,
-        which is used again after the call.
+        New arrays, in the places after those. If no result lies in one, it is scratch memory on the
+        device, which is reused after the call.
     results : sequence of Result
     constants : sequence of pyopencl.Buffer
-        What runs read at each call.
+        Buffers that every call reads.
     """
 
     on_host: ClassVar[bool] = False
-    """Whether it is for arrays of the host, whose addresses (`pyopencl.SVM`) may be the memory."""
+    """Whether it is for host arrays, whose addresses (`pyopencl.SVM`) may serve as memory."""
 
     def __init__(
         self,
@@ -170,7 +167,7 @@ class BoundCall(ABC):
     ):
         self.queue = queue
         self._session = session = session_of(queue)
-        self._pool = session.pool(queue)  # the order of the queue makes it safe for scratch too
+        self._pool = session.pool(queue)  # safe for scratch memory too, as the queue is in-order
         self._alone = session.alone(queue)
         self._in_order = is_in_order(queue)
         self._starter = _starter(queue)
@@ -181,13 +178,11 @@ class BoundCall(ABC):
         pooled = {p: f.nbytes for p, f in enumerate(fresh, arrays) if f.allocator is None}
         self._passing = [item for item in pooled.items() if item[0] not in self._returned]
         self._arrays, self._count = arrays, arrays + len(fresh)
-        # What is the same in every call: constants, counters, and the numbers of arguments, which
-        # `_Launch.take` needs among the memory.
-        self._fixed: list[Any] = list(constants)
-        self._zeros: list[cl.Buffer] = []  # those of them that only whole plans leave zero
+        self._fixed: list[Any] = list(constants)  # memory in the last places
+        self._zeros: list[cl.Buffer] = []  # those that only a complete plan leaves zero
         self._runs = list(map(self._bind, runs))
         launches = self._runs[-1][1]
-        # Results in the pool make their event once they are asked for it.
+        # Pooled results make their event lazily.
         needs_event = self.on_host or not self._returned <= pooled.keys()
         if needs_event and launches:
             launches[-1] = launches[-1]._replace(start=None)
@@ -204,7 +199,7 @@ class BoundCall(ABC):
             self._zeros.append(zeros)
         scratch = [max(spec.nbytes, 1) for spec in executable.plan.with_role("scratch")]
         for index, spec in enumerate(executable.plan.with_role("scratch")):
-            places[spec.name] = index - len(scratch)  # they count from the end
+            places[spec.name] = index - len(scratch)  # negative: from the end
         launches = [
             self._launch(kernel, launch, [(index, places[name]) for index, name in variable])
             for kernel, launch, variable in executable.launches
@@ -239,21 +234,21 @@ class BoundCall(ABC):
         return _Launch(kernel, global_size, local_size, arguments, take, start)
 
     def run(self, arrays: Sequence[Any], events: Events | None = None) -> list[Any]:
-        """Run it on arrays of the caller's and return the results.
+        """Run it on the caller's arrays and return the results.
 
-        If memory runs out it is tried once more, with all that is kept for other calls freed.
+        If memory runs out, all idle memory and caches are freed, and it is tried once more.
 
         Raises
         ------
         LaunchError
-            For whatever the driver refuses, and in a process that was forked too late.
+            If the driver refuses, or in a process that was forked after OpenCL had started.
         """
         check_fork()
         try:
             try:
                 return self._run(arrays, events)
             except cl.MemoryError:
-                pass  # what its frames hold is free behind this line
+                pass  # retried outside, where the error's frames hold no memory
             free_unused(LOCK_SECONDS)
             return self._run(arrays, events)
         except cl.Error as error:
@@ -261,7 +256,7 @@ class BoundCall(ABC):
 
     @abstractmethod
     def _run(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
-        """Do what `run` says once."""
+        """Run it once; see `run`."""
 
     def enqueue(
         self,
@@ -269,10 +264,10 @@ class BoundCall(ABC):
         wait_for: Sequence[cl.Event] = (),
         events: Events | None = None,
     ) -> Any:
-        """Enqueue all launches for somebody who holds the lock of the queue.
+        """Enqueue all launches; the caller holds the lock of the queue.
 
-        `memory` is that of all places, of the caller's arrays and of new ones. The first launch
-        waits for the given events. Return the event of the last launch, or None if it has none.
+        `memory` has an item for each place, of the caller's arrays and of new ones. The first
+        launch waits for the given events. Return the event of the last launch, or None.
         """
         try:
             return self._enqueue(memory, wait_for, events)
@@ -284,7 +279,7 @@ class BoundCall(ABC):
         self, memory: list[DeviceMemory], wait_for: Sequence[cl.Event], events: Events | None
     ) -> Any:
         queue, pool, in_order = self.queue, self._pool, self._in_order
-        if not in_order:  # scratch memory may still serve earlier commands
+        if not in_order:  # earlier commands may still use the scratch memory
             wait_for = [*wait_for, cl.enqueue_barrier(queue)]
         waits = wait_for or None
         given = memory + self._fixed
@@ -303,7 +298,7 @@ class BoundCall(ABC):
                             block = places[place]
                             set_argument = _set_address if type(block) is cl.SVM else _set
                             set_argument(kernel, index, block)
-                    # What the driver refuses is tried by pyopencl, which says why.
+                    # If the driver refuses, pyopencl tries again and raises the error.
                     if start is None or waits or start():
                         event = _enqueue(queue, kernel, global_size, local_size, None, waits)
                         waits = None if in_order else [event]

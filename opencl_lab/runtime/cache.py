@@ -1,8 +1,8 @@
 """The LRU cache of executables, which bounds what they hold.
 
-A context caches executables, and these hold programs and tables on the device. So all of it is
-bounded where executables are: the one that was used least recently is dropped first, and with it
-every program and table that no other one needs. Whoever still runs it holds it until then.
+A context caches executables, and these hold programs and tables on the device. So bounding the
+executables bounds everything: the least recently used one is dropped first, with every program
+and table that no other executable needs. A call that still runs it holds it until its end.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from opencl_lab.runtime.executable import Executable
 
 MOST_EXECUTABLES = 256
 MOST_PROGRAMS = 128
-"""PoCL holds half a megabyte of the host's memory, or more, for each that it has cached."""
+"""PoCL holds at least half a megabyte of host memory for each program."""
 HELD_SHARE = 1 / 64
-"""Share of a device's memory that tables and counters of executables take at most."""
+"""Largest share of a device's memory for the tables and counters of executables."""
 
 
 def bytes_limit(variable: str, share: float, device: Device) -> float:
-    """Return a limit in bytes: that of an environment variable, or a share of a device's memory."""
+    """Return a limit in bytes: an environment variable's, or a share of a device's memory."""
     try:
         return float(os.environ[variable])
     except (KeyError, ValueError):
@@ -32,14 +32,14 @@ def bytes_limit(variable: str, share: float, device: Device) -> float:
 class ExecutableCache:
     """An LRU cache of executables by key; its owner locks it.
 
-    They hold `nbytes` on the device, where what several share counts once, and `most_bytes` at
-    most; but the last one stays, whatever it holds.
+    They hold `nbytes` on the device, at most `most_bytes`; shared tables count once. The last
+    executable stays, whatever its size.
     """
 
     def __init__(self, most_bytes: float):
         self._most_bytes = most_bytes
         self._entries: OrderedDict[Hashable, Executable] = OrderedDict()
-        self._programs: Counter[Hashable] = Counter()  # how many need each
+        self._programs: Counter[Hashable] = Counter()  # number of executables that need each
         self._memory: Counter[Hashable] = Counter()
         self.nbytes = 0
 
@@ -47,14 +47,14 @@ class ExecutableCache:
         return len(self._entries)
 
     def get(self, key: Hashable) -> Executable | None:
-        """Return an executable and count it as used, or None."""
+        """Return an executable and mark it as recently used, or None."""
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
         return found
 
     def put(self, key: Hashable, value: Executable) -> None:
-        """Cache an executable, and drop others until the limits hold again."""
+        """Cache an executable, and drop others until all limits hold."""
         if key in self._entries:
             self._drop(key)
         self._entries[key] = value
@@ -71,13 +71,13 @@ class ExecutableCache:
             self._drop(next(iter(self._entries)))
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all executables."""
         for key in list(self._entries):
             self._drop(key)
 
     def _drop(self, key: Hashable) -> None:
         value = self._entries.pop(key)
-        self._programs -= Counter(set(value.programs))  # keeps what is above zero
+        self._programs -= Counter(set(value.programs))  # subtraction drops counts of zero
         for item, nbytes in value.memory.items():
             self._memory[item] -= 1
             if not self._memory[item]:
@@ -92,5 +92,5 @@ _when_dropped: list[Callable[[Executable], None]] = []
 
 
 def call_when_dropped(function: Callable[[Executable], None]) -> None:
-    """Call a function with each executable that is dropped, so that nothing else holds it."""
+    """Register a function to call with each dropped executable, to drop its own references."""
     _when_dropped.append(function)

@@ -1,4 +1,4 @@
-"""The call of a public function in hand: where it works, and what it does there."""
+"""The current call of a public function: the queue that it uses, and what it does there."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ from opencl_lab.runtime.session import Session, session_of
 def queue_for(
     array: Any, queue: cl.CommandQueue | None, device: DeviceSpec = None
 ) -> cl.CommandQueue | None:
-    """Return the queue that a device array lives on, else the one that the caller asked for.
+    """Return the queue of a device array, else the one that the caller asked for.
 
-    That is None for a host array, if he asked for none: the library's queue on `select_device()`.
-
-    `device` stands for the library's queue on it. It refuses a `queue` that is none, both at once,
-    and a device array that has no queue, is on another device or has another context.
+    `device` means the library's queue on that device. A `queue` of another type, `queue` and
+    `device` together, and a device array without a queue, on another device or in another context
+    are refused. None for a host array without either: the library's queue on `select_device()`.
     """
     on_device = isinstance(array, cl.array.Array)
     if queue is not None and not isinstance(queue, cl.CommandQueue):
@@ -54,17 +53,17 @@ def queue_for(
 
 
 class Call:
-    """A call while it is worked out for the first time, or each time where it is not recorded.
+    """A call that is not replayed: the first one of its key, or one that cannot be recorded.
 
-    A public function gets it from its decorator, as the first argument, and hands it on to all that
-    works on its arrays. Whoever runs a plan by itself makes one of its own.
+    A public function gets it from its decorator, as the first argument, and passes it to all
+    functions that work on its arrays. Code that runs a plan by itself makes its own.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue, optional
-        Where it works; by default the library's queue on `select_device()`.
+        Where the call works; by default the library's queue on `select_device()`.
     recording : Recording, optional
-        Gets to know what it does.
+        Records what the call does.
     """
 
     def __init__(self, queue: cl.CommandQueue | None = None, recording: Recording | None = None):
@@ -74,7 +73,7 @@ class Call:
 
     @property
     def queue(self) -> cl.CommandQueue:
-        """Where it works."""
+        """The queue on which the call works."""
         if self._queue is None:
             self._queue = select_device().queue()
         return self._queue
@@ -94,12 +93,12 @@ class Call:
     def use(
         self, array: Any, queue: cl.CommandQueue | None = None, device: DeviceSpec = None
     ) -> None:
-        """Work where a device array is, else where the caller says; see `queue_for`."""
+        """Work on the queue of a device array, else on the one asked for; see `queue_for`."""
         self._queue = queue_for(array, self._queue if queue is None else queue, device)
         self._session = None
 
     def check(self, array: Any) -> None:
-        """Refuse an array that cannot be used where the call works."""
+        """Refuse an array that cannot be used on the queue of this call."""
         queue_for(array, self._queue)
 
     def execute(
@@ -108,7 +107,7 @@ class Call:
         inputs: Mapping[str, Any],
         out: Mapping[str, Any] | None = None,
     ) -> Execution:
-        """Run an executable, see `execute`."""
+        """Run an executable; see `execute`."""
         given = out or {}
         execution = execute(executable, inputs, self.queue, given)
         if self._recording is not None:
@@ -118,19 +117,19 @@ class Call:
     def new_array(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], allocator: Any
     ) -> cl.array.Array:
-        """Return new memory on the device, of any contents."""
+        """Return an uninitialized array on the device."""
         array = new_array(self.queue, shape, dtype, allocator)
         if self._recording is not None and array.size:
             self._recording.add_fresh(array)
         return array
 
     def constants(self, arrays: Iterable[Any]) -> None:
-        """Note arrays that further calls of this key share, as they are made of its values."""
+        """Record arrays made of values in the key, which further calls with it share."""
         if self._recording is not None:
             for array in arrays:
                 self._recording.add_constant(array)
 
     def condition(self, holds: Callable[[], bool]) -> None:
-        """Note what must hold for further calls to do the same as this one."""
+        """Record a condition under which further calls do the same as this one."""
         if self._recording is not None:
             self._recording.conditions.append(holds)

@@ -1,4 +1,4 @@
-"""Call keys: calls with the same key do the same to other data, so that one can be replayed.
+"""Call keys: calls with the same key differ in their data alone, so one replays another.
 
 A key holds shapes, strides, types and queues of arrays, which of them share memory, and the values
 of all other arguments. Where an argument cannot be compared, the call has no key.
@@ -23,27 +23,27 @@ from opencl_lab.runtime.results import PooledArray
 DATA = {"a", "b", "bias", "c", "v", "x", "image", "keys", "values", "out"}
 """Parameters that are data: a key holds their shape and type. All others are options."""
 SIMPLE = {type(None), str, bool, int, bytes}
-"""Types of options whose values are equal only if they say the same."""
+"""Types of options of which equal values have the same effect."""
 PAIRS = {tuple, list}
 DEVICE_ARRAYS = {cl.array.Array, PooledArray}
 BUFFERS = {cl.Buffer, PooledBuffer}
 WHOLE_BUFFER = cl.mem_info.ASSOCIATED_MEMOBJECT
-"""Of which a buffer is a part; None if of none."""
+"""Query for the parent of a sub-buffer; None for other buffers."""
 MOST_CONSTANT = 1 << 16
-"""Bytes of arguments whose values belong to a key."""
+"""Most bytes of an argument whose values belong to the key."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR", "OCLAB_DEVICE_BYTES")
 
-# To ask `os.environ` itself takes a microsecond for each name, and this is done in every call.
+# A look-up in `os.environ` itself takes a microsecond per name, in every call.
 _variable = getattr(os.environ, "_data", os.environ).get
 _names = tuple(map(getattr(os.environ, "encodekey", str), ENVIRONMENT))
 
 
 class NoKeyError(Exception):
-    """An argument cannot be compared with that of another call."""
+    """An argument cannot be compared with that of another call, so there is no key."""
 
 
 def _option_key(value: Any) -> Hashable:
-    """Return the key of an option; equal ones have the same effect."""
+    """Return the key of an option; options with equal keys have the same effect."""
     kind = type(value)
     if kind in SIMPLE:
         return kind, value
@@ -67,16 +67,16 @@ def _option_key(value: Any) -> Hashable:
 
 
 def _device_key(array: cl.array.Array, addresses: list[int]) -> tuple[Hashable, ...]:
-    """Return the key of a device array, and add the address of its memory to a list."""
+    """Return the key of a device array, and append the address of its memory to `addresses`."""
     own = array.__dict__
     lease = own.get("_lease")
     block: Any
     if lease is not None:
-        block = lease.block  # which a pool has made as a whole
+        block = lease.block  # a whole buffer, made by a pool
     else:
         block = own["base_data"]
         plain = type(block) in BUFFERS and own["size"]
-        if not plain or block.get_info(WHOLE_BUFFER):  # parts of one buffer may overlap
+        if not plain or block.get_info(WHOLE_BUFFER):  # sub-buffers may overlap
             raise NoKeyError
     addresses.append(block.int_ptr)
     queue, allocator = own["queue"], own["allocator"]
@@ -98,15 +98,15 @@ def _host_key(array: Any) -> tuple[Hashable, ...]:
 
 
 def _sharing_key(arrays: Sequence[Any], addresses: Sequence[int]) -> tuple[Hashable, ...]:
-    """Return which arrays share memory: of the host, or of the device at `addresses`."""
+    """Return which arrays share memory: host arrays, or device arrays at `addresses`."""
     if len(arrays) < 2 or len(set(addresses)) == len(arrays):  # most calls on the device
         return ()
     if addresses:
         if len(addresses) < len(arrays):
-            raise NoKeyError  # some of the host, some of the device
-        same = list(map(id, arrays))  # else a view of it, and the caller wants his own object back
+            raise NoKeyError  # some on the host, some on the device
+        same = list(map(id, arrays))  # a view is not the same object, which is returned
         return (*map(addresses.index, addresses), *map(same.index, same))
-    if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most others
+    if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most calls on the host
         return ()
     return tuple(
         np.may_share_memory(array, other)
@@ -117,11 +117,11 @@ def _sharing_key(arrays: Sequence[Any], addresses: Sequence[int]) -> tuple[Hasha
 
 
 def _values_key(value: Any) -> Hashable:
-    """Return the key of a host argument whose values belong to it."""
+    """Return the key of a host argument, with its values."""
     if isinstance(value, tuple):
         return tuple(map(_values_key, value))
     if type(value) is not np.ndarray and np.ma.isMaskedArray(value):
-        raise NoKeyError  # its values do not tell the mask
+        raise NoKeyError  # the key would lack the mask
     array = np.asarray(value)
     if array.dtype.hasobject or array.nbytes > MOST_CONSTANT:
         raise NoKeyError
@@ -131,7 +131,7 @@ def _values_key(value: Any) -> Hashable:
 def arrays_key(arrays: Sequence[Any], count: int) -> Hashable:
     """Return the key of arrays alone, for calls of one function with the same options; or None.
 
-    So many of the arrays as `count` says are arguments and no options.
+    The first `count` arrays are arguments, the others options.
     """
     parts: list[Any] = [count]
     addresses: list[int] = []
@@ -146,14 +146,14 @@ def arrays_key(arrays: Sequence[Any], count: int) -> Hashable:
 
 
 def unpacked(out: Any) -> list[Any]:
-    """Return the arrays of an argument `out`: itself, or those of a pair."""
+    """Return the arrays of an argument `out` as a list: none, one, or those of a pair."""
     return list(out) if type(out) in PAIRS else [] if out is None else [out]
 
 
 class Keys:
-    """How the arguments of a function make the key of a call.
+    """Makes the key of a call from the arguments of a function.
 
-    Of the arguments `values`, which are on the host and small, the values belong to the key.
+    For the arguments named in `values`, small host arrays, the key holds the values.
     """
 
     def __init__(self, name: str, signature: inspect.Signature, values: Sequence[str]):
@@ -165,7 +165,7 @@ class Keys:
         self._out = self._place.get("out")
 
     def data_and_values(self, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
-        """Return the arrays among `options` that are data, and the names of other arrays."""
+        """Return the arrays among `options` that are data, and the names of `values` arrays."""
         data: list[Any] = []
         values: list[str] = []
         for name, value in options.items():

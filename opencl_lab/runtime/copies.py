@@ -26,9 +26,9 @@ from opencl_lab.runtime.call import Call
 
 TEMPLATE = "common/copy.cl.mako"
 CONVERTED = ("float32", "float64", "complex64", "complex128", "int64")
-"""What numbers are converted to."""
+"""Types to which numbers are converted."""
 COPY_GROUP = 256
-"""Work-items of a group, where the device takes so many: GPUs begin about one group a clock."""
+"""Most work-items of a work-group; large, as GPUs start about one work-group per clock."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class View:
 
     @classmethod
     def dense(cls, shape: tuple[int, ...]) -> View:
-        """Return the view of an array of its own in C order."""
+        """Return the view of a whole array in C order."""
         return cls(shape, dense_strides(shape), 0)
 
     @property
@@ -65,7 +65,7 @@ class View:
         return self.offset == 0 and self.strides == dense_strides(self.shape)
 
     def cut(self, shape: tuple[int, ...]) -> View:
-        """Return the first elements along each axis, as many as there are in `shape`."""
+        """Return the view cut to at most `shape`, from the beginning of each axis."""
         least = tuple(min(have, want) for have, want in zip(self.shape, shape, strict=True))
         return View(least, self.strides, self.offset)
 
@@ -86,7 +86,7 @@ class _Axis:
     shift: int
 
     def joined(self, inner: _Axis) -> _Axis | None:
-        """Return this axis and a faster one as a single one, or None if they are not."""
+        """Return this axis and a faster one merged into one, or None if that is impossible."""
         n = inner.shape
         if inner.extent != n or inner.shift:
             return None
@@ -108,21 +108,21 @@ class _Axis:
 class Copy:
     """A copy of the elements of one view to another."""
 
-    # Of as many dimensions. Where the target is longer zeros come after the elements of the source,
-    # which is never longer.
+    # Both have the same number of dimensions. Where the target is longer it is padded with zeros;
+    # the source is never longer.
     source: View
     target: View
-    # The same, or two types of numbers: the target's is float32, float64 or complex, and complex if
-    # the source's is; or int64, for integers.
+    # Equal, or numeric: the target's is float32, float64 or complex, always complex for a complex
+    # source; or int64 for integers.
     source_type: np.dtype[Any]
     target_type: np.dtype[Any]
-    conjugate: bool = False  # whether the target, which is complex, gets complex conjugates
-    # How far elements move along each axis, around the end of the target; none if empty.
+    conjugate: bool = False  # the target is complex then
+    # Cyclic shift along each axis of the target; empty for none.
     shifts: tuple[int, ...] = field(default=())
 
     @property
     def _axes(self) -> list[_Axis]:
-        """The fewest axes that describe it, the one on which the target is dense the last."""
+        """The fewest axes that describe the copy; the last one has the target's smallest stride."""
         shifts = self.shifts or (0,) * len(self.target.shape)
         axes = [
             _Axis(shape, extent, source_stride, target_stride, shift % shape)
@@ -169,7 +169,7 @@ class Copy:
         }
 
     def _by_words(self) -> Copy:
-        """Return the same copy of elements that no type of a word has: of their words."""
+        """Return this copy; for elements larger than any word type, the same in words."""
         size = self.source_type.itemsize
         if self.source_type != self.target_type or self.conjugate or size in WORD_TYPES or not size:
             return self
@@ -184,7 +184,7 @@ class Copy:
         return Copy(cut(self.source), cut(self.target), dtype, dtype, shifts=shifts)
 
     def plan(self, wg_size: int = COPY_GROUP) -> Plan:
-        """Return what to launch: nothing for an empty target."""
+        """Return the plan of the copy, without launches for an empty target."""
         by_words = self._by_words()
         if by_words is not self:
             return by_words.plan(wg_size)
@@ -231,7 +231,7 @@ class Copy:
         return Plan(buffers, (launch,))
 
     def enqueue(self, call: Call, source: cl.array.Array, target: cl.array.Array) -> None:
-        """Enqueue it from one device array to another, whose memory is apart."""
+        """Enqueue the copy between two device arrays that share no memory."""
         wg_size = min(COPY_GROUP, call.device.capabilities.max_work_group)
         executable = call.session.executable(("copy", self), lambda: self.plan(wg_size))
         call.execute(executable, {"source": source}, {"target": target})

@@ -1,10 +1,10 @@
-"""The declarations of OpenCL C that a program needs, instead of all, for PoCL 3.0.
+"""Only the declarations of OpenCL C that a program needs, to build it faster with PoCL 3.0.
 
-That release, the one which pip installs, has its compiler read Clang's ``opencl-c.h`` for every
-program: 15,000 declarations, which take four fifths of the time in which a small program is
-built, and most of the memory that PoCL holds for it. (Later compilers make them when they are
-called.) So the header goes before the program without the functions whose names do not occur in
-it, and its include guard is defined. What does not build so is built in the ordinary way.
+The compiler of that release, which pip installs, reads Clang's ``opencl-c.h`` for every program:
+15,000 declarations, which take four fifths of the build time of a small program and most of the
+memory that PoCL holds for it. (Later compilers declare functions lazily.) So the program is
+preceded by the header without the functions whose names do not occur in the program, and the
+header's include guard is defined. A program that fails to build this way is built as usual.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ GUARD = "_OPENCL_H_"
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 NAME = re.compile(r"[A-Za-z_]\w*")
 EXTRA = {"length", "fast_length", "normalize", "fast_normalize", "dot"}
-"""Functions of which PoCL declares more than the header."""
+"""Functions for which PoCL declares more overloads than the header."""
 
 
 @cache
 def _header() -> tuple[list[tuple[str | None, str]], frozenset[str]] | None:
-    """Return the header's lines, with the name where one declares a function, and macros' names.
+    """Return the header's lines, each with the function it declares, and the names of macros.
 
-    None where there is no such header.
+    None if there is no such header.
     """
     try:
         package = find_spec(PACKAGE)
@@ -40,7 +40,7 @@ def _header() -> tuple[list[tuple[str | None, str]], frozenset[str]] | None:
         return None
     if f"#ifndef {GUARD}" not in text or '#include "opencl-c-base.h"' not in text:
         return None
-    text = text.replace(f"#ifndef {GUARD}", "#if 1")  # the guard is defined from outside
+    text = text.replace(f"#ifndef {GUARD}", "#if 1")  # the guard is defined by an option
     text = text.replace('#include "opencl-c-base.h"', base)
     lines: list[tuple[str | None, str]] = []
     for line in COMMENT.sub(" ", text).splitlines():
@@ -56,7 +56,7 @@ def _header() -> tuple[list[tuple[str | None, str]], frozenset[str]] | None:
 def with_declarations(platform_version: str, text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return a program with the declarations that it needs, and the options to build it.
 
-    None on other platforms, and for programs that may need more than the header.
+    None for other platforms, and for programs that may need more than the header.
     """
     if RELEASE not in platform_version:
         return None

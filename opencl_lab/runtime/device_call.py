@@ -1,4 +1,4 @@
-"""Bound calls on arrays of a device, which are enqueued and not waited for."""
+"""Bound calls on device arrays: they enqueue and do not wait."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COMPLETE = cl.command_execution_status.COMPLETE
 
 
 def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
-    """Return the events that the contents of device arrays still wait for.
+    """Return the pending events of device arrays.
 
-    Commands of other queues are flushed: until then no other queue may wait for them. Those of an
-    in-order queue wait for each other anyway, but an error should be seen. Arrays forget events
-    that are complete, or each call would look at them again.
+    Other queues are flushed, as OpenCL requires before one queue waits for another. Events of the
+    same in-order queue need no wait, but waiting reveals errors. Completed events are removed from
+    the arrays, so that later calls need not check them again.
     """
     waits = []
     for array in arrays:
@@ -44,11 +44,11 @@ def pending(arrays: Iterable[Any], queue: cl.CommandQueue) -> list[cl.Event]:
 class DeviceCall(BoundCall):
     """A bound call on device arrays.
 
-    New arrays lie in memory of the queue's pool, unless they have an allocator.
+    New arrays use memory from the queue's pool, unless they have an allocator.
     """
 
     _own_events: Sequence[cl.Event] = ()
-    """That of the last launch of the last call: there is no need to wait for it."""
+    """The event of the previous call's last launch, which needs no wait."""
 
     def _run(self, arrays: Sequence[Any], events: Events | None) -> list[Any]:
         queue, pool = self.queue, self._pool
@@ -57,7 +57,7 @@ class DeviceCall(BoundCall):
         for array in arrays:
             own = array.__dict__
             lease = own.get("_lease")
-            # A user may have set another queue.
+            # The user may have set another queue.
             if lease is not None and own["queue"] is queue is lease.pool.queue:
                 memory.append(lease.block)  # written by a command of this queue
                 continue
@@ -78,7 +78,7 @@ class DeviceCall(BoundCall):
             place = result.place
             if place < self._arrays:
                 array = arrays[place]
-                if done:  # it has waited for all that the array did
+                if done:  # it waited for all events of the array
                     array.events[:] = done
             elif self._fresh[place - self._arrays].allocator is None:
                 array = PooledArray.of(pool, memory[place], result.attributes, event)

@@ -1,8 +1,8 @@
-"""DLPack: arrays handed to other libraries and taken from them, without a copy where that can be.
+"""DLPack: exchange of arrays with other libraries, without a copy where possible.
 
-The memory of a CPU device is the host's: it is handed on as such (``kDLCPU``), by NumPy. That of
-other devices is handed on as the handle of its buffer (``kDLOpenCL``: ``data`` is a ``cl_mem``).
-Structures are those of ``dlpack.h`` before version 1, which all libraries read.
+The memory of a CPU device is host memory and is exported by NumPy (``kDLCPU``). Memory of other
+devices is exported as the handle of its buffer (``kDLOpenCL``: ``data`` is a ``cl_mem``). The
+structures are those of ``dlpack.h`` before version 1, which all libraries read.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from opencl_lab.runtime.arrays import AnyArray, contiguous, copied
 from opencl_lab.runtime.call import Call
 
 CPU, OPENCL = 1, 4
-"""Types of devices: ``kDLCPU`` and ``kDLOpenCL``."""
+"""Device types: ``kDLCPU`` and ``kDLOpenCL``."""
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-"""NumPy's letters for types of a number of bytes by the codes of DLPack."""
+"""NumPy's type letters by DLPack's type codes."""
 FRESH, USED = b"dltensor", b"used_dltensor"
-"""Names of capsules that nobody has taken yet, and that somebody has."""
+"""Names of a capsule before and after it is consumed."""
 
 
 class _Tensor(ctypes.Structure):
@@ -62,19 +62,19 @@ _rename = _api("PyCapsule_SetName", ctypes.c_int, ctypes.py_object, ctypes.c_cha
 
 
 class _Stand(np.ndarray):
-    """Stands for a device array: of its shape, type and strides, and without its elements."""
+    """Stands for a device array: has its shape, dtype and strides, but not its elements."""
 
     memory: Any
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A device array in the form that ``from_dlpack`` of other libraries takes."""
+    """A device array as an argument of ``from_dlpack`` of other libraries."""
 
     array: AnyArray
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return the type and the number of the device on which the memory is handed on."""
+        """Return DLPack's type and number of the device of the exported memory."""
         device = device_of(self.array.queue.device)
         return (CPU, 0) if device.kind == "cpu" else (OPENCL, max(device.device_index, 0))
 
@@ -86,12 +86,12 @@ class Exported:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Return a capsule with the memory, after all that writes it.
+        """Return a capsule with the memory, once pending writes are done.
 
         Raises
         ------
         BufferError
-            If it cannot be handed on to `dl_device` at all, or not without a copy.
+            If it cannot be exported to `dl_device` at all, or not without a copy.
         """
         there, array = self.__dlpack_device__(), self.array
         kind, _ = dl_device or there
@@ -105,12 +105,12 @@ class Exported:
         host = _mapped(array) if in_place else contiguous(array, Call(array.queue)).get()
         if max_version is None:
             return host.__dlpack__()
-        # NumPy before 2.1 does not know it; who asks for it then asks again without.
+        # NumPy before 2.1 lacks this argument; consumers then retry without it.
         return host.__dlpack__(max_version=max_version)
 
 
 def _mapped(array: AnyArray) -> AnyArray:
-    """Return the memory of an array on the host; OpenCL maps none with negative strides."""
+    """Map an array to host memory; OpenCL cannot map negative strides."""
     ahead = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
     if not any(part.step < 0 for part in ahead):
         return array.map_to_host()
@@ -125,8 +125,8 @@ def _capsule(array: AnyArray) -> Any:
     array.queue.finish()
     for event in array.events:
         event.wait()
-    # NumPy makes the capsule, and lets go of the memory in C: Python's code must not run where a
-    # capsule dies, as that may be while an error is on its way.
+    # NumPy makes the capsule and releases the memory in C: no Python code may run when a capsule is
+    # deleted, as an exception may be pending.
     stand = as_strided(np.empty(1, array.dtype), array.shape, array.strides).view(_Stand)
     stand.memory = memory
     capsule = stand.__dlpack__()
@@ -138,7 +138,7 @@ def _capsule(array: AnyArray) -> Any:
 
 
 class _Owner:
-    """Says to the library that made a structure when nobody needs it any more."""
+    """Calls the deleter of an imported structure when its memory is no longer used."""
 
     def __init__(self, address: int):
         self._address = address
@@ -150,9 +150,9 @@ class _Owner:
 
 
 def imported(value: Any) -> cl.array.Array | None:
-    """Return an object of DLPack whose memory is a buffer of OpenCL as an array; else None.
+    """Return a DLPack object whose memory is an OpenCL buffer as an array; None for others.
 
-    Its queue is the library's if that has the context of the buffer, else one of its own.
+    The array's queue is the library's if that has the buffer's context, else a new one.
     """
     if getattr(value, "__dlpack_device__", lambda: (None, 0))()[0] != OPENCL:
         return None

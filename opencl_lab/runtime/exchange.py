@@ -1,4 +1,4 @@
-"""Arrays that a user brings to a device, and hands on to other libraries."""
+"""Copying arrays to a device, and exporting them to other libraries."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
     Parameters
     ----------
     x : array_like or pyopencl.array.Array
-        Also an object of DLPack, with memory of the host or a buffer of OpenCL.
+        Or a DLPack object with host memory or an OpenCL buffer.
     device : str, int or Device, optional
         As `select_device` takes it.
     queue : pyopencl.CommandQueue, optional
-        In place of `device`. By default an array of a device stays on its queue, and one of the
-        host goes to the library's queue on `select_device()`, which is its `Device.queue`.
+        In place of `device`. By default a device array stays on its queue, and a host array goes to
+        the library's queue on `select_device()`, which is its `Device.queue`.
 
     Returns
     -------
     pyopencl.array.Array
-        With a copy of an array of the host, contiguous, or of another device, by way of the host.
-        What lies there already is not copied: the result shares its memory, or is `x` itself.
+        A host array is copied and contiguous; an array of another device is copied by way of the
+        host. An array that is already there is not copied: the result shares its memory, or is `x`.
 
     Raises
     ------
     InvalidProblem
-        For Python's objects, masked arrays, and `device` and `queue` at once.
+        For arrays of Python objects, masked arrays, or both `device` and `queue`.
     DeviceNotFound, LaunchError
         If there is no such device, or it cannot be used.
 
@@ -74,12 +74,12 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
     wanted = queue_or_default(wanted)
     with session_of(wanted).alone(wanted):
         made = copy_to(array if array.flags.forc else np.ascontiguousarray(array), wanted)
-        wanted.finish()  # the host's array may change from now on
+        wanted.finish()  # the host array may change from now on
     return made
 
 
 def to_dlpack(x: AnyArray) -> Exported:
-    """Return a device array in the form that ``from_dlpack`` of other libraries takes.
+    """Return an object from which ``from_dlpack`` of other libraries makes an array.
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def to_dlpack(x: AnyArray) -> Exported:
     Returns
     -------
     object with ``__dlpack__`` and ``__dlpack_device__``
-        On a CPU its memory is the host's (``kDLCPU``), so that `numpy.from_dlpack` and others share
-        it without a copy; wait for the queue before reading what later calls write. On other
-        devices it is a buffer of OpenCL (``kDLOpenCL``), which `to_device` takes without a copy and
+        On a CPU device this is host memory (``kDLCPU``), which `numpy.from_dlpack` and others share
+        without a copy; wait for the queue before reading what later calls write. On other devices
+        it is an OpenCL buffer (``kDLOpenCL``), which `to_device` takes without a copy and
         `numpy.from_dlpack` with one, by ``device="cpu"``.
 
     Raises
     ------
     InvalidProblem
-        If it is no device array, or has no queue.
+        If `x` is not a device array, or has no queue.
 
     Examples
     --------

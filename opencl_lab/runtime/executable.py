@@ -1,4 +1,4 @@
-"""Plans with their kernels built: what is enqueued."""
+"""Plans with their kernels built, ready to enqueue."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from opencl_lab.core.template import is_watched, kernel_digest
 from opencl_lab.runtime.freeing import with_room
 
 MOST_QUEUES = 16
-"""Queues whose pools and counters are kept, where they are idle."""
+"""Most queues whose idle pools and counters are held."""
 
 DeviceMemory: TypeAlias = Any
-"""A `pyopencl.Buffer`, or one from a memory pool; pyopencl has no type for both."""
+"""A `pyopencl.Buffer` or a pooled one; pyopencl has no common type."""
 
 
 def is_in_order(queue: cl.CommandQueue) -> bool:
-    """Return whether each command of a queue waits for the one before."""
+    """Return whether a queue executes its commands in order."""
     return not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
 def make_zero(queue: cl.CommandQueue, counters: Iterable[cl.Buffer]) -> None:
-    """Make counters zero once more where only some launches of a plan were enqueued.
+    """Reset counters to zero after only some launches of a plan were enqueued.
 
-    An error or Ctrl-C may come between two launches, of which only the last makes them zero. The
-    next call would take what they hold for its own.
+    An error or Ctrl-C may come between two launches, of which only the last one resets them. The
+    next call would otherwise start from wrong counts.
     """
     for buffer in counters:
-        with suppress(cl.Error):  # what has happened before is what the caller gets to know
+        with suppress(cl.Error):  # the caller gets the earlier error
             if not is_in_order(queue):
                 cl.enqueue_barrier(queue)
             cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
 
 
 def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
-    """Return an error of the driver as one of this package."""
+    """Return a `LaunchError` for an error of the driver."""
     name = queue.device.name.strip()
     if isinstance(error, cl.MemoryError):
         return LaunchError(f"{name} ran out of memory: {error}")
@@ -53,14 +53,14 @@ def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
 
 @dataclass(frozen=True)
 class KernelInfo:
-    """A launch and what the driver says of its kernel."""
+    """A launch and what the driver reports about its kernel."""
 
     kernel: str
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
     max_work_group: int  # the driver's limit for this kernel, in work-items
-    preferred_multiple: int  # what a work-group's size should be a multiple of
-    # Memory of a work-group and of a work-item.
+    preferred_multiple: int  # the best work-group sizes are multiples of it
+    # Memory per work-group and per work-item.
     local_bytes: int
     private_bytes: int
 
@@ -92,7 +92,7 @@ def _kernel_info(kernel: cl.Kernel, launch: Launch) -> KernelInfo:
 
 
 class DeviceTable:
-    """A table on the device, which lives as long as an executable uses it."""
+    """A table on the device, freed with the last executable that uses it."""
 
     def __init__(self, memory: DeviceMemory):
         self.memory = memory
@@ -100,7 +100,7 @@ class DeviceTable:
 
 
 class Builder(Protocol):
-    """What builds programs and kernels, and puts tables onto the device: a `Session`."""
+    """Builds programs and kernels, and copies tables to the device: a `Session`."""
 
     def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
         """Return the program of each launch."""
@@ -109,11 +109,11 @@ class Builder(Protocol):
         """Return a new kernel object for a launch."""
 
     def table(self, spec: Buffer) -> DeviceTable:
-        """Return the contents of a buffer of role ``table`` on the device."""
+        """Return the buffer of a table, filled, on the device."""
 
 
 class Executable:
-    """A plan with its kernels built for one context, ready to enqueue again and again."""
+    """A plan with its kernels built for one context, which can be enqueued repeatedly."""
 
     def __init__(self, plan: Plan, builder: Builder):
         begin = time.perf_counter()
@@ -124,7 +124,7 @@ class Executable:
         self.lock = threading.Lock()  # arguments are state of the kernel objects
         self.dropped = False
         self.key: Hashable = None
-        self.programs = builder.programs(plan.launches)  # it keeps none itself
+        self.programs = builder.programs(plan.launches)  # the builder holds no reference
         kernels = [
             builder.kernel(program, launch)
             for program, launch in zip(self.programs, plan.launches, strict=True)
@@ -133,7 +133,7 @@ class Executable:
         memory = {name: table.memory for name, table in self._tables.items()}
         for kernel, launch in zip(kernels, plan.launches, strict=True):
             _set_constant_arguments(kernel, launch, memory)
-        # Other arguments are set anew each time, by number and name: buffers of the user's, or of a
+        # Numbers and names of the other arguments, which each run sets: buffers of the user or of a
         # pool.
         self.launches: list[tuple[cl.Kernel, Launch, list[tuple[int, str]]]] = [
             (
@@ -153,7 +153,7 @@ class Executable:
 
     @property
     def current(self) -> bool:
-        """Whether it is still kept, and its templates are still what it was built from."""
+        """Whether it is still cached, and its templates have not changed since it was built."""
         return not self.dropped and kernel_digest(self._templates) == self._digest
 
     @property
@@ -164,16 +164,16 @@ class Executable:
         return held | {self: zeros} if zeros else held
 
     def kernel_info(self) -> list[KernelInfo]:
-        """Return what the device says of each launch's kernel, in order."""
+        """Return what the driver reports about each launch's kernel, in order."""
         return [_kernel_info(kernel, launch) for kernel, launch, _ in self.launches]
 
     def zeros_of(self, queue: cl.CommandQueue) -> dict[str, DeviceMemory]:
-        """Return the buffers of role ``zeros`` of one queue, whose commands take turns."""
+        """Return the buffers of role ``zeros`` of one queue, on which runs follow each other."""
         specs = self.plan.with_role("zeros")
         if not specs:
             return {}
         if queue.int_ptr not in self._zeros:
-            if len(self._zeros) >= MOST_QUEUES:  # what still runs holds its own
+            if len(self._zeros) >= MOST_QUEUES:  # pending runs hold their own
                 self._zeros.clear()
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
 

@@ -1,4 +1,4 @@
-"""Running a plan on arrays of the host or of the device."""
+"""Running a plan on host or device arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.host_call import HostCall
 
 MOST_BOUND = 32
-"""Bound calls that an executable keeps: one for each queue, side of the arrays and given `out`."""
+"""Most bound calls cached per executable: one for each queue, side of the arrays and `out`."""
 
 C = TypeVar("C", bound=BoundCall)
 
@@ -27,7 +27,7 @@ C = TypeVar("C", bound=BoundCall)
 class Execution:
     """One run of a plan: its outputs by name and the events that time it.
 
-    `kernel_events` are those of all launches, in order, where the queue profiles.
+    On a queue with profiling, `kernel_events` has one per launch, in order.
     """
 
     executable: Executable
@@ -36,7 +36,7 @@ class Execution:
     transfer_events: list[cl.Event] = field(default_factory=list)
 
     def profile(self) -> list[tuple[KernelInfo, float]]:
-        """Return each launch's kernel and its time in milliseconds, in order; waits for them."""
+        """Wait; return each launch's kernel and its time in milliseconds, in order."""
         times = [_milliseconds([event]) for event in self.kernel_events]
         return list(zip(self.executable.kernel_info(), times, strict=True))
 
@@ -68,13 +68,13 @@ def execute(
     queue: cl.CommandQueue,
     out: Mapping[str, Any] | None = None,
 ) -> Execution:
-    """Run an executable on C-contiguous arrays, all of the host or all of the device.
+    """Run an executable on C-contiguous arrays, all on the host or all on the device.
 
-    `inputs` has an array for every buffer of role ``in``, of its shape and dtype; `out` those that
-    receive outputs, which must not share memory with inputs. The queue may be out of order, too:
-    then it is one launch after the other. With host arrays the outputs are ready; with device
-    arrays the work is enqueued and the outputs carry its last event. `LaunchError` says what the
-    device refuses.
+    `inputs` has an array for every buffer of role ``in``, of its shape and dtype; `out` has arrays
+    that receive outputs, which must not share memory with inputs. On an out-of-order queue each
+    launch waits for the previous one. With host arrays the outputs are ready; with device arrays
+    the work is enqueued and the outputs carry its last event. A failure on the device raises
+    `LaunchError`.
     """
     out = dict(out or {})
     known, outputs = executable.plan.by_name, executable.plan.with_role("out")
@@ -104,7 +104,7 @@ def execute(
 
 
 def device_call(executable: Executable, queue: cl.CommandQueue, names: Sequence[str]) -> DeviceCall:
-    """Return an executable bound for device arrays, its inputs and all outputs in this order."""
+    """Return an executable bound for device arrays: its inputs, then all outputs."""
     key = (queue.int_ptr, *names)
     call: DeviceCall | None = executable.bound_calls.get(key)
     if call is None:
@@ -126,7 +126,7 @@ def _host_call(
 def _bound(
     executable: Executable, names: Sequence[str]
 ) -> tuple[Sequence[Run], int, Sequence[Fresh], Sequence[Result]]:
-    """Return what a bound call takes for one executable, which returns its outputs in order."""
+    """Return the arguments of a bound call of one executable; results are its outputs in order."""
     plan, places = executable.plan, {name: place for place, name in enumerate(names)}
     new = [spec for spec in plan.with_role("out") if spec.name not in places]
     everything = places | {spec.name: place for place, spec in enumerate(new, len(names))}
@@ -141,7 +141,7 @@ def _bound(
 
 
 def _keep(executable: Executable, key: Hashable, call: C) -> C:
-    if len(executable.bound_calls) >= MOST_BOUND:  # each keeps its queue alive
+    if len(executable.bound_calls) >= MOST_BOUND:  # each holds a reference to its queue
         executable.bound_calls.clear()
     executable.bound_calls[key] = call
     return call

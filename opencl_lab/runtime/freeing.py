@@ -1,4 +1,4 @@
-"""Memory that nobody uses is freed: where it runs out, and when the user says so."""
+"""Freeing unused memory: when it runs out, and when the user asks for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyopencl as cl
 import pyopencl.array
 
 LOCK_SECONDS = 2.0
-"""How long to wait for other threads that use what might be freed; they may wait for this one."""
+"""Longest wait for threads that use what might be freed; they may be waiting for this one."""
 
 T = TypeVar("T")
 
@@ -21,9 +21,9 @@ _lock = threading.Lock()
 
 
 def call_when_freeing(function: Callable[[float], None]) -> None:
-    """Call a function to free what it can.
+    """Register a function that frees what it can.
 
-    It gets the seconds that it may wait for other threads; -1 is without end.
+    Its argument is the most seconds to wait for other threads; -1 means without limit.
     """
     with _lock:
         _when_freeing.append(function)
@@ -35,7 +35,7 @@ def free_unused(seconds: float = -1) -> None:
         functions = list(_when_freeing)
     for function in functions:
         function(seconds)
-    # glibc keeps what runtimes for CPUs have freed, often several times what is in use.
+    # glibc retains what CPU runtimes have freed, often several times what is in use.
     with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
         ctypes.CDLL(None).malloc_trim(0)
 
@@ -45,7 +45,7 @@ def with_room(run: Callable[[], T]) -> T:
     try:
         return run()
     except cl.MemoryError:
-        pass  # what its frames hold is free behind this line
+        pass  # retried outside, where the error's frames hold no memory
     free_unused(LOCK_SECONDS)
     return run()
 
@@ -53,5 +53,5 @@ def with_room(run: Callable[[], T]) -> T:
 def new_array(
     queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any
 ) -> cl.array.Array:
-    """Return new memory on the device, as `pyopencl.array.empty` does, by way of `with_room`."""
+    """Return an uninitialized device array; free unused memory if needed, see `with_room`."""
     return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))

@@ -1,4 +1,4 @@
-"""Bound calls on arrays of the host: on their memory in place, or on copies of it."""
+"""Bound calls on host arrays: on their memory in place, or on copies of it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from opencl_lab.runtime.session import Session
 FLAGS = cl.mem_flags
 POLLING_UNITS = 8
 POLLING_SECONDS = 1e-4
-"""Time for which a call looks for its end before it sleeps, where that leaves enough units to
-kernels. On 16 cores PoCL sorted 1,000 keys in 58 us so, in a trial, instead of 85."""
+"""How long a call polls for its end before it sleeps, if enough compute units are left to kernels.
+In a trial on 16 cores, PoCL then sorted 1,000 keys in 58 us instead of 85."""
 
 HostArray: TypeAlias = np.ndarray[Any, Any]
-_NOTHING: HostArray = np.empty(0)  # in the place of memory of the device
+_NOTHING: HostArray = np.empty(0)  # stands for memory on the device
 
 
 class HostMemory:
-    """What kernels use in one call instead of arrays of the host.
+    """The memory that kernels use for host arrays in one call.
 
-    That is the memory of the array itself, by its address where a device takes it (see
-    `takes_pointers`), or as a buffer made of it where device and host share memory; else pooled
-    memory and copies, large ones through pinned memory. The caller holds the lock of the queue, and
-    finishes it before he lets go of the arrays. `copies` are between memory of host and device;
-    `pointers` says whether kernels get addresses.
+    That is the array's own memory, by address where a device allows it (see `takes_pointers`), or
+    as a buffer where device and host share memory; else pooled memory and copies, large ones
+    through pinned memory. The caller holds the lock of the queue and finishes the queue before it
+    releases the arrays. `copies` are the events of copies between host and device; `pointers` is
+    whether kernels get addresses.
     """
 
     __slots__ = ("_back", "_enqueued", "_pointers", "_queue", "_session", "_shared", "copies")
@@ -44,36 +44,36 @@ class HostMemory:
         self._pointers = pointers
         self._back: list[tuple[HostArray, DeviceMemory]] = []
         self.copies: list[cl.Event] = []
-        # pyopencl waits for the event of a copy that nobody keeps, and holds up all threads.
+        # If a copy's event is dropped, pyopencl waits for it and blocks all threads.
         self._enqueued: list[cl.Event] = []
 
     def of(self, access: str, array: HostArray) -> DeviceMemory | None:
-        """Return the memory for an array by the name of a method below; None if that is empty."""
+        """Return memory for an array by the method named `access`; None for an empty name."""
         return getattr(self, access)(array) if access else None
 
     def source(self, array: HostArray) -> DeviceMemory:
-        """Return memory that holds what `array` does."""
+        """Return memory with the contents of `array`."""
         memory = self._in_place(array, FLAGS.READ_ONLY)
         return self._send(array) if memory is None else memory
 
     def target(self, array: HostArray) -> DeviceMemory:
-        """Return memory of any contents, whose later contents `fetch` brings to `array`."""
+        """Return uninitialized memory, which `fetch` copies to `array` after the kernels."""
         memory = self._in_place(array, FLAGS.READ_WRITE)
         if memory is None:
             memory = self._session.allocate(self._queue, max(array.nbytes, 1))
         return self._fetched(array, memory)
 
     def changed(self, array: HostArray) -> DeviceMemory:
-        """Return memory that holds what `array` does, and is brought back to it by `fetch`."""
+        """Return memory with the contents of `array`, which `fetch` copies back to it."""
         memory = self._in_place(array, FLAGS.READ_WRITE)
         return self._fetched(array, self._send(array) if memory is None else memory)
 
     def fetch(self, kernel: cl.Event | None) -> None:
-        """Enqueue what brings all targets to the host after the last kernel, if there is one.
+        """Enqueue copies of all targets to the host, after the event of the last kernel if given.
 
-        Nothing where they were used by address. Runtimes skip the copy where a buffer was made
-        of the array and lives in its memory. Mapping it says the same in two commands, of which
-        each costs PoCL hundredths of a millisecond.
+        Targets used by address need none. For a buffer that lives in the array's memory, runtimes
+        skip the copy. Mapping and unmapping would do the same in two commands, each of which takes
+        PoCL some 10 us.
         """
         waits = [] if kernel is None else [kernel]
         for array, memory in self._back:
@@ -89,12 +89,12 @@ class HostMemory:
         """Return the memory of `array` itself, if kernels can use it: aligned to elements."""
         if not (self._shared and array.size):
             return None
-        if self._pointers and array.flags.writeable:  # pyopencl shares no other
+        if self._pointers and array.flags.writeable:  # pyopencl shares no read-only array
             memory = cl.SVM(array)
             return None if _uneven(memory, array) else memory
         if not _aligned(array):
             return None
-        # Runtimes may copy what a buffer is made of.
+        # Runtimes may copy the array to the buffer.
         return cl.Buffer(self._queue.context, access | FLAGS.USE_HOST_PTR, hostbuf=array)
 
     def _send(self, array: HostArray) -> DeviceMemory:
@@ -112,21 +112,20 @@ class HostMemory:
 
 
 def _uneven(memory: cl.SVM[Any], array: HostArray) -> bool:
-    """Return whether the address of an array is none of a whole element, of complex ones too."""
+    """Return whether an array, also a complex one, is not aligned to whole elements."""
     return bool(memory.svm_ptr % array.itemsize)
 
 
 def _aligned(array: HostArray) -> bool:
-    """Return whether an array is aligned to whole elements, complex ones too."""
+    """Return whether an array, also a complex one, is aligned to whole elements."""
     return bool(array.ctypes.data % array.itemsize == 0)
 
 
 class HostCall(BoundCall):
-    """A bound call on arrays of the host, which is waited for once.
+    """A bound call on host arrays, which waits once.
 
-    `in_place` says that all arrays of the caller are C-contiguous, writeable and not empty. Where
-    the device takes addresses, kernels then get these at once; else `HostMemory` decides for each
-    array. What is not returned lies in memory of the device alone.
+    With `in_place`, the caller's arrays are C-contiguous, writeable and not empty, and are used by
+    address if the device can. New arrays that are not returned exist on the device alone.
     """
 
     on_host = True
@@ -142,7 +141,7 @@ class HostCall(BoundCall):
         *,
         in_place: bool,
     ):
-        self._constants = constants  # alive, as kernels may use them in place
+        self._constants = constants  # referenced here, as kernels may use them in place
         self._by_address = False
         self.queue = queue
         memory = list(map(self._constant, constants))
@@ -161,10 +160,10 @@ class HostCall(BoundCall):
             return self._views(self._run_alone(arrays, events))
 
     def _run_alone(self, arrays: Sequence[HostArray], events: Events | None) -> list[HostArray]:
-        """Run it and return the arrays in all places, those of the device as an empty one."""
+        """Run it and return the arrays of all places; an empty one stands for device memory."""
         session, queue, known = self._session, self.queue, [*arrays]
         pointers = takes_pointers(session.device)
-        if self._constants and pointers != self._by_address:  # known only by now
+        if self._constants and pointers != self._by_address:  # known only now
             self._by_address = pointers
             self._fixed[: len(self._constants)] = map(self._constant, self._constants)
         host: HostMemory | None = None
@@ -187,10 +186,10 @@ class HostCall(BoundCall):
                 host.fetch(event)
                 queue.finish()
             elif event is not None:
-                # It comes after all other launches, and to wait for it takes less than `finish`.
+                # It follows all other launches, and waiting for it is faster than `finish`.
                 self._wait(event)
         except BaseException:
-            # The arrays of the caller must not be in use once this returns, even by an error.
+            # The caller's arrays must not be in use once this is left, also by an error.
             queue.finish()
             raise
         if host is not None and events is not None:
@@ -206,7 +205,7 @@ class HostCall(BoundCall):
         event.wait()
 
     def _views(self, arrays: Sequence[HostArray]) -> list[Any]:
-        """Return the results, which lie in arrays of the caller's and in new ones."""
+        """Return the results: the caller's arrays, and views of new ones."""
         results = []
         for result in self._results:
             array = arrays[result.place]
@@ -217,7 +216,7 @@ class HostCall(BoundCall):
 
 
 def _access(runs: Sequence[Run], place: int) -> str:
-    """Return which method of `HostMemory` serves an array that runs read or write; may be none."""
+    """Return the name of the method of `HostMemory` for the array in a place; may be empty."""
     read = written = False
     for run in runs:
         read = read or (not written and place in run.inputs.values())

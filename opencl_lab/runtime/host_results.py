@@ -1,13 +1,12 @@
-"""Memory for large results of calls on host arrays, which is used again when they are gone.
+"""A pool of memory for large results of calls on host arrays.
 
-An allocator of C gives large blocks back to the system at once. So each page of a new result comes
-into being when it is first written, cleared by the system: 4 to 9 of the 40 ms in which ten
-million keys are sorted. Here the memory of a result that nobody has any more, views included,
-serves the next result of the same size. Calls on host arrays wait for their end, so that no
-command uses it then.
+C's allocator returns large blocks to the system at once. So the system maps and clears each page of
+a new result when it is first written: 4 to 9 of the 40 ms that sorting ten million keys takes. Here
+the memory of a result is reused for the next one of the same size, once the result and all views of
+it are deleted. Calls on host arrays wait for their end, so no command still uses it then.
 
-Large results begin with a line of a cache. NumPy's begin 16 bytes after one, so that each vector of
-64 bytes that is stored touches two lines: products of few k take 3 to 18 % more processor time.
+Large results are aligned to a cache line. NumPy's begin 16 bytes after one, so each 64-byte vector
+store touches two lines, and products with small k take 3 to 18 % more processor time.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ from opencl_lab.runtime.freeing import free_unused
 from opencl_lab.runtime.results import Pool
 
 LEAST = 32 << 20
-"""Bytes from which glibc, whatever it has seen, takes each block from the system."""
+"""Bytes from which glibc always takes a block from the system."""
 ALIGNED = 1 << 20
-"""Bytes from which results begin with a line of a cache."""
+"""Bytes from which results are aligned to a cache line."""
 LINE_BYTES = 64
 MOST_IDLE = 512 << 20
-"""Bytes that are kept at most."""
+"""Most idle bytes."""
 
 
 class _Pages(np.ndarray):
-    """Memory of the pool; of another type than results, as NumPy leaves out bases of one type."""
+    """Memory of the pool; a type of its own, as NumPy skips bases of the same type."""
 
 
 class _Owner(np.ndarray):
-    """All of a block: the base of a result, which dies with the last view of it.
+    """A whole block: the base of a result, deleted with the last view of it.
 
-    A weak reference with a callback, as device arrays have, would die before its array does.
+    A weak reference with a callback, as for device arrays, would be deleted before the array.
     """
 
-    pool: Pool | None = None  # of views of it
+    pool: Pool | None = None  # None for views of it
     block: _Pages
 
     def __del__(self) -> None:
@@ -48,7 +47,7 @@ class _Owner(np.ndarray):
 
 
 def _new_pages(nbytes: int) -> Any:
-    """Return new memory and where its first whole line begins, with room for so many bytes."""
+    """Return new memory, and the offset of its first cache line, for `nbytes` from there."""
     try:
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     except MemoryError:
@@ -63,16 +62,16 @@ def _new_block(nbytes: int) -> Any:
 
 
 class HostResults(Pool):
-    """Blocks of the host's memory that no array lives in, of `most_idle` bytes at most."""
+    """Unused blocks of host memory, at most `most_idle` bytes."""
 
     def __init__(self, most_idle: float):
         super().__init__(_new_block, min(most_idle, MOST_IDLE))
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return a new array of any contents, as `numpy.empty` does.
+        """Return an uninitialized array, as `numpy.empty` does.
 
-        Those of a megabyte and more do not own their memory: the base of large ones gives it back
-        to the pool.
+        Arrays of a megabyte and more do not own their memory: the base of a large one returns it to
+        the pool.
         """
         nbytes = math.prod(shape) * dtype.itemsize
         if nbytes < LEAST or nbytes > self._most_idle:

@@ -1,4 +1,4 @@
-"""Whether kernels can use memory of the host by its address, as a device claims or shows."""
+"""Whether kernels can use host memory by address: as the device reports, or found by a test."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __kernel void add(__global int *words, const int amount)
 """
 
 UNASKED_CALLS = 3
-"""Calls of a process that do without, as the kernel that shows it takes long to build."""
+"""First calls of a process that do without, as the kernel of the test takes long to build."""
 
 _shown: dict[int, bool] = {}
 _told: dict[int, int] = {}
@@ -29,12 +29,12 @@ _lock = threading.Lock()
 
 
 def takes_pointers(device: Device) -> bool:
-    """Return whether kernels read and write memory of the host by its address.
+    """Return whether kernels can read and write host memory by address.
 
-    OpenCL promises that for devices with fine-grained system SVM. A runtime whose device is the
-    processor of this process may do it without a promise, as there is no other memory; PoCL does.
-    So on a CPU a kernel tries it, once in a process. To build that kernel takes as long as hundreds
-    of calls gain, and many processes make few calls: so the first few get the answer no.
+    OpenCL guarantees this for devices with fine-grained system SVM. A runtime for the CPU of this
+    process may support it without reporting so, as there is no other memory; PoCL does. So on a CPU
+    a kernel tests it once per process. Building that kernel costs what hundreds of calls gain, and
+    many processes make few calls: so the first few get the answer False.
     """
     if device.shared_pointers or not device.unified_memory:
         return device.shared_pointers
@@ -52,16 +52,16 @@ def takes_pointers(device: Device) -> bool:
 
 
 def _shows_pointers(handle: cl.Device) -> bool:
-    """Let a kernel change memory of NumPy's at an odd address, and the host in between."""
+    """Let a kernel and the host change NumPy's memory at an odd address in turn."""
     if linker_missing(handle.platform.version) or no_room(handle.platform.version):
         return False  # PoCL would end the process
     try:
         if not handle.svm_capabilities & cl.device_svm_capabilities.FINE_GRAIN_BUFFER:
-            return False  # its memory may be another one
+            return False  # it may have other memory
         context = cl.Context([handle])
         queue = cl.CommandQueue(context)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
             text, options = with_declarations(handle.platform.version, ADD) or (ADD, ())
             kernel = cl.Kernel(cl.Program(context, text).build(["-w", *options]), "add")
         whole = np.arange(WORDS + 2, dtype=np.int32)

@@ -27,15 +27,15 @@ from opencl_lab.drivers.pocl import forget_last_built, linker_missing, no_room, 
 from opencl_lab.runtime.declarations import with_declarations
 
 SPECIFIC = "//sm_"
-"""Starts the marks that `opencl_lab.runtime.ptx` takes away."""
+"""The beginning of the marks that `opencl_lab.runtime.ptx` removes."""
 
 
 @contextmanager
 def _forgotten_lines() -> Iterator[None]:
-    """Drop the code that pyopencl generates inside from the cache of source lines.
+    """Remove code that pyopencl generates in this context from Python's `linecache`.
 
-    It is there for tracebacks alone. Each new kernel object would look through all of it for a
-    name, which takes milliseconds after some hundreds.
+    It serves tracebacks alone. Each new kernel object would search all of it for a free name, which
+    takes milliseconds after some hundreds.
     """
     before = set(linecache.cache)
     try:
@@ -47,7 +47,7 @@ def _forgotten_lines() -> Iterator[None]:
 
 
 class Programs:
-    """Builds programs for one device, each once while it is in use, and makes kernels of them."""
+    """Builds programs for one device, once while they are in use, and creates their kernels."""
 
     def __init__(self, context: cl.Context, device: Device):
         self.context = context
@@ -58,7 +58,7 @@ class Programs:
         )
 
     def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
-        """Return the program of each launch; launches that differ in sizes only share one."""
+        """Return the program of each launch; launches that differ only in sizes share one."""
         known: list[tuple[Launch, cl.Program]] = []
         for launch in launches:
             found = (program for earlier, program in known if _same_program(earlier, launch))
@@ -69,7 +69,7 @@ class Programs:
         return [program for _, program in known]
 
     def program(self, source: Source, options: tuple[str, ...]) -> cl.Program:
-        """Build a program, or return the one built from the same source, while it is in use."""
+        """Build a program, or return one built from the same source that is still in use."""
         key = (source.digest, options)
         with self._lock:
             known = self._programs.get(key)
@@ -82,7 +82,7 @@ class Programs:
         missing = linker_missing(version) or no_room(version)
         if missing is not None:  # PoCL would end the process
             raise BuildError(missing, source=source.text)
-        # PoCL would print how many warnings there were; errors still come with the log.
+        # Without -w, PoCL prints the number of warnings. Errors still come with the log.
         flags = [*options, "-cl-kernel-arg-info", "-w"]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
@@ -90,7 +90,7 @@ class Programs:
         named = f"#line 1 {json.dumps(name, ensure_ascii=False)}\n{text}" if name else text
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", cl.CompilerWarning)  # a log is no failure
+                warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
                 quick = with_declarations(version, named)
                 if quick is not None:
                     with suppress(cl.Error):
@@ -118,19 +118,19 @@ class Programs:
         return program
 
     def _is_unreadable(self, program: cl.Program) -> bool:
-        """Return whether PoCL could not read a program in its cache, which is removed there.
+        """Return whether PoCL failed to read a program from its cache; remove it from there.
 
-        PoCL takes it for one without kernels.
+        PoCL then reports a program without kernels.
         """
         of_pocl = "PoCL" in self.device.platform_version
         if not of_pocl or program.get_info(cl.program_info.NUM_KERNELS):
             return False
-        # PoCL would end the process when the context is released, so it never is.
+        # Releasing the context would make PoCL abort the process, so it is never released.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.context))
         return forget_last_built()
 
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
-        """Return a new kernel object for a launch, checked against the kernel's own limits."""
+        """Return a new kernel object for a launch that respects the kernel's limits."""
         try:
             with MAKING, _forgotten_lines():
                 kernel = cl.Kernel(program, launch.kernel)
@@ -150,8 +150,8 @@ class Programs:
         def info(name: int) -> Any:
             return kernel.get_work_group_info(name, self.device.handle)
 
-        # A kernel built for exactly this size runs with it, also where the driver
-        # names its general limit, as NVIDIA's does.
+        # A kernel built for exactly this size runs with it, even if the driver reports
+        # its general limit, as NVIDIA's does.
         required = info(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE)
         if tuple(required[: len(launch.local_size)]) == launch.local_size:
             return
@@ -170,7 +170,7 @@ def _same_program(one: Launch, other: Launch) -> bool:
 
 
 def _own_name(template: str) -> str:
-    """Return what errors call a file of the user's own; empty for a template of ours."""
+    """Return the name of a user's file in error messages; empty for the package's templates."""
     path = Path(template)
     if not path.is_absolute():
         return ""
@@ -178,9 +178,9 @@ def _own_name(template: str) -> str:
 
 
 def _log_of(error: cl.Error, name: str) -> str:
-    """Return what the compiler said, about `name` if there is one.
+    """Return the compiler's log, with positions in `name` if given.
 
-    NVIDIA's takes no notice of the directive that names a file, and counts it as a line.
+    NVIDIA's compiler ignores the ``#line`` directive, and counts it as a line.
     """
     if not name:
         return str(error)
@@ -188,10 +188,10 @@ def _log_of(error: cl.Error, name: str) -> str:
 
 
 def _check_signature(kernel: cl.Kernel, launch: Launch, program: cl.Program) -> None:
-    """Compare the plan's argument names with the kernel's own, where the driver tells them.
+    """Compare the plan's argument names with the kernel's, if the driver reports them.
 
-    One that the source has, and that the driver calls by a word which the source has not, was
-    renamed by a macro: PoCL's are called as the built-in functions, and `step` is `_cl_step` there.
+    A name in the source for which the driver reports one that is not was renamed by a macro: PoCL
+    has macros for all built-in functions, so that `step` becomes `_cl_step`.
     """
     if kernel.num_args != len(launch.arguments):
         raise LaunchError(

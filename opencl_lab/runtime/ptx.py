@@ -1,9 +1,9 @@
 """Programs with instructions of NVIDIA's architecture-specific targets, such as ``sm_90a``.
 
 OpenCL compiles for the plain target, such as ``sm_90``, whose assembler refuses these
-instructions. So they stand in the source as comments of PTX, in inline assembly. The program is
-built once, its PTX is taken out, the marks before these comments are taken away, the target is
-changed, and the PTX is loaded as a program of its own.
+instructions. So the source has them as PTX comments in inline assembly. The program is built once;
+in its PTX the comment marks are removed and the target is changed, and the result is loaded as a
+program of its own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ TARGET = rb"^(\.target\s+%s)\b(?!a)"
 
 
 def is_specific(source: str) -> bool:
-    """Return whether a source has instructions behind marks such as ``//sm_90a:``."""
+    """Return whether a source has instructions after marks such as ``//sm_90a:``."""
     return MARK.search(source) is not None
 
 
 def specific_ptx(ptx: bytes) -> bytes:
-    """Return PTX with the marked instructions in force, for the target that they name."""
+    """Return PTX with the marked instructions enabled, for the target that the marks name."""
     found = re.search(MARK.pattern.encode(), ptx)
     if found is None:
         return ptx
@@ -37,7 +37,7 @@ def specific_ptx(ptx: bytes) -> bytes:
 
 
 def reloaded(context: Any, device: Any, program: Any) -> Any:
-    """Return a program of this device alone again, with its marked instructions in force."""
+    """Return a program built again for this device alone, with its marked instructions enabled."""
     ptx = program.get_info(cl.program_info.BINARIES)[0]
     specific = cl.Program(context, [device], [specific_ptx(ptx)])
     specific.build()

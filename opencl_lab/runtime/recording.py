@@ -1,4 +1,4 @@
-"""What a call does with memory while it runs: executables, the caller's arrays, new ones."""
+"""Recording what a call runs: executables, on the caller's arrays and on new ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opencl_lab.runtime.results import block_of
 
 
 class Recording:
-    """The recording of one call on arrays of the caller's, all on one side and none of them empty.
+    """The recording of one call on non-empty arrays of the caller, all on the same side.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class Recording:
     fresh : list of Fresh
         New arrays, in the order in which they were made.
     constants : list of array
-        What the call has made of arguments whose values belong to its key.
+        Arrays made from arguments whose values belong to the key.
     conditions : list of callable
-        What must hold for the recording to be of use.
+        Conditions under which the recording is valid.
     lost : bool
-        Whether an executable used memory of which nobody knows where it came from.
+        Whether the call cannot be replayed, such as after the use of memory of unknown origin.
     queue : pyopencl.CommandQueue or None
         Where executables ran.
     """
@@ -40,10 +40,10 @@ class Recording:
         self.lost = False
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
-        self._alive: list[Any] = []  # so that no address comes twice
+        self._alive: list[Any] = []  # referenced, so that no address is reused
         self._places: dict[Any, tuple[int, int, np.dtype[Any]]] = {}
         for place, array in enumerate(arrays):
-            # A view of another order has the address of the whole and none of its order.
+            # A base with another layout has the same address, but not the same order of elements.
             if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
                 self._put(array, place)
 
@@ -52,14 +52,14 @@ class Recording:
         self._places.setdefault(_memory(array), (place, array.nbytes, array.dtype))
 
     def place(self, array: Any) -> int | None:
-        """Return the place of the memory of an array, if it is known."""
+        """Return the place of an array's memory, or None if it is unknown."""
         known = self._places.get(_memory(array))
         if known is None:
             return None
         place, nbytes, dtype = known
         if isinstance(array, np.ndarray) and place < self._count:
             whole = nbytes == array.nbytes and dtype == array.dtype and array.flags.c_contiguous
-            return place if whole else None  # else another view of the same memory
+            return place if whole else None  # a different view of the same memory
         return place if nbytes == array.nbytes or not isinstance(array, np.ndarray) else None
 
     def add_fresh(self, array: Any) -> int:
@@ -71,11 +71,11 @@ class Recording:
         return place
 
     def add_constant(self, array: Any) -> None:
-        """Give an array that holds the same in every call of this key a place."""
-        if _memory(array) in self._places:  # it is the caller's data, too
+        """Give a place to an array that is the same in every call with this key."""
+        if _memory(array) in self._places:  # it is also data of the caller
             self.lost = True
             return
-        # The caller may change an array of the host.
+        # The caller may change a host array later.
         self.constants.append(array.copy() if isinstance(array, np.ndarray) else array)
         self._put(array, -len(self.constants))
 
@@ -87,7 +87,7 @@ class Recording:
         given: Mapping[str, Any],
         queue: cl.CommandQueue,
     ) -> None:
-        """Note what ran; of the outputs the `given` ones were there before."""
+        """Record a run; the `given` outputs existed before it, the others are new."""
         if self.queue is not None and self.queue != queue:
             self.lost = True
         self.queue = queue
@@ -106,5 +106,5 @@ class Recording:
 
 
 def _memory(array: Any) -> Any:
-    """Return what tells memory: a buffer of the device, or an address of the host."""
+    """Return what identifies an array's memory: a device buffer or a host address."""
     return int(array.ctypes.data) if isinstance(array, np.ndarray) else block_of(array)

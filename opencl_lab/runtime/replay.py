@@ -1,16 +1,15 @@
-"""Calls that repeat: what the first one of a key has worked out, the next ones only enqueue.
+"""Replay of calls: the first call with a key is recorded, further ones only enqueue.
 
-A public function is written once, as a user would read it: it checks its arguments, looks for a
-configuration, makes views, and runs executables. All of this depends on shapes, strides, types
-and options, and not on values. So the first call is recorded while it runs: which executables it
-runs, on which of the caller's arrays and on which new ones. All of them become one bound call. A
-further call with the same key takes new memory, puts its arrays into the places of the earlier
-ones, and enqueues.
+A public function is plain code: it checks its arguments, looks for a configuration, makes views,
+and runs executables. All of this depends on shapes, strides, types and options, but not on values.
+So the first call is recorded while it runs: which executables it runs, on which of the caller's
+arrays and on which new ones. They become one bound call. A further call with the same key takes new
+memory, puts its arrays into the places of the earlier ones, and enqueues.
 
-What cannot be seen is never replayed: a recording is thrown away as soon as an executable reads
-memory that neither belongs to the caller nor was written by an earlier executable, such as a
-result of NumPy or of pyopencl's own kernels. With ``OCLAB_REPLAY=off`` in the environment, when the
-package is imported, every call is worked out anew.
+Work that the recording cannot see is never replayed: a recording is discarded as soon as an
+executable reads memory that neither belongs to the caller nor was written by an earlier executable,
+such as a result of NumPy or of pyopencl's own kernels. If ``OCLAB_REPLAY=off`` is in the
+environment when the package is imported, nothing is recorded.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from opencl_lab.runtime.session import session_of
 from opencl_lab.tuned import database
 
 MOST_RECORDED = 1024
-"""Recorded calls that are kept."""
+"""Size of the LRU cache of recorded calls."""
 TOUCH_SECONDS = 0.1
-"""How often a recorded call is counted as used lately, with its executables."""
+"""Shortest interval at which a recorded call and its executables are marked as recently used."""
 ENABLED = os.environ.get("OCLAB_REPLAY", "").lower() not in ("off", "0", "no")
 
 P = ParamSpec("P")
@@ -51,10 +50,10 @@ R = TypeVar("R")
 
 
 class RecordedCall:
-    """The bound call of all executables that the first call of a key ran, and when it is of use.
+    """A bound call of all executables that the first call of a key ran, and when it is valid.
 
-    It returns a tuple if there are `several` results. The `generation` is that of the tuned
-    configurations that were asked.
+    It returns a tuple if there are `several` results. `generation` is that of the tuned
+    configurations at the time of recording.
     """
 
     def __init__(
@@ -82,16 +81,16 @@ class RecordedCall:
             self._bound = HostCall(*what, recording.constants, in_place=plain)
 
     def run(self, arrays: Sequence[Any]) -> Any:
-        """Do it again with other arrays of the caller's; the errors are those of the first call."""
+        """Repeat the call with other arrays; the errors are those of the first call."""
         results = self._bound.run(arrays)
         return tuple(results) if self._several else results[0]
 
 
 class _Public(NamedTuple):
-    """What is known of a public function."""
+    """A public function's implementation and keys."""
 
     function: Callable[..., Any]
-    """What it is made of, which takes a `Call` first."""
+    """The implementation, which takes a `Call` first."""
     keys: Keys
 
 
@@ -101,13 +100,13 @@ _lock = threading.Lock()
 
 
 def forget() -> None:
-    """Drop everything that was recorded."""
+    """Drop all recorded calls."""
     with _lock:
         _recorded.clear()
 
 
 def free_memory() -> None:
-    """Give back the memory of devices that is held for further calls and not in use.
+    """Free device memory that is held for further calls and not in use.
 
     The next calls take a little longer.
     """
@@ -115,7 +114,7 @@ def free_memory() -> None:
 
 
 def _forget_what_runs(dropped: Any) -> None:
-    """Drop the recorded calls that would keep an executable alive."""
+    """Drop the recorded calls that hold an executable."""
     with _lock:
         for key, recorded in list(_recorded.items()):
             if dropped in recorded.executables:
@@ -129,11 +128,11 @@ call_when_freeing(lambda seconds: forget())
 def replayed(
     *values: str,
 ) -> Callable[[Callable[Concatenate[Call, P], R]], Callable[P, R]]:
-    """Return a decorator that makes a public function of one that takes a `Call` first.
+    """Return a decorator that turns a function whose first parameter is a `Call` into a public one.
 
-    The public function has the other parameters alone. Its first call with a key is recorded, and
-    further ones replay that. Of the arguments `values`, on the host and small, the values belong to
-    the key; `Call.constants` gets the arrays that are made of them.
+    The public function has only the other parameters. Its first call with a key is recorded, and
+    further ones replay it. For the arguments named in `values`, small host arrays, the key holds
+    the values; arrays made from them are passed to `Call.constants`.
     """
 
     def decorate(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
@@ -148,7 +147,7 @@ def replayed(
                 return function(Call(), *args, **kwargs)
             try:
                 key, arrays = keys.of(args, kwargs)
-            except Exception:  # the function refuses it in its own words
+            except Exception:  # the function raises its own error
                 return function(Call(), *args, **kwargs)
             recorded = _recorded.get(key)
             if recorded is not None and _is_current(key, recorded):
@@ -177,7 +176,7 @@ def data_and_values(
 ) -> tuple[list[Any], list[str]]:
     """Return the arrays among options that are data of a call, and the names of other arrays.
 
-    The values of these belong to the key of the call.
+    The key of the call holds the values of those others.
     """
     return _public[function].keys.data_and_values(options)
 
@@ -185,14 +184,14 @@ def data_and_values(
 def record(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[Any, RecordedCall | None, list[Any]]:
-    """Call a public function; return its result, the recorded call, and the arrays that it took.
+    """Call a public function; return its result, the recorded call, and its array arguments.
 
-    There is no recorded call where what it did cannot be replayed.
+    The recorded call is None if the call cannot be replayed.
     """
     inner, keys = _public[function]
     try:
         _, arrays = keys.of(args, kwargs)
-    except Exception:  # the function refuses it in its own words
+    except Exception:  # the function raises its own error
         return inner(Call(), *args, **kwargs), None, []
     return *_record(inner, args, kwargs, arrays), arrays
 
@@ -210,7 +209,7 @@ def _record(
 
 
 def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
-    """Return whether a call would still come to the same."""
+    """Return whether a recorded call is still valid, and mark it as recently used."""
     if recorded.generation != database.generation():
         return False
     for holds in recorded.conditions:
@@ -241,7 +240,7 @@ def _keep(key: Hashable, recorded: RecordedCall) -> None:
 def _recorded_call(
     recording: Recording, arrays: Sequence[Any], result: Any, generation: int
 ) -> RecordedCall | None:
-    """Return what was recorded, or None if it cannot be replayed."""
+    """Return the recorded call, or None if the call cannot be replayed."""
     several = isinstance(result, tuple)
     returned = result if several else (result,)
     if recording.lost or not recording.runs or recording.queue is None:

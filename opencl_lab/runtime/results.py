@@ -1,14 +1,13 @@
-"""Memory for the results of calls on device arrays, which is used again when nobody else can.
+"""Pools of memory for the results of calls on device arrays.
 
-The scratch memory of plans is from the same pools, and goes back once its launches are enqueued.
-
-A driver takes a tenth of a millisecond and more for new memory. The pool of a queue keeps what
-results have lain in, and the order of the queue makes it safe to use this again while earlier
-commands still run. Memory that somebody else may have handed to another queue must not be used
-again: no runtime tells whether commands of that queue are done with it. So a result gives its
-memory back only if nobody has asked for it. A `PooledArray` holds a lease until `data` or
-`base_data` are read, as all functions of pyopencl do. That ends the lease: from then on its memory
-is a plain buffer, which the driver keeps for as long as any command needs it.
+A driver takes 0.1 ms or more to allocate memory. So each in-order queue has a pool for the memory
+of deleted results. The order of the queue makes reuse safe while earlier commands still run. Memory
+that a caller may have passed to another queue must not be reused, since no runtime reports whether
+commands of that queue still use it. So a `PooledArray` leases its memory from the pool. Reading
+`data` or `base_data`, as all functions of pyopencl do, ends the lease: from then on the memory is a
+plain buffer, which the driver holds for as long as any command needs it. If the array is deleted
+before that, its memory returns to the pool. The scratch memory of plans is from the same pools, and
+returns once its launches are enqueued.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ MOST_SIZES = 256
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
-    """What a pool gets back when an array dies; the array holds it until then.
+    """A weak reference to an array, which returns the array's block to the pool.
 
-    For small blocks its callback is a method written in C: Ctrl-C in a function of Python's that
-    runs while an array dies would be lost.
+    The array holds it. For small blocks its callback is a method written in C: a Ctrl-C in a Python
+    function that runs while an array is deleted would be lost.
     """
 
     __slots__ = ("block", "nbytes", "pool")
@@ -49,11 +48,12 @@ def _end(lease: _Lease) -> None:
 
 
 class Pool:
-    """Blocks of memory that no array lives in.
+    """A pool of memory blocks.
 
-    Each size has a stack, from which any thread takes and to which any array that dies gives, at
-    any moment; what one operation on a `deque` does needs no lock. `new` makes a block of so many
-    bytes. About `most_idle` bytes are kept: blocks below a megabyte are counted now and then.
+    Idle blocks of one size are on a stack. Any thread may take one, and any array that is deleted
+    may return one, at any time; single operations on a `deque` are atomic, so they need no lock.
+    `new` allocates a block of a given number of bytes. About `most_idle` bytes stay idle at most:
+    blocks below a megabyte are not counted at once.
     """
 
     def __init__(self, new: Callable[[int], Any], most_idle: float):
@@ -61,15 +61,15 @@ class Pool:
         self._most_idle = most_idle
         self._lock = threading.Lock()
         self._stacks: OrderedDict[int, deque[Any]] = OrderedDict()  # new sizes at the end
-        self._given = 0  # bytes, at least as many as are idle
+        self._given = 0  # bytes; an upper bound of the idle ones
 
     @property
     def idle_bytes(self) -> int:
-        """Bytes that are kept and not in use."""
+        """Bytes that are held and not in use."""
         return sum(nbytes * len(stack) for nbytes, stack in list(self._stacks.items()))
 
     def stack(self, nbytes: int) -> deque[Any]:
-        """Return the blocks of a size that are not in use, or leases of them."""
+        """Return the stack of idle blocks of a size, or of leases of them."""
         stack = self._stacks.get(nbytes)
         if stack is None:
             stack = deque()
@@ -78,27 +78,27 @@ class Pool:
         return stack
 
     def take(self, nbytes: int) -> Any:
-        """Return a block of exactly this size, if need be after all that is idle was given back."""
+        """Return a block of exactly this size: an idle one, else a new one (see `with_room`)."""
         stack = self._stacks.get(nbytes)
         if stack:
             try:
                 found = stack.pop()
             except IndexError:
-                pass  # another thread was quicker
+                pass  # another thread took the last one
             else:
                 return found.block if type(found) is _Lease else found
         self._hold_limit()
         return with_room(lambda: self._new(nbytes))
 
     def give(self, nbytes: int, block: Any) -> None:
-        """Take back a block that only those may still use who come before whoever takes it."""
+        """Return a block, used only by commands that precede those of whatever takes it next."""
         self.stack(nbytes).append(block)
         self._given += nbytes
         if self._given > self._most_idle:
             self._hold_limit()
 
     def _hold_limit(self) -> None:
-        # An array may die at any moment, also while this thread is in here.
+        # An array may be deleted at any time, also while this thread holds the lock.
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -118,30 +118,30 @@ class Pool:
             self._lock.release()
 
     def retire(self) -> None:
-        """Keep nothing from now on."""
+        """Free all idle blocks and hold none from now on."""
         self._most_idle = -1
         self.free_held()
 
     def free_held(self) -> None:
-        """Give all that is not in use back to the driver."""
+        """Free all idle blocks."""
         self._stacks.clear()
         self._given = 0
 
 
 class QueuePool(Pool):
-    """Buffers of one queue that no array lives in; `alone` is the lock of the queue."""
+    """The pool of buffers of one queue; `alone` is the lock of the queue."""
 
     def __init__(
         self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
     ):
-        # New memory is used at once, as some drivers find out only then that there is none.
+        # New memory is used at once, as some drivers report only then that there is none.
         super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle)
         self.queue = queue
         self.alone = alone
 
 
 class PooledArray(cl.array.Array):
-    """A device array like any other, whose memory goes back to a pool if nobody asks for it."""
+    """A device array whose memory returns to a pool, unless `base_data` is read."""
 
     @classmethod
     def of(
@@ -152,12 +152,12 @@ class PooledArray(cl.array.Array):
         event: cl.Event | None = None,
         room: int | None = None,
     ) -> PooledArray:
-        """Return an array in a block of a pool, of `room` bytes if that is more than it needs.
+        """Return an array in a block of a pool, of `room` bytes if given, else of its own size.
 
-        The attributes are those of an array of this shape and type, but for memory and events;
-        `event` is that of the command which writes it, if it has one.
+        `attributes` are those of an array of this shape and type, without memory and events;
+        `event` is that of the command which writes the array, if it has one.
         """
-        array = cls.__new__(cls)  # the constructor takes longer than all else that a call does
+        array = cls.__new__(cls)  # the constructor takes longer than the rest of a call
         nbytes = room or attributes["nbytes"]
         lease = _Lease(array, pool.stack(nbytes).append if nbytes < SMALL else _end)
         lease.pool, lease.nbytes, lease.block = pool, nbytes, block
@@ -170,12 +170,12 @@ class PooledArray(cl.array.Array):
 
     @property
     def is_pooled(self) -> bool:
-        """Whether its memory goes back to a pool if nobody asks for it from now on."""
+        """Whether the array still leases its memory from a pool."""
         return "_lease" in vars(self)
 
     @property
     def events(self) -> list[cl.Event]:
-        """Events to wait for: if it has none, one of all commands that its queue has by now."""
+        """Events to wait for; if there are none, a marker after all commands enqueued so far."""
         own = vars(self)
         lease = own.get("_lease")
         if "events" not in own and lease is not None:
@@ -190,11 +190,11 @@ class PooledArray(cl.array.Array):
 
     @property
     def base_data(self) -> Any:
-        """The memory, which does not go back to the pool from now on."""
+        """The memory; reading it ends the lease."""
         own = vars(self)
         lease = own.get("_lease")
         if lease is not None:
-            self.events  # noqa: B018 - other arrays have them
+            self.events  # noqa: B018 - plain arrays need them
             own.setdefault("base_data", lease.block)
             own.pop("_lease", None)
         return own["base_data"]
@@ -207,10 +207,10 @@ class PooledArray(cl.array.Array):
         own["base_data"] = memory
 
     def beginning(self, count: int) -> PooledArray:
-        """Return the first elements of a pooled array of one dimension, which nobody else has.
+        """Return the first elements of a pooled one-dimensional array without other references.
 
         They stay where they are if they fill half of the memory. Else they are copied to a block of
-        the pool, of one of few sizes: calls that find other counts shall find it again.
+        the pool, whose size is a power of two, so that calls with other counts can reuse it.
         """
         own = vars(self)
         nbytes = count * own["dtype"].itemsize
@@ -226,7 +226,7 @@ class PooledArray(cl.array.Array):
         return self.of(pool, block, attributes_of(self) | changes, event, room)
 
     def add_event(self, evt: cl.Event) -> None:
-        """See `pyopencl.array.Array.add_event`; of another queue perhaps."""
+        """See `pyopencl.array.Array.add_event`; the event may be of another queue."""
         self.base_data  # noqa: B018 - ends the lease
         super().add_event(evt)
 
@@ -240,11 +240,11 @@ class PooledArray(cl.array.Array):
         vars(plain).update(own)
         plain.base_data = lease.block
         if (queue or own["queue"]) == lease.pool.queue:
-            plain.events = []  # the order of the queue says it
+            plain.events = []  # the queue is in-order
         else:
             plain.events = list(self.events)
         with lease.pool.alone:
-            return plain.get(queue, ary)  # it waits, so that no queue uses the memory afterwards
+            return plain.get(queue, ary)  # it waits, so no queue uses the memory afterwards
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         self.base_data  # noqa: B018 - a copy shares the memory
@@ -257,12 +257,12 @@ class PooledArray(cl.array.Array):
 
 
 def attributes_of(array: cl.array.Array) -> dict[str, Any]:
-    """Return the attributes of a device array but for its memory and events."""
+    """Return the attributes of a device array, without its memory and events."""
     left_out = ("_lease", "base_data", "events")
     return {name: item for name, item in vars(array).items() if name not in left_out}
 
 
 def block_of(array: cl.array.Array) -> Any:
-    """Return the memory of a device array only to tell it by: the lease does not end."""
+    """Return the memory of a device array to identify it, without ending the lease."""
     lease = vars(array).get("_lease")
     return array.base_data if lease is None else lease.block

@@ -1,4 +1,4 @@
-"""Arrays of either side as contiguous rows along one axis, and the way back."""
+"""Arrays of host or device as contiguous rows along one axis, and the way back."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from opencl_lab.runtime.copies import Copy, View
 
 @dataclass(frozen=True)
 class Rows:
-    """An array seen as contiguous rows along one axis, and the way back."""
+    """An array as contiguous rows along one axis, which `restore` reverses."""
 
-    # Of shape (rows, n), C-contiguous; shares memory with the original where its layout allows.
+    # Shape (rows, n), C-contiguous; shares memory with the original if its layout allows.
     data: AnyArray
     shape: tuple[int, ...]  # shape of the original
-    axis: int  # the axis that became the last, counted from the front
+    axis: int  # the axis that became the last one, not negative
 
     @classmethod
     def of(
@@ -43,7 +43,7 @@ class Rows:
     ) -> Rows:
         """Return `array` as rows along `axis`; None flattens it first.
 
-        The others are as for `fitted`, and done in the same pass.
+        The other parameters are those of `fitted`, applied in the same copy.
         """
         if axis is None:
             flat = array.reshape(-1) if not is_device_array(array) else _flatten(array, call)
@@ -73,12 +73,12 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return math.prod(self.shape[d] for d in range(len(self.shape)) if d != self.axis)
 
     @property
     def length(self) -> int:
-        """How many elements a row has."""
+        """Number of elements per row."""
         return self.shape[self.axis]
 
     @property
@@ -89,11 +89,11 @@ class Rows:
     def target(
         self, out: AnyArray | None, dtype: np.dtype[Any], *inputs: AnyArray
     ) -> AnyArray | None:
-        """Return `out` as rows that a kernel can write directly, or None if it cannot.
+        """Return `out` as rows that a kernel can write to directly, or None if it cannot.
 
-        It cannot if there is no `out`, if its layout is another, or if it shares memory with the
-        data or other inputs; `restore` then copies the result. It refuses an `out` of another shape
-        or dtype.
+        It is None without `out`, if the layout of `out` differs, or if `out` shares memory with the
+        data or other inputs; `restore` then copies the result. An `out` of another shape or dtype
+        is refused.
         """
         if out is None:
             return None
@@ -113,9 +113,9 @@ class Rows:
         call: Call,
         *inputs: AnyArray,
     ) -> AnyArray:
-        """Return `result`, rows again, in the shape of the original, in `out` if given.
+        """Return the rows `result` as an array with the axes of the original, in `out` if given.
 
-        The inputs are those that `target` got.
+        The inputs are those passed to `target`.
         """
         order = [d for d in range(len(self.shape)) if d != self.axis] + [self.axis]
         moved = tuple(self.shape[d] for d in order)

@@ -27,7 +27,7 @@ from opencl_lab.runtime.results import QueuePool
 from opencl_lab.runtime.staging import Staging
 
 IDLE_SHARE = 0.25
-"""Share of a device's memory that a pool keeps at most while nobody uses it."""
+"""Largest share of a device's memory that a pool holds idle."""
 
 
 class Session(Programs):
@@ -50,9 +50,9 @@ class Session(Programs):
     def executable(
         self, key: Hashable, make_plan: Callable[[], Plan], *, replan: bool = False
     ) -> Executable:
-        """Return the executable for `key`, planning and building it at the first request.
+        """Return the executable for `key`; plan and build it at the first request.
 
-        It is made anew once one of its templates has changed, or, with `replan`, its plan has.
+        It is built again if one of its templates has changed, or, with `replan`, its plan.
         """
         with self._lock:
             known = self._executables.get(key)
@@ -64,7 +64,7 @@ class Session(Programs):
             return known
 
     def touch(self, executable: Executable) -> None:
-        """Count an executable as used, unless another thread is making one."""
+        """Mark an executable as recently used, unless another thread holds the lock."""
         if self._lock.acquire(blocking=False):
             try:
                 self._executables.get(executable.key)
@@ -72,7 +72,7 @@ class Session(Programs):
                 self._lock.release()
 
     def table(self, spec: Buffer) -> DeviceTable:
-        """Return the contents of a buffer of role ``table`` on the device, put there once."""
+        """Return the table of a buffer on the device; it is copied there once."""
         if spec.table is None:
             raise LaunchError(f"the buffer {spec.name!r} has no table")
         with self._lock:
@@ -104,7 +104,7 @@ class Session(Programs):
 
     def _new_pool(self, queue: cl.CommandQueue) -> pyopencl.tools.MemoryPool:
         with self._lock:
-            if len(self._pools) >= MOST_QUEUES:  # a pool keeps its queue alive
+            if len(self._pools) >= MOST_QUEUES:  # a pool holds its queue
                 for pointer, pool in list(self._pools.items()):
                     if not pool.active_bytes:
                         del self._pools[pointer]
@@ -127,14 +127,14 @@ class Session(Programs):
         return pool
 
     def alone(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
-        """Return the lock of a queue for who enqueues and waits.
+        """Return the lock of a queue, to be held by a thread that enqueues or waits.
 
-        NVIDIA's driver crashes now and then where several threads do so at once.
+        NVIDIA's driver occasionally crashes if several threads do so at once.
         """
         return self._alone.setdefault(queue.int_ptr, threading.RLock())
 
     def free(self, seconds: float = -1) -> None:
-        """Give back what is not in use; wait so long for other threads, without end for -1."""
+        """Free what is not in use; wait at most `seconds` for other threads, -1 without limit."""
         if self._lock.acquire(timeout=seconds):
             try:
                 self._executables.clear()
@@ -157,7 +157,7 @@ def _session(context_pointer: int, device_pointer: int) -> Session:
 def session_of(queue: cl.CommandQueue) -> Session:
     """Return the session of a queue's context and device.
 
-    Not in a process that was forked after OpenCL had started, nor where the context is gone.
+    A process that was forked after OpenCL had started, and a queue without context, are refused.
     """
     check_fork()
     try:
@@ -172,5 +172,5 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
 
 def queue_or_default(queue: cl.CommandQueue | None) -> cl.CommandQueue:
-    """Return `queue`; if that is None, the library's own on `select_device()`."""
+    """Return `queue`, or if that is None, the library's queue on `select_device()`."""
     return select_device().queue() if queue is None else queue

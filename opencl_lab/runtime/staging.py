@@ -1,9 +1,9 @@
 """Copies of large host arrays through pinned memory, in chunks that overlap.
 
-A driver moves 55 GB/s between a GPU and memory of the host that is pinned, and a fraction of it
-where it has to pin or copy pages on the way. So an array goes through a few pinned buffers: while
-one is on its way to or from the device, threads copy others from or to the array. These copies are
-also where pages of a new array come into being, which takes a thread longer than all else.
+A driver moves 55 GB/s between a GPU and pinned host memory, and a fraction of that if it has to pin
+or copy pages first. So an array goes through a few pinned buffers: while one is transferred to or
+from the device, threads copy others from or to the array. These copies also touch the pages of a
+new array for the first time, which takes a thread longer than anything else.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from opencl_lab.drivers.processes import default_threads
 
 LEAST = 4 << 20
 LEAST_SENT = 16 << 20
-"""Bytes of an array from which it pays."""
+"""Bytes of an array from which staging pays."""
 CHUNK = 4 << 20
 """Bytes of one pinned buffer."""
 LEAST_CHUNK = 1 << 20
-"""Bytes of a copy at least: smaller ones cost more to hand to a thread than to make."""
+"""Fewest bytes of a copy: passing smaller ones to a thread costs more than copying."""
 WHOLE = 16
 """Bytes of the largest element; chunks are multiples of it."""
 LIMIT = 64 << 20
-"""Bytes that are pinned for one context at most."""
+"""Most bytes pinned for one context."""
 MOST_THREADS = 6
 
 Jobs: TypeAlias = deque[Future[Any]]
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Copy: TypeAlias = Callable[[Bytes, int], object]
-"""Fills bytes with those that begin at a place, or takes them; several threads call it at once."""
+"""Fills bytes from an offset, or consumes them; several threads call it at once."""
 
 
 def finish_first(jobs: Jobs) -> None:
-    """Wait for the first of some jobs and forget it."""
-    jobs[0].result()  # an interrupt in here leaves it to others to wait for it
+    """Wait for the first of some jobs and remove it."""
+    jobs[0].result()  # if this is interrupted, the job stays in the queue to be waited for
     jobs.popleft()
 
 
 def abandon(*queues: Jobs) -> None:
-    """Wait until nothing runs, and forget it: an error holds frames, which would hold the error."""
+    """Cancel and await all jobs, and remove them: a failed one would form a reference cycle."""
     for jobs in queues:
         for job in jobs:
             job.cancel()
@@ -57,10 +57,10 @@ def abandon(*queues: Jobs) -> None:
 
 
 def start(pool: ThreadPoolExecutor, job: Callable[[], object]) -> Future[Any]:
-    """Let a thread do something, or do it now when there are no new threads any more."""
+    """Run a job in a thread, or here if no new threads can be started."""
     try:
         return pool.submit(job)
-    except RuntimeError:  # at the end of the process, when other threads may still go on
+    except RuntimeError:  # at interpreter shutdown, when other threads may still run
         job()
         done: Future[Any] = Future()
         done.set_result(None)
@@ -68,13 +68,13 @@ def start(pool: ThreadPoolExecutor, job: Callable[[], object]) -> Future[Any]:
 
 
 class _Slot:
-    """A pinned buffer, mapped for as long as it lives, and the last command that uses it."""
+    """A permanently mapped pinned buffer, and the last command that uses it."""
 
     def __init__(self, queue: cl.CommandQueue, nbytes: int):
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         access: Any = cl.map_flags.READ | cl.map_flags.WRITE
         buffer = cl.Buffer(queue.context, flags, nbytes)
-        # The array keeps the mapping, and the mapping the buffer.
+        # The array holds the mapping, and the mapping the buffer.
         mapped: Any = cl.enqueue_map_buffer(queue, buffer, access, 0, (nbytes,), np.dtype("u1"))
         self.bytes: Bytes = mapped[0]
         self.event: cl.Event | None = None
@@ -90,9 +90,9 @@ class _Slot:
 class Staging:
     """The pinned buffers of one context, and copies through them.
 
-    Whoever copies holds the lock of his queue. Several threads may copy by queues of their own.
-    Each buffer has `chunk` bytes, and `limit` may be pinned at once. So many `threads` copy at
-    once; by default half of the processors, and `MOST_THREADS` at most.
+    The caller of a copy holds the lock of its queue. Several threads may copy on queues of their
+    own. Each buffer has `chunk` bytes; at most `limit` bytes are pinned. `threads` is the number of
+    copying threads, by default half of the processors, at most `MOST_THREADS`.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Staging:
         self._context, self._device = context, device
         self._chunk, self._limit = chunk, limit
         self._threads = threads or max(1, min(MOST_THREADS, default_threads() // 2))
-        # A Condition's own `with` runs Python, in which Ctrl-C would leave the lock taken for ever.
+        # `with` on a Condition runs Python code, where Ctrl-C could leave the lock held forever.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._idle: list[_Slot] = []
@@ -118,7 +118,7 @@ class Staging:
     def send(
         self, queue: cl.CommandQueue, target: Any, array: np.ndarray[Any, Any]
     ) -> list[cl.Event]:
-        """Copy a C-contiguous array to a buffer and return the commands that do it.
+        """Copy a C-contiguous array to a buffer and return the commands' events.
 
         The array is no longer in use when this returns.
         """
@@ -133,10 +133,10 @@ class Staging:
     def send_from(
         self, queue: cl.CommandQueue, target: Any, nbytes: int, read: Copy
     ) -> list[cl.Event] | None:
-        """Copy what `read` fills pinned memory with, piece by piece, to a buffer.
+        """Fill pinned memory by `read`, piece by piece, and copy it to a buffer.
 
-        Return the commands that do it, or None if no memory can be pinned and nothing was done.
-        When `read` raises, no command and no thread uses anything of the caller's any more.
+        Return the commands' events, or None if no memory can be pinned and nothing was done. If
+        `read` raises, no command or thread uses memory of the caller afterwards.
         """
         events: list[cl.Event] = []
 
@@ -176,7 +176,7 @@ class Staging:
         source: Any,
         wait_for: Sequence[cl.Event] = (),
     ) -> list[cl.Event]:
-        """Copy a buffer to a C-contiguous array, wait, and return the commands that did it."""
+        """Copy a buffer to a C-contiguous array, wait, and return the commands' events."""
         target = array.reshape(-1).view(np.uint8)
 
         def write(pinned: Bytes, begin: int) -> None:
@@ -196,10 +196,10 @@ class Staging:
         write: Copy,
         wait_for: Sequence[cl.Event] = (),
     ) -> list[cl.Event] | None:
-        """Copy a buffer to pinned memory, piece by piece, and let `write` take these.
+        """Copy a buffer to pinned memory, piece by piece, and pass each piece to `write`.
 
-        Return the commands that did it, or None if no memory can be pinned and nothing was done.
-        When `write` raises, no command and no thread uses anything of the caller's any more.
+        Return the commands' events, or None if no memory can be pinned and nothing was done. If
+        `write` raises, no command or thread uses memory of the caller afterwards.
         """
         events: list[cl.Event] = []
 
@@ -240,16 +240,16 @@ class Staging:
         return events if self._with_slots(queue, nbytes, each) else None
 
     def _pieces(self, nbytes: int) -> list[slice]:
-        """Return what is copied at once: a few pieces for each thread, no longer than a slot."""
+        """Return the pieces of a copy: a few for each thread, none longer than a slot."""
         wanted = ceil_divide(nbytes, 2 * self._threads)
-        wanted = round_up(wanted, WHOLE)  # no element is cut
+        wanted = round_up(wanted, WHOLE)  # whole elements
         size = min(max(wanted, min(LEAST_CHUNK, self._chunk)), self._chunk)
         return [slice(start, min(start + size, nbytes)) for start in range(0, nbytes, size)]
 
     def _with_slots(
         self, queue: cl.CommandQueue, nbytes: int, copy: Callable[[Sequence[_Slot], Jobs], None]
     ) -> bool:
-        """Copy with as many slots as can be had, and leave nothing behind that uses them.
+        """Copy with as many slots as available; afterwards nothing uses them.
 
         Return whether there were any.
         """
@@ -259,22 +259,22 @@ class Staging:
             if slots:
                 copy(slots, jobs)
         except BaseException:
-            # The array must not be in use once this is left, nor pinned memory be let go.
+            # Neither the array nor pinned memory may be in use once this is left.
             try:
                 queue.finish()
             finally:
                 abandon(jobs)
                 for slot in slots:
-                    slot.event = None  # which may have failed, and would again
+                    slot.event = None  # waiting for a failed one would raise again
             raise
         finally:
             self._give(slots)
         return bool(slots)
 
     def _take(self, count: int) -> list[_Slot]:
-        """Return at most `count` slots, and none only if there is no more memory to be pinned.
+        """Return at most `count` slots, and none only if no memory can be pinned.
 
-        Wait for one where others have all that may be pinned.
+        Wait for a slot if other copies use all memory that may be pinned.
         """
         with self._lock:
             while (
@@ -304,13 +304,13 @@ class Staging:
             self._changed.notify_all()
 
     def free_held(self) -> None:
-        """Let go of pinned memory that nobody uses."""
+        """Free pinned memory that is not in use."""
         with self._lock:
             while self._idle:
                 self._idle.pop().ready()
                 self.pinned_bytes -= self._chunk
             if self._queue is not None:
-                self._queue.finish()  # some drivers let go of memory only then
+                self._queue.finish()  # some drivers free memory only then
 
     def _start(self, copy: Callable[[], object]) -> Future[Any]:
         with self._lock:

@@ -1,12 +1,12 @@
-"""Parts of something that is too large for a device, which go through it one after the other.
+"""Work in parts: data too large for a device passes through it part by part.
 
-While kernels work on one part, a thread brings the next one, and another thread takes away the one
-before. A device with memory of its own gets and gives them through pinned memory, chunk by chunk
-(`runtime.staging`), so that no part is ever whole on the host. A device that works on memory
-of the host needs no copies: the two threads read and write its arrays.
+While kernels work on one part, a thread reads the next one, and another thread writes the result of
+the previous one. A device with memory of its own transfers them through pinned memory, chunk by
+chunk (`runtime.staging`), so a whole part never exists on the host. A device that works on host
+memory needs no copies: the two threads read and write its arrays.
 
-Parts take turns in two arrays for what comes and two for what goes. Everything is waited for on the
-host before the next stage takes it over, so that no two threads use one queue.
+Parts alternate between two input arrays and two output arrays. The host waits for each stage before
+the next one begins, so that no two threads use one queue.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, fini
 
 LIMIT = "OCLAB_DEVICE_BYTES"
 SHARE = {False: 0.75, True: 0.25}
-"""Of a device's memory that parts take; less where that is the host's, too."""
+"""Share of a device's memory for parts, by whether it is host memory."""
 SLOTS = 2
-"""Arrays for what comes, and for what goes."""
+"""Number of input arrays, and of output arrays."""
 CHUNK = 4 << 20
-"""Bytes that are read or written at once; a multiple of every element."""
+"""Bytes that are read or written at once; a multiple of every element size."""
 
 
 def memory_limit(device: Device) -> float:
-    """Return how many bytes of a device's memory one call may take: `LIMIT`, or all of them."""
+    """Return the bytes of device memory that one call may use: ``$OCLAB_DEVICE_BYTES`` or all."""
     text = os.environ.get(LIMIT)
     if not text:
         return device.global_memory
@@ -54,14 +54,14 @@ def memory_limit(device: Device) -> float:
 
 
 def limit_of_parts(device: Device, limit: float) -> float:
-    """Return how many bytes parts may take together, where `limit` are allowed at all."""
+    """Return the bytes that all parts may use together, at most `limit`."""
     shared = device.unified_memory
     has = min(device.global_memory, host_memory()) if shared else device.global_memory
     return min(limit, SHARE[shared] * has)
 
 
 def largest_fitting(fits: Callable[[int], bool], most: int) -> int:
-    """Return the largest size, `most` at the most, that fits, as all smaller ones do; else 0."""
+    """Return the largest size up to `most` that fits, by bisection; 0 if none does."""
     low, high = 0, most
     while low < high:
         size = (low + high + 1) // 2
@@ -74,7 +74,7 @@ class _Stopped(Exception):
 
 
 def unless(stop: threading.Event, copy: Copy) -> Copy:
-    """Return a copy that ends its stage once `stop` is set, since another one has failed."""
+    """Return a `Copy` that raises once `stop` is set, since another stage has failed."""
 
     def checked(data: Bytes, begin: int) -> None:
         if stop.is_set():
@@ -87,7 +87,7 @@ def unless(stop: threading.Event, copy: Copy) -> Copy:
 class Lane:
     """Copies in one direction between the host and a device with memory of its own.
 
-    They go through pinned memory, chunk by chunk, on a queue of their own; one at a time.
+    They use pinned memory, chunk by chunk, on a queue of their own, one copy at a time.
     """
 
     def __init__(self, context: cl.Context, device: cl.Device):
@@ -95,7 +95,7 @@ class Lane:
         self._queue = cl.CommandQueue(context, device)
 
     def send(self, target: Any, nbytes: int, read: Copy) -> None:
-        """Bring what `read` fills chunks with to a buffer, and wait for it."""
+        """Fill chunks by `read`, copy them to a buffer, and wait."""
         queue = self._queue
         events = self.staging.send_from(queue, target, nbytes, read)
         if events is None:  # no memory can be pinned
@@ -108,7 +108,7 @@ class Lane:
         queue.finish()
 
     def fetch(self, nbytes: int, source: Any, write: Copy) -> None:
-        """Bring a buffer to the host, where `write` takes the chunks, and wait for it."""
+        """Copy a buffer to the host, pass its chunks to `write`, and wait."""
         queue = self._queue
         events = self.staging.fetch_to(queue, nbytes, source, write)
         if events is None:
@@ -123,17 +123,17 @@ class Lane:
 
 @dataclass(frozen=True)
 class Part:
-    """One part: what fills it, and what takes its result, each from several threads at once."""
+    """One part: functions that read its input and write its result, from several threads."""
 
     read: Copy
     write: Copy
 
 
 class Stream:
-    """The way of parts of one shape and type through a device, and back as another such part.
+    """Sends parts of one shape and type through a device; each result has the same shape and type.
 
-    Kernels have the queue; copies have queues of their own. `seconds` says how long each stage was
-    busy: ``read``, ``work``, ``write``. They overlap.
+    Kernels use `queue`; copies have queues of their own. `seconds` has the busy time of each stage,
+    ``read``, ``work`` and ``write``, which overlap.
     """
 
     def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
@@ -159,12 +159,12 @@ class Stream:
             raise explain(error, queue) from error
 
     def close(self) -> None:
-        """Let go of pinned memory, which some drivers do not do by themselves."""
+        """Free pinned memory, which some drivers do not do by themselves."""
         for lane in self._lanes:
             lane.staging.free_held()
 
     def warm_up(self, work: Callable[[AnyArray, AnyArray], object]) -> None:
-        """Let `work` run once on arrays that hold anything, for what only its first run does."""
+        """Run `work` once on arrays of any contents, for one-time costs such as builds."""
         work(self._in[0], self._out[0])
 
     def run(
@@ -173,11 +173,11 @@ class Stream:
         work: Callable[[AnyArray, AnyArray], None],
         done: Callable[[], None] = lambda: None,
     ) -> None:
-        """Let `work` make the second array of the first one, for each part; call `done` after each.
+        """Run ``work(input, output)`` for each part, and `done` after each.
 
-        The calling thread runs `work`, which gets two arrays on the side where the device works,
-        and returns when the second one is ready. After an error of any stage no thread uses
-        anything of the caller's.
+        The calling thread runs `work`, which gets two arrays in memory that the device uses, and
+        returns when the second one is ready. After an error of any stage no thread uses memory of
+        the caller.
         """
         reads, writes = Jobs(), Jobs()
         with (
@@ -197,7 +197,7 @@ class Stream:
                     finish_first(reads)
                     if len(writes) == SLOTS:
                         finish_first(writes)
-                    bring(index + 1)  # into the array of the part before, which is through
+                    bring(index + 1)  # into the array of the previous part, which is done
                     self._timed("work", work, self._in[slot], self._out[slot])
                     stage = partial(self._timed, "write", self._write, part, slot)
                     writes.append(start(writing, stage))
@@ -232,13 +232,13 @@ class Stream:
 
 
 def in_chunks(data: Bytes, copy: Copy) -> None:
-    """Copy from or to memory of the host, chunk by chunk."""
+    """Copy from or to host memory, chunk by chunk."""
     for begin in range(0, data.size, CHUNK):
         copy(data[begin : begin + CHUNK], begin)
 
 
 def _through(nbytes: int, copy: Copy) -> None:
-    """Copy by way of one chunk of the host's memory."""
+    """Copy through one chunk of host memory."""
     chunk = np.empty(min(CHUNK, nbytes), np.uint8)
     for begin in range(0, nbytes, CHUNK):
         copy(chunk[: nbytes - begin], begin)

@@ -1,6 +1,6 @@
-"""Which tile of a host array comes into which slot of a device, and when: plain data.
+"""Schedules: which tile of a host array is copied to which slot of a device, and when.
 
-See `opencl_lab.runtime.tiles`, which does it.
+They are plain data; `opencl_lab.runtime.tiles` runs them.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ HostArray: TypeAlias = np.ndarray[Any, Any]
 
 
 class Tile(NamedTuple):
-    """A part of a host array: its name, and where the part begins and ends along each axis."""
+    """A tile of a host array: the array's name, and the tile's bounds along each axis."""
 
     array: str
     bounds: tuple[tuple[int, int], ...]
 
     def of(self, array: HostArray) -> HostArray:
-        """Return it as a view."""
+        """Return the tile as a view of the array."""
         view: HostArray = array[tuple(slice(*bound) for bound in self.bounds)]
         return view
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One iteration."""
+    """One iteration: a problem on tiles."""
 
     problem: Any  # what is to be solved
-    inputs: Mapping[str, Tile]  # by the names that it has for them
-    # Where its result belongs; None if it is only what the next iteration goes on with.
+    inputs: Mapping[str, Tile]  # by the problem's names
+    # Where its result belongs; None if only the next iteration uses it.
     result: Tile | None
     shape: tuple[int, ...]  # of the result
-    # Name of a further input, which is the result of the iteration before; none if empty.
+    # Name of the input that is the previous iteration's result; empty for none.
     continues: str = ""
 
 
 class Upload(NamedTuple):
-    """A tile that comes into a slot once so many iterations are done."""
+    """A tile to copy to a slot once `after` iterations are done."""
 
     tile: Tile
     slot: int
@@ -50,20 +50,20 @@ class Upload(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """What comes where and when."""
+    """Iterations with the uploads and slots that they need."""
 
     iterations: tuple[Iteration, ...]
-    slots: Mapping[str, int]  # how many tiles of each array the device holds
+    slots: Mapping[str, int]  # number of tiles of each array on the device
     uploads: tuple[Upload, ...]  # in order
     taken: tuple[Mapping[str, int], ...]  # the slot of each input of an iteration
-    needs: tuple[int, ...]  # how many uploads must be over before an iteration
+    needs: tuple[int, ...]  # number of uploads that precede each iteration
 
 
 def schedule(iterations: Sequence[Iteration], slots: Mapping[str, int]) -> Schedule:
-    """Work out which tile comes into which slot.
+    """Assign tiles to slots.
 
-    A tile that is needed and not there takes a slot that is free, else that of the tile which is
-    not needed for the longest time (L. Belady, 1966); of several, the one that was used first.
+    A tile that is needed and not on the device takes a free slot, else that of the tile whose next
+    use is the furthest away (L. Belady, 1966); of several, the one least recently used.
     No iteration needs more tiles of an array than it has slots.
     """
     uses: dict[Tile, deque[int]] = defaultdict(deque)

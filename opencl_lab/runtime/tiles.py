@@ -1,16 +1,16 @@
-"""Tiles of host arrays that go through a device in iterations, while copies and kernels overlap.
+"""Work on tiles of host arrays in iterations, while copies and kernels overlap.
 
-An iteration takes a few tiles of inputs and makes one of the result. A device has few tiles, in
-slots; which tile comes into which slot, and when, is worked out before anything runs
-(`tile_schedule`). Then three things go on at the same time, each in the order of the iterations:
+An iteration computes one tile of the result from a few tiles of inputs. A device holds few tiles,
+in slots; `tile_schedule` assigns tiles to slots before anything runs. Then three threads work at
+the same time, each in the order of the iterations:
 
-    a thread      brings tiles into slots that no earlier iteration needs any more
-    the caller    enqueues kernels, one iteration ahead of the one that is waited for
-    a thread      takes finished tiles away
+    a thread      copies tiles to slots that no earlier iteration needs any more
+    the caller    enqueues kernels, one iteration ahead of the one that it waits for
+    a thread      copies finished tiles to the host
 
-Only the calling thread decides what starts: it starts a copy when the iterations before it are seen
-to be done. So no thread waits for another one, and each copy has a queue of its own. A device that
-works on memory of the host gets tiles as arrays there.
+Only the calling thread starts copies, once it has seen that the iterations before them are done. So
+no thread waits for another one, and each direction of copies has a queue of its own. For a device
+that works on host memory, tiles are arrays there.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from opencl_lab.runtime.streams import Lane, in_chunks, unless
 from opencl_lab.runtime.tile_schedule import HostArray, Schedule, Tile, Upload
 
 OUT_SLOTS = 3
-"""Tiles of the result on the device: one that is made, one to be made next, one that leaves."""
+"""Tiles of the result on the device: one computed now, one next, one being copied to the host."""
 AHEAD = 2
-"""Steps that are enqueued and not yet seen to be done."""
+"""Most iterations that are enqueued and not yet known to be done."""
 
 
 class _Lanes:
-    """The two directions of a session, which one call has at a time."""
+    """A session's copies in both directions, used by one call at a time."""
 
     def __init__(self, session: Session):
         handle = session.device.handle
@@ -53,7 +53,7 @@ class _Lanes:
         call_when_freeing(self.free)
 
     def free(self, seconds: float = -1) -> None:
-        """Let go of pinned memory, unless somebody copies."""
+        """Free pinned memory, unless a call is copying."""
         if self.lock.acquire(blocking=False):
             try:
                 self.up.staging.free_held()
@@ -75,7 +75,7 @@ def _lanes_of(session: Session) -> _Lanes:
 
 
 Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl.Event]]
-"""Solves a problem on tiles, into another one, and returns its commands if it did not wait."""
+"""Solves a problem on tiles into a tile; returns the events of commands not waited for."""
 
 
 def run_tiles(
@@ -85,12 +85,12 @@ def run_tiles(
     solve: Solve,
     queue: cl.CommandQueue,
 ) -> dict[str, float]:
-    """Go through all iterations; return the seconds of ``read`` and ``write``, which overlap.
+    """Run all iterations; return the seconds of ``read`` and ``write``, which overlap.
 
-    Rows of a tile lie along the last axis; tiles of arrays with more than two axes must lie in one
-    piece. The result shares no memory with `arrays`. The calling thread runs `solve`. Kernels have
-    the queue; copies have queues of their own. After an error no thread and no command uses any
-    array, and the result holds some of its tiles.
+    Rows of a tile lie along the last axis; tiles of arrays with more than two axes must be
+    contiguous. The result shares no memory with `arrays`. The calling thread runs `solve`. Kernels
+    use `queue`; copies have queues of their own. After an error no thread and no command uses any
+    array, and only some tiles of the result are written.
     """
     session = session_of(queue)
     try:
@@ -104,7 +104,7 @@ def run_tiles(
 
 
 class _Run:
-    """One way through all iterations."""
+    """One run of all iterations."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class _Run:
         self._seconds = {"read": 0.0, "write": 0.0}
         self._stop = threading.Event()
         self._sent: Jobs = deque()
-        self._begun = self._arrived = 0  # uploads that were started, and that are over
+        self._begun = self._arrived = 0  # uploads started, and done
         self._written: deque[tuple[int, Future[Any]]] = deque()
         self._running: deque[tuple[int, Sequence[cl.Event]]] = deque()
         self._done = 0
@@ -135,10 +135,10 @@ class _Run:
         largest = max(math.prod(iteration.shape) for iteration in plan.iterations) * result.itemsize
         self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.iterations)))]
         if lanes is not None:
-            queue.finish()  # earlier commands of it may still use what the pool has handed out
+            queue.finish()  # its earlier commands may still use memory from the pool
 
     def go(self) -> dict[str, float]:
-        """Go through the iterations."""
+        """Run the iterations."""
         with (
             ThreadPoolExecutor(1, "oclab-read") as self._reading,
             ThreadPoolExecutor(1, "oclab-write") as self._writing,
@@ -154,7 +154,7 @@ class _Run:
             except BaseException:
                 self._stop.set()
                 try:
-                    self._queue.finish()  # of what is enqueued, on memory that others get next
+                    self._queue.finish()  # enqueued kernels use memory that returns to the pool
                 finally:
                     abandon(self._sent, deque(job for _, job in self._written))
                 raise
@@ -173,14 +173,14 @@ class _Run:
         return cl.array.Array(self._queue, shape, dtype, data=memory)
 
     def _take(self, index: int) -> None:
-        """Enqueue an iteration once what it needs is there."""
+        """Enqueue an iteration once its tiles are on the device."""
         plan, iteration = self._plan, self._plan.iterations[index]
         self._bring()
         while self._begun < plan.needs[index]:
             self._see_done()
         while self._arrived < plan.needs[index]:
             if self._running and not self._sent[0].done():
-                self._see_done()  # meanwhile; more can be brought and taken away then
+                self._see_done()  # meanwhile, so that further copies can start
             else:
                 finish_first(self._sent)
                 self._arrived += 1
@@ -200,14 +200,14 @@ class _Run:
         self._running.append((index, events))
 
     def _bring(self) -> None:
-        """Start the uploads whose slots nobody needs any more."""
+        """Start the uploads whose slots no pending iteration needs."""
         uploads = self._plan.uploads
         while self._begun < len(uploads) and uploads[self._begun].after <= self._done:
             self._sent.append(start(self._reading, partial(self._read, uploads[self._begun])))
             self._begun += 1
 
     def _see_done(self) -> None:
-        """Wait for the first iteration that runs, and start what may follow it."""
+        """Wait for the first pending iteration, and start the copies that may follow it."""
         index, events = self._running[0]
         if events:
             events[-1].wait()
@@ -257,14 +257,14 @@ class _Run:
 
 
 def _rows(view: HostArray) -> Bytes:
-    """Return an array of any type as rows of bytes: one row where it lies in one piece."""
+    """Return an array of any type as rows of bytes: a single row if it is contiguous."""
     if view.flags.c_contiguous:
         return view.reshape(1, -1).view(np.uint8)
     return view.view(np.uint8)
 
 
 def _pieces(rows: Bytes, data: Bytes, begin: int) -> Iterator[tuple[Bytes, Bytes]]:
-    """Yield what bytes from the place `begin` of a tile are made of, and where that lies."""
+    """Yield matching views of `data`, the bytes of a tile from offset `begin`, and of its rows."""
     width = rows.shape[1]
     first, offset = divmod(begin, width)
     if offset or data.size < width:

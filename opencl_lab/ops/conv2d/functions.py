@@ -1,4 +1,4 @@
-"""The public function of the convolution."""
+"""The public function for convolution and correlation."""
 
 from __future__ import annotations
 
@@ -48,36 +48,36 @@ def conv2d(
     image : array_like or pyopencl.array.Array, shape (..., height, width)
         uint8, int16, uint16, float16, float32 or float64; leading dimensions are a
         batch, any strides. With `channels_last` the shape is (..., height, width,
-        channels), as of most files, and each channel is filtered alone.
+        channels), as in most files, and each channel is filtered separately.
     weights : array_like or pyopencl.array.Array, shape (rows, columns)
-        Real numbers; odd or even, oblong, also larger than the image. Or a tuple of a
-        column and a row, one-dimensional NumPy arrays whose outer product is the filter.
-        Such filters are also recognised when given whole, and are faster. With an image
-        on the device they may be on the host; on the device they must have the type in
-        which sums are made.
+        Real numbers; sizes may be odd or even, unequal, and larger than the image. Or a
+        tuple of a column and a row, one-dimensional NumPy arrays whose outer product is
+        the filter. Such filters are faster, and are also recognised when given whole. For
+        an image on the device, weights may be on the host; on the device they must have
+        the type in which sums are made.
     mode : str
-        ``"same"``: the result is as large as the image, the centre of the filter is
-        weight ``size // 2``, as in `scipy.ndimage`. ``"valid"``, ``"full"``: where filter
-        and image overlap wholly, or at all, as in `scipy.signal.correlate2d`.
+        ``"same"``: the result has the size of the image, and the centre of the filter is
+        weight ``size // 2``, as in `scipy.ndimage`. ``"valid"`` and ``"full"``: where filter
+        and image overlap completely, or at all, as in `scipy.signal.correlate2d`.
     boundary : str
-        What lies beyond the edges: ``"constant"`` (`cval`), ``"nearest"``,
+        Values beyond the edges: ``"constant"`` (`cval`), ``"nearest"``,
         ``"reflect"`` (d c b a | a b c d), ``"mirror"`` (d c b | a b c d) or ``"wrap"``.
     cval : float
     flip : bool
-        Turn the filter by 180 degrees: convolution, as `scipy.ndimage.convolve` and
+        Rotate the filter by 180 degrees: convolution, as in `scipy.ndimage.convolve` and
         `scipy.signal.convolve2d`.
     channels_last : bool, optional
-        Whether the last dimension is that of channels. By default it is not, but an image that
-        looks so, with 3 or 4 values there and more than 4 rows and columns before them, is refused.
+        Whether the last dimension holds channels. By default it does not, but an image whose shape
+        suggests so, 3 or 4 after more than 4 rows and columns, is refused.
     saturate : bool
-        Integer results stop at the limits of their type, as OpenCV's. If not they wrap around as
-        those of SciPy do: they are the sums modulo 2^8 or 2^16, zero for an infinity or NaN.
+        Clip integer results to the limits of their type, as OpenCV does. Otherwise they wrap around
+        as in SciPy: they are the sums modulo 2^8 or 2^16, and zero for an infinity or NaN.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
-        Receives the result; may be `image`. Shape and dtype of the result.
+        Receives the result, with its shape and dtype; may be `image`.
     queue : pyopencl.CommandQueue, optional
         Where to filter a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -86,15 +86,15 @@ def conv2d(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        Of the kind and dtype of `image`. A device array is enqueued on the queue of
-        `image` and not waited for.
+        Of the array type and dtype of `image`. For device arrays the work is enqueued on
+        the queue of `image`, without waiting.
 
     Raises
     ------
     InvalidProblem
-        For an unsupported dtype, too few dimensions, channels of which `channels_last` says
-        nothing, masked arrays, an empty filter, an unknown mode or boundary, a wrong `out`, or
-        arrays that do not fit into the device's memory.
+        For an unsupported dtype, too few dimensions, an image that looks as if it had channels
+        without `channels_last`, masked arrays, an empty filter, an unknown mode or boundary, a
+        wrong `out`, or arrays that do not fit into the device's memory.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
@@ -102,20 +102,19 @@ def conv2d(
 
     Notes
     -----
-    Sums are made in float64 for float64 images and in float32 for all others, but
-    integer images with weights of an integer dtype are summed exactly, in integers. Sums become
-    integers by rounding to the nearest (SciPy cuts the fraction off); float16 images are
-    rounded once, at the end.
+    Integer images with weights of an integer dtype are summed exactly, in integers; other sums are
+    made in float64 for float64 images, else in float32. For integer results they are rounded to
+    the nearest integer (SciPy truncates); float16 results are rounded once, at the end.
 
-    The error of a result is at most that of a direct sum in any order: for n weights, about n times
-    half the machine epsilon times the sum of the magnitudes of its own products. This holds for
-    all algorithms. Filters are taken for a column times a row (``separable``) only where each
-    single weight is their product but for a few roundings. Large filters go by Fourier transforms
-    (the algorithm ``fft``) where that takes fewer operations. Their rounding is relative to the
-    largest pixels of a block of usually up to 512 x 512, so that results which would suffer, in
-    the dark beside a bright place, are summed directly. Where these are most of the image, as of
-    a dark sky with stars, ``algorithm="register"`` is up to twice as fast; pixels that are zero
-    cost little. Infinities and NaN stay under the filter.
+    For all algorithms, the error of a result is at most that of a direct sum in any order: for n
+    weights, about n times half the machine epsilon times the sum of the magnitudes of its products.
+    A filter counts as a column times a row (``separable``) only if each weight is their product up
+    to a few roundings. Large filters use Fourier transforms (the algorithm ``fft``) if these take
+    fewer operations. The rounding error of transforms is relative to the largest pixels of a block,
+    usually of up to 512 x 512. So results that would lose accuracy, in dark areas beside a bright
+    one, are summed directly. If these are most of the image, as for stars in a dark sky,
+    ``algorithm="register"`` is up to twice as fast; pixels that are zero cost little. Infinities
+    and NaN affect only results whose filter covers them.
 
     A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
     `scipy.ndimage` leaves out the weights that are zero.

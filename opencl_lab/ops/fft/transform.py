@@ -1,4 +1,4 @@
-"""Transforms along one axis of arrays of either side: what `opencl_lab.fft` is made of."""
+"""Transforms of host or device arrays along one axis, from which `opencl_lab.fft` is built."""
 
 from __future__ import annotations
 
@@ -38,18 +38,17 @@ from opencl_lab.runtime.session import session_of
 
 
 def prepared(call: Call, a: Any, queue: Any = None, device: DeviceSpec = None) -> AnyArray:
-    """Let the call work where `a` is, or where the caller says; return `a` as an array.
+    """Return `a` as an array in native byte order; the call then works on its queue.
 
-    It is in the machine's byte order, of numbers, and on a queue if it is on a device. (What
-    `opencl_lab.prepare` makes is something else.)
+    (What `opencl_lab.prepare` makes is something else.)
     """
     array = native(as_array(a))
-    complex_dtype(array.dtype)  # refuses what is no number
+    complex_dtype(array.dtype)  # refuses values that are not numbers
     return _with_queue(call, array, queue, device)
 
 
 def _with_queue(call: Call, array: AnyArray, queue: Any, device: DeviceSpec) -> AnyArray:
-    """Return an array that has a queue if it is on a device."""
+    """Return the array; one on a device has a queue then."""
     call.use(array, queue, device)
     if is_device_array(array) and array.queue is None:
         array = array.with_queue(call.queue)
@@ -57,7 +56,7 @@ def _with_queue(call: Call, array: AnyArray, queue: Any, device: DeviceSpec) -> 
 
 
 def complex_type(array: AnyArray) -> np.dtype[Any]:
-    """Return the complex type in which `array` is transformed where it is."""
+    """Return the complex type in which `array` is transformed on its device."""
     return _possible(array, complex_dtype(array.dtype))
 
 
@@ -66,12 +65,12 @@ def real_type(array: AnyArray) -> np.dtype[Any]:
     if array.dtype.kind == "c":
         raise InvalidProblem("a real transform takes real numbers, not complex ones; use fft")
     if array.dtype == np.float16:
-        return np.dtype(np.float16)  # kernels read it as it is stored
+        return np.dtype(np.float16)  # kernels read it directly
     return _possible(array, real_dtype(complex_dtype(array.dtype)))
 
 
 def _possible(array: AnyArray, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return `dtype` unless `array` is on a device without the double precision that it takes."""
+    """Return `dtype`; refuse double precision if `array` is on a device without it."""
     double = dtype != array.dtype and dtype in (np.float64, np.complex128)
     if double and is_device_array(array) and not session_of(array.queue).device.capabilities.fp64:
         raise InvalidConfig(
@@ -91,10 +90,10 @@ def converted(array: AnyArray, dtype: np.dtype[Any], call: Call) -> AnyArray:
 def axes_and_lengths(
     array: AnyArray, s: Sequence[int | None] | None, axes: Sequence[int] | None
 ) -> tuple[list[int], list[int | None]]:
-    """Return axes, counted from the front, and their lengths, under NumPy's rules.
+    """Return non-negative axes and their lengths, by NumPy's rules.
 
-    An axis may come more than once. A length of -1 is that of the axis of `array`; None is that of
-    the axis when its turn comes, or as many samples as a transform back makes of it by default.
+    An axis may occur more than once. A length of -1 becomes the axis's length in `array`. None means
+    the length when the axis is transformed, or the default length of an inverse real transform.
     """
     for name, value in (("s", s), ("axes", axes)):
         if not (value is None or isinstance(value, (Sequence, np.ndarray))):
@@ -120,16 +119,16 @@ def axes_and_lengths(
 def last_first(
     axes: Sequence[int], lengths: Sequence[int | None], out: AnyArray | None
 ) -> Iterator[tuple[int, int | None, AnyArray | None]]:
-    """Yield each axis, its length and the array of its results: `out` for those of the first one.
+    """Yield each axis, its length, and the array for its results, the last axis first.
 
-    That is transformed last.
+    That array is `out` for the first axis, which is transformed last, and None for the others.
     """
     outs = [None] * (len(axes) - 1) + [out]
     return zip(reversed(axes), reversed(lengths), outs, strict=True)
 
 
 def whole(number: Any, name: str) -> int:
-    """Return a plain whole number, or say which argument is none, or is too large to be a size."""
+    """Return an argument as an `int`; refuse other types and numbers too large for a size."""
     found = whole_number(number, name)
     if found >= 1 << 48:
         raise InvalidProblem(f"{name} is {found}: no memory holds so many samples")
@@ -137,14 +136,14 @@ def whole(number: Any, name: str) -> int:
 
 
 def _samples(n: int) -> int:
-    """Return the length of a transform, or say that it is none."""
+    """Return the length of a transform; refuse zero and less."""
     if n < 1:
         raise InvalidProblem(f"a transform needs at least one sample, not {n}")
     return n
 
 
 def _run(problem: DftProblem, data: AnyArray, call: Call, target: AnyArray | None) -> AnyArray:
-    """Transform contiguous data, to `target` if that is given."""
+    """Transform contiguous data, into `target` if given."""
     shape, _ = problem.signal
     out = None if target is None else target.reshape(problem.spectrum[0])
     run = DFT_SOLVER.run(
@@ -236,7 +235,7 @@ def to_real(
 def whole_spectrum(
     halves: AnyArray, n: int, conjugate: bool, out: AnyArray | None, call: Call
 ) -> AnyArray:
-    """Return all n frequencies of rows of n // 2 + 1, or their conjugates, in `out` if given."""
+    """Return rows of all n frequencies, or conjugates, from n // 2 + 1; in `out` if given."""
     shape, dtype = (halves.shape[0], n), halves.dtype
     if is_device_array(halves) and halves.size:
         executable = call.session.executable(
@@ -264,7 +263,7 @@ def rolled(
     queue: Any,
     device: DeviceSpec,
 ) -> AnyArray:
-    """Return a copy with elements moved along axes by ``shift(length)``, around the ends."""
+    """Return a copy shifted cyclically along axes by ``shift(length)``."""
     array = _with_queue(call, as_array(x), queue, device)
     if axes is None:
         axes = range(array.ndim)
@@ -284,7 +283,7 @@ def rolled(
 def finish(
     result: AnyArray, out: AnyArray | None, call: Call, *, conjugate: bool = False
 ) -> AnyArray:
-    """Return `result`, or its conjugate, in `out` if that is given."""
+    """Return `result`, or its conjugate, in `out` if given."""
     if out is None:
         return copied(result, call, conjugate=True) if conjugate else result
     check_out(out, result, tuple(result.shape), result.dtype)

@@ -20,7 +20,7 @@ from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 
 LARGE = 1 << 20
-"""Bytes of matrices from which it may pay, or be needed, to multiply tile by tile."""
+"""Bytes of matrices from which working tile by tile may pay or be necessary."""
 
 
 @replayed()
@@ -45,22 +45,22 @@ def gemm(
 ) -> AnyArray:
     """Return ``activation(alpha * op(a) @ op(b) + beta * c + bias)``.
 
-    Here op transposes if asked, or takes the conjugate transpose.
+    Here op is the identity, the transpose or the conjugate transpose; see `trans_a`.
 
-    Large arrays of the host are multiplied tile by tile where copies take long, or where they take
-    more memory than the device has (or than ``OCLAB_DEVICE_BYTES``).
+    Large host arrays are multiplied tile by tile if copies take long, or if they need more memory
+    than the device has (or than ``OCLAB_DEVICE_BYTES``).
 
     Parameters
     ----------
     a, b : array_like or pyopencl.array.Array
         Matrices of float16, float32, float64, complex64, complex128 or integers of 8 to 64 bits,
-        all arrays of one dtype, all on the host or all on a device; any strides. Of more than
-        two dimensions they are stacks of matrices, which broadcast as those of `numpy.matmul`:
-        shapes ``(..., m, k)`` and ``(..., k, n)``. As there, a vector `a` is one row, a vector
-        `b` one column, and the result does not have that dimension. A transposed view such as
-        ``x.T`` or ``x.swapaxes(-1, -2)`` is not copied, and what is broadcast is not repeated in
-        memory. Products of float16 are added up in float32, and rounded once, at the end.
-        Integers wrap around, as NumPy's do.
+        all arrays of one dtype, all on the host or all on a device; any strides. Arrays with more
+        than two dimensions are stacks of matrices, which broadcast as in `numpy.matmul`: shapes
+        ``(..., m, k)`` and ``(..., k, n)``. As there, a vector `a` is one row, a vector `b` one
+        column, and the result does not have that dimension. A transposed view such as ``x.T`` or
+        ``x.swapaxes(-1, -2)`` is not copied, and broadcasting does not repeat matrices in memory.
+        Products of float16 are summed in float32 and rounded once, at the end. Integers wrap
+        around, as in NumPy.
     alpha, beta : float or complex
         Complex for complex matrices only, whole for integers. As in BLAS: with ``beta=0``, `c` is
         not read; with ``alpha=0``, `a` and `b` are not read, so that NaN in them does not reach
@@ -73,28 +73,28 @@ def gemm(
         Of the shape of the result; needed where `beta` is not 0. It is not
         changed, unless `out` is `c`.
     trans_a, trans_b : bool, or "N", "T", "C", or 0, 1, 2
-        Multiply by the transposes of the matrices of `a`, of `b`: their last two dimensions
-        change places; a vector stays one row or column. The words are those of BLAS, in either
-        case, the numbers those of `scipy.linalg.blas`; "C" and 2 are the conjugate transpose.
+        Whether to transpose the matrices of `a`, of `b`: their last two dimensions are swapped; a
+        vector stays one row or column. Letters are those of BLAS, in either case, numbers those of
+        `scipy.linalg.blas`; "C" and 2 mean the conjugate transpose.
     bias : array_like or pyopencl.array.Array, optional
-        What is added to all matrices of the result: a number for each column, of shape ``(n,)``
-        or ``(1, n)``, or for each row, ``(m, 1)``. For a vector it has the length of the result.
+        Added to all matrices of the result: a number for each column, of shape ``(n,)`` or
+        ``(1, n)``, or for each row, ``(m, 1)``. For a vector it has the length of the result.
     activation : str, optional
-        ``"relu"``, which keeps NaN, or ``"gelu"``, by the error function; of floating-point
-        numbers that are real.
+        ``"relu"``, which propagates NaN, or ``"gelu"``, by the error function; for real
+        floating-point numbers.
     precision : str
-        Of float32. ``"native"``: the arithmetic is that of the dtype. ``"3xtf32"`` and ``"tf32"``
-        let matrix units multiply, in two parts of 11 bits a number, which is as accurate, or in
-        one. Where there are no such units, or too little for them to do, the product is native.
+        For float32. ``"native"``: arithmetic in the dtype. ``"3xtf32"`` and ``"tf32"`` use matrix
+        units: the former splits each number into two limbs of 11 bits, which is as accurate as
+        native; the latter uses one. Without such units, or for small products, it is native.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``gemm``, of which ``"naive"`` and
-        ``"tiled"`` multiply integers; or ``"hybrid"``: arrays of
-        the host are multiplied by NumPy's BLAS where that is expected to take less time, by what
-        was measured on both sides (at the first such call, which takes some seconds longer).
+        ``"tiled"`` multiply integers; or ``"hybrid"``: host arrays are multiplied by NumPy's BLAS
+        if that is expected to be faster, according to measurements of both sides (made at the
+        first such call, which takes some seconds longer).
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
-        Receives the result; may be any of the inputs. Shape and dtype of the result.
+        Receives the result, with its shape and dtype; may be any of the inputs.
     queue : pyopencl.CommandQueue, optional
         Where to multiply host arrays; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -103,17 +103,17 @@ def gemm(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        Of the kind and dtype of `a`, of shape ``(..., m, n)``, less the dimensions of vectors; of
-        two vectors of the host it is a number. With device arrays the product is enqueued on the
-        queue of `a` and not waited for.
+        Of the array type and dtype of `a` and shape ``(..., m, n)``, without the dimensions of
+        vectors; for two vectors on the host a number. For device arrays the work is enqueued on
+        the queue of `a`, without waiting.
 
     Raises
     ------
     InvalidProblem
-        For shapes that do not fit each other, an unsupported or mixed dtype, a single
-        number as `a` or `b`, an unknown precision or activation, a complex factor of real
-        matrices, one of integers that is not whole, a missing `c`, a wrong `bias` or `out`, or
-        arrays that do not fit into the device's memory.
+        For incompatible shapes, an unsupported or mixed dtype, a single number as `a` or `b`, an
+        unknown precision or activation, a complex `alpha` or `beta` for real matrices or a
+        fractional one for integers, a missing `c`, a wrong `bias` or `out`, or arrays that do not
+        fit into the device's memory.
     InvalidConfig
         For an unknown algorithm, one that does not solve this problem, or a configuration that
         the device cannot run.

@@ -1,4 +1,4 @@
-"""The public functions that select among keys."""
+"""The public functions for selection and search: `topk`, `unique`, `searchsorted`."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def topk(
 ) -> tuple[AnyArray, AnyArray]:
     """Return the `k` largest elements along an axis, the largest first, and where they are.
 
-    It is a radix select, which does not spend what a sort takes for the other elements; but where
-    there are few of these, or few elements at all, it is a sort. Nothing is waited for on a device.
+    This is a radix select, which does not sort the other elements; if there are few of these, or few
+    elements at all, it is a sort. On a device it does not wait.
 
     Parameters
     ----------
@@ -67,17 +67,17 @@ def topk(
     k : int
         0 to the length of the axis.
     largest : bool
-        If not, the smallest elements are wanted, the smallest first.
+        If False, return the smallest elements, the smallest first.
     axis : int, optional
-        Axis to look along; None flattens first.
+        Axis to select along; None flattens first.
     algorithm : str
         ``"auto"``, ``"radix-select"`` or ``"sort"``.
     config : mapping, optional
         Kernel parameters of the radix select that replace the default ones; ``"auto"`` then
         means this.
     out : tuple of two arrays, optional
-        Receive values and indices, of whose shape and dtypes they are. They may share memory
-        with `a`, but not with each other.
+        Receive values and indices, with their shape and dtypes. They may share memory with `a`,
+        but not with each other.
     queue : pyopencl.CommandQueue, optional
         Where to run for a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -86,17 +86,17 @@ def topk(
     Returns
     -------
     values : numpy.ndarray or pyopencl.array.Array
-        Of the dtype of `a`, with `k` elements along `axis`, in order: what
-        ``numpy.sort(kind="stable")`` puts last, last first, or first. NaN counts as larger than
+        Of the dtype of `a`, with `k` elements along `axis`: the last ones of
+        ``numpy.sort(kind="stable")``, in reverse, or the first ones. NaN counts as larger than
         any number, as for `sort` and `torch.topk`.
     indices : the same, int64
-        Positions along `axis`; of equal elements the first position comes first, and those
-        taken are the first ones.
+        Positions along `axis`. Among equal elements, those at the first positions are selected,
+        in the order of their positions.
 
     Raises
     ------
     InvalidProblem
-        If `k` is negative or more than there are, and as for `sort`.
+        If `k` is negative or greater than the length of the axis, and as for `sort`.
     InvalidConfig, BuildError, LaunchError
         As for `sort`.
     """
@@ -107,7 +107,7 @@ def topk(
     call.use(array, queue, device)
     rows = Rows.of(array, axis, call)
     problem = TopkProblem(rows.length, k, array.dtype, rows.count, largest)
-    # The result as rows: shorter ones, which share no memory with the data.
+    # The result as shorter rows, which share no memory with the data.
     shape = tuple(k if d == rows.axis else size for d, size in enumerate(rows.shape))
     short = replace(rows, shape=shape)
     if out_values is not None and out_indices is not None and overlap(out_values, out_indices):
@@ -168,21 +168,21 @@ def unique(
 ) -> AnyArray | tuple[AnyArray, ...]:
     """Return the elements of an array in order, each once, as `numpy.unique` does.
 
-    How many there are is known when the device has counted them. So this waits once, also for
-    arrays of a device.
+    Their number is known only when the device has counted them. So this waits once, also for
+    device arrays.
 
     Parameters
     ----------
     a : array_like or pyopencl.array.Array
         As in `sort`, of any shape.
     return_counts : bool
-        Whether to return how often each of them is there, too.
+        Whether to return the number of occurrences of each value.
     return_index : bool
-        Whether to return where each of them comes first in `a`, flattened.
+        Whether to return the position of each value's first occurrence in `a`, flattened.
     return_inverse : bool
-        Whether to return which of them each element of `a` is.
+        Whether to return the index in `values` of each element of `a`.
     algorithm, config : optional
-        Of the sort inside.
+        As for `sort`.
     queue : pyopencl.CommandQueue, optional
         Where to run for a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -191,8 +191,8 @@ def unique(
     Returns
     -------
     values : numpy.ndarray or pyopencl.array.Array, one-dimensional
-        Of the dtype of `a`. All NaN count as one, as -0.0 and 0.0 do: that which comes first in
-        `a` is taken.
+        Of the dtype of `a`. All NaN count as equal, and so do -0.0 and 0.0: the first one in `a`
+        is returned.
     index : the same, int64
         Only with `return_index`: ``a.reshape(-1)[index]`` is `values`.
     inverse : the same, int64, of the shape of `a`
@@ -211,7 +211,7 @@ def unique(
     call.use(array, queue, device)
     on_device = is_device_array(array)
     if not on_device and array.size and not call.device.unified_memory:
-        UniqueProblem(array.size, array.dtype)  # before anything is sent
+        UniqueProblem(array.size, array.dtype)  # checked before anything is sent
         array = to_device(np.ascontiguousarray(array), call.queue)
     wanted = {
         "first_places": bool(return_index),
@@ -251,7 +251,7 @@ def _unique(
     config: Mapping[str, Any] | None,
     queue: Any,
 ) -> tuple[AnyArray, ...]:
-    """Return how many results there are, and arrays as long as `a` with these at the beginning."""
+    """Return the number of results, and arrays as long as `a` that begin with them."""
     call.use(a, queue)
     rows = Rows.of(a, None, call)
     outputs = UNIQUE_SOLVER.run(
@@ -279,27 +279,27 @@ def searchsorted(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> AnyArray:
-    """Return where elements would go to keep a sorted array in order, as `numpy.searchsorted`.
+    """Return where to insert elements into a sorted array, as `numpy.searchsorted` does.
 
     Parameters
     ----------
     a : array_like or pyopencl.array.Array, one-dimensional
-        In the order of `sort`, NaN last, unless there is a `sorter`; of its dtypes. Not checked:
-        else results mean nothing.
+        Sorted as by `sort`, NaN last, unless there is a `sorter`; of the dtypes of `sort`. The
+        order is not checked; without it, results are meaningless.
     v : array_like or pyopencl.array.Array
-        Of any shape, on the same side as `a`. On a device both have one dtype; on the host both
-        are converted as NumPy does.
+        Of any shape, on the same side as `a`. On a device both have the same dtype; on the host
+        both are converted as NumPy does.
     side : str
-        ``"left"``: before equal elements, or ``"right"``: behind them.
+        ``"left"``: before equal elements; ``"right"``: after them.
     sorter : array_like or pyopencl.array.Array of int, optional
-        What brings `a` in that order, such as `argsort` returns it: as long as `a`, on the same
-        side. Its numbers are checked on the host; on a device, wrong ones give wrong results.
+        Indices that sort `a`, as `argsort` returns them: as long as `a`, on the same side. They
+        are checked on the host; on a device, wrong ones give wrong results.
     algorithm : str
         ``"auto"`` or ``"binary-search"``.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, int64, optional
-        Receives the result; of the shape of `v`.
+        Receives the result, with its shape.
     queue : pyopencl.CommandQueue, optional
         Where to run for host arrays; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -308,14 +308,14 @@ def searchsorted(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array, int64
-        Of the shape of `v`: how many elements of `a` are less (``left``), or not greater
-        (``right``). A number for a single `v` on the host, as NumPy's.
+        Of the shape of `v`: the number of elements of `a` that are less (``left``) or not greater
+        (``right``). For a single number `v` on the host it is a number, as in NumPy.
 
     Raises
     ------
     InvalidProblem
-        If `a` is not one-dimensional, for an unknown `side`, a `sorter` that is none for `a`,
-        and as for `sort`.
+        If `a` is not one-dimensional, for an unknown `side` or an invalid `sorter`, and as for
+        `sort`.
     InvalidConfig, BuildError, LaunchError
         As for `sort`.
     """
@@ -355,7 +355,7 @@ def searchsorted(
 
 
 def _sorter_of(keys: AnyArray, sorter: Any, call: Call) -> AnyArray:
-    """Return what sorts keys as int64 on their side."""
+    """Return a valid `sorter` as int64, on the side of the keys."""
     sorter = as_array(sorter)
     call.check(sorter)
     check_sides(a=keys, sorter=sorter)
@@ -374,7 +374,7 @@ def _sorter_of(keys: AnyArray, sorter: Any, call: Call) -> AnyArray:
 
 
 def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return both in the type in which NumPy compares them, and the machine's byte order."""
+    """Return both in the type in which NumPy compares them, and in native byte order."""
     if is_device_array(keys):
         if keys.dtype != values.dtype:
             raise InvalidProblem(
@@ -385,9 +385,9 @@ def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
         common = np.result_type(keys.dtype, values.dtype).newbyteorder("=")
     except TypeError as error:
         raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
-    # As integers they compare alike in any type that holds both; int64 and uint64 have none.
+    # Integers compare alike in any integer type that holds both; int64 and uint64 have none.
     if keys.dtype.kind in "iu" and common.kind in "iu" and keys.dtype != common and values.size:
         limits = np.iinfo(keys.dtype)
         if limits.min <= values.min() and values.max() <= limits.max:
-            common = keys.dtype.newbyteorder("=")  # values are mostly fewer
+            common = keys.dtype.newbyteorder("=")  # there are usually fewer values
     return keys.astype(common, copy=False), values.astype(common, copy=False)

@@ -29,7 +29,7 @@ from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
 
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
-"""Words of `numpy.sort`."""
+"""Kinds of `numpy.sort`."""
 
 
 @replayed()
@@ -50,9 +50,9 @@ def sort(
 ) -> AnyArray:
     """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
 
-    An array of the host that takes more memory than the device has (or than ``OCLAB_DEVICE_BYTES``)
-    is sorted part by part; the host then needs room for a third such array. By `bits` it is sorted
-    at once or, if it does not fit, not at all.
+    A host array that needs more memory than the device has (or than ``OCLAB_DEVICE_BYTES``) is
+    sorted in parts; the host then needs room for a third such array. With `bits`, an array that
+    does not fit is refused.
 
     Parameters
     ----------
@@ -62,22 +62,22 @@ def sort(
     axis : int, optional
         Axis to sort along; None flattens first.
     descending : bool
-        Reverse the order: the largest key first, and NaN, which NumPy counts as
-        the largest, before it. Equal keys keep their order all the same.
+        Reverse the order: the largest key first, preceded by NaN, which NumPy counts
+        as the largest. Equal keys still keep their order.
     bits : tuple of two ints, optional
-        ``(low, high)``: sort by these bits of the keys alone, `low` up to ``high - 1``, with fewer
-        passes. Keys that differ in other bits only keep their order. Bits are those of the number
-        of a key among all values of its type in order: of ``key + 128`` for int8.
+        ``(low, high)``: sort only by bits `low` to ``high - 1`` of the keys, with fewer passes.
+        Keys that differ only in other bits keep their order. The bits are those of a key's rank
+        among all values of its type: of ``key + 128`` for int8.
     kind : {"quicksort", "heapsort", "mergesort", "stable"}, optional
     stable : bool, optional
-        Taken as `numpy.sort` takes them, one of them at most, and without effect: every sort here
-        is stable. `algorithm` says how it is done.
+        Accepted as by `numpy.sort`, at most one of them, and without effect: every sort here is
+        stable. `algorithm` chooses the method.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``sort``.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
-        Receives the result; may be `a` itself. Same shape and dtype as the result.
+        Receives the result, with its shape and dtype; may be `a` itself.
     queue : pyopencl.CommandQueue, optional
         Where to sort a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -86,14 +86,14 @@ def sort(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        Of the kind, shape and dtype of `a`. A device array is enqueued on the
-        queue of `a` and not waited for.
+        Of the array type, shape and dtype of `a`. For device arrays the work is
+        enqueued on the queue of `a`, without waiting.
 
     Raises
     ------
     InvalidProblem
         For an unsupported dtype, an axis out of bounds, a wrong `kind` or `out`, or an
-        array of the device for whose sort its memory does not suffice.
+        array that does not fit into the device's memory and cannot be sorted in parts.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
@@ -144,8 +144,8 @@ def argsort(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array, int64
-        Positions along `axis`, of the shape of `a`; of equal keys the first
-        position comes first, ascending and descending alike.
+        Positions along `axis`, of the shape of `a`; those of equal keys are in
+        ascending order, also with `descending`.
     """
     _check_kind(kind, stable)
     array = native(as_array(a))
@@ -191,11 +191,11 @@ def sort_by_key(
         As in `sort`.
     values : array_like or pyopencl.array.Array
         Of the shape of `keys` and on the same side, host or device; any dtype
-        but objects. Those of 1, 2, 4, 8 or 16 bytes travel with the keys; others, such as
-        structured ones, are brought in order at the end, by index.
+        except objects. Values of 1, 2, 4, 8 or 16 bytes are moved with the keys; others, such
+        as structured ones, are permuted by index at the end.
     out : tuple of two arrays, optional
-        Receive the results, of whose shape and dtypes they are. They may share memory with the
-        inputs, also crosswise, but not with each other.
+        Receive the results, with their shape and dtypes. Each may share memory with either input,
+        but not with the other.
 
     Returns
     -------
@@ -244,7 +244,7 @@ def sort_by_key(
 
 
 def _check_kind(kind: str | None, stable: bool | None) -> None:
-    """Refuse what `numpy.sort` refuses; all kinds that it has are one here."""
+    """Refuse what `numpy.sort` refuses; all its kinds are equivalent here."""
     if kind is not None and stable is not None:
         raise InvalidProblem("kind and stable cannot be given together")
     if kind is not None and kind not in KINDS:
@@ -262,7 +262,7 @@ def _pair(bits: Any) -> tuple[int, int] | None:
 
 
 def _is_large(problem: SortProblem, device: Device, how: Mapping[str, Any]) -> bool:
-    """Return whether keys do not fit into the device's memory."""
+    """Return whether the sort does not fit into the device's memory."""
     from opencl_lab.ops.sort.part_sizes import needs_parts
 
     return needs_parts(problem, device, how["algorithm"], how["config"])
@@ -275,7 +275,7 @@ def _travelling(
     options: Mapping[str, Any],
     *targets: AnyArray | None,
 ) -> tuple[AnyArray, AnyArray]:
-    """Sort keys, with values of a size that kernels move along with them."""
+    """Sort keys with values of a size that kernels move along with them."""
     problem = replace(problem, value_bytes=values.dtype.itemsize)
     out = dict(zip(("sorted", "sorted_values"), targets, strict=True))
     outputs = SORT_SOLVER.run(problem, {"keys": keys, "values": values}, out=out, **options).outputs
@@ -289,7 +289,7 @@ def _by_index(
     options: Mapping[str, Any],
     *targets: AnyArray | None,
 ) -> tuple[AnyArray, AnyArray]:
-    """Sort positions, and bring keys and values of any size in their order."""
+    """Sort keys with positions, by which values of any size are then permuted."""
     from opencl_lab.ops.sort.gather import GATHER, GatherProblem
 
     order = SORT_SOLVER.run(replace(problem, indices=True), {"keys": keys}, **options).outputs

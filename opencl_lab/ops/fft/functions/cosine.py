@@ -34,21 +34,21 @@ def dct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Ou
     Parameters
     ----------
     x : array_like or pyopencl.array.Array
-        Any shape, any strides. It is not changed. The real and the imaginary parts of complex
-        numbers are transformed alike.
+        Any shape, any strides. It is not changed. The real and imaginary components of complex
+        numbers are transformed separately.
     type : {1, 2, 3, 4}
-        Type 1 needs two samples.
+        Type 1 needs at least two samples.
     n : int, optional
-        Length of the axis: longer ones are cut, shorter ones get zeros.
+        Length of the axis: longer ones are cut, shorter ones padded with zeros.
     axis : int
     norm : {"backward", "ortho", "forward"}, optional
     overwrite_x, workers
-        Permission to use the memory of `x`, and how many threads: no use to a device.
+        Accepted for compatibility with `scipy.fft`, without effect.
     orthogonalize : bool, optional
-        Whether the matrix of the transform is made orthogonal but for a factor; by default
-        that of ``norm="ortho"`` is. Heeded for complex numbers, too.
+        Whether to make the matrix of the transform orthogonal up to a factor; by default for
+        ``norm="ortho"``. Applied to complex numbers, too.
     out : array, optional
-        Receives the result; of its shape and dtype.
+        Receives the result, with its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -58,21 +58,21 @@ def dct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Ou
     -------
     numpy.ndarray or pyopencl.array.Array
         float32 for float16 and float32, else float64; complex64 or complex128 for complex
-        numbers. A device array is enqueued on the queue of `x` and not waited for.
+        numbers. For device arrays the work is enqueued on the queue of `x`, without waiting.
 
     Raises
     ------
     InvalidProblem
-        For values that are no numbers, no such type, too few samples, an axis out of bounds, an
-        unknown norm, or a wrong `out`.
+        For values that are not numbers, an unknown type or norm, too few samples, an axis out of
+        bounds, or a wrong `out`.
     InvalidConfig
         For double precision on a device without it.
 
     Notes
     -----
-    By Fourier transforms: of as many real numbers for types 2 and 3 (J. Makhoul, "A fast cosine
-    transform in one and two dimensions", 1980), of twice as many real ones for type 1, of
-    half as many complex ones for type 4 of even length, and as many of odd length.
+    Computed by Fourier transforms. For n samples these have n real numbers for types 2 and 3
+    (J. Makhoul, "A fast cosine transform in one and two dimensions", 1980), about 2 n real numbers
+    for type 1, and for type 4 n / 2 complex numbers if n is even, else n.
     """
     return _one(x, CosineKind(*how, sine=False, inverse=False), n, axis, out, call)
 
@@ -107,7 +107,7 @@ def dctn(call: Call, x: AnyArray, how: Options, s: Numbers, axes: Numbers, out: 
     x, type, norm, overwrite_x, workers, orthogonalize, out, queue, device
         As for `dct`.
     s : int or sequence of int, optional
-        Length of each axis, -1 for its own; the default is that of all.
+        Length of each axis; -1 means its length in `x`, which is the default.
     axes : int or sequence of int, optional
         Default: the last ``len(s)``, or all.
     """
@@ -159,7 +159,7 @@ def _along(
     real, wide = real_dtype(dtype), array.dtype.kind == "c"
     if not order:
         return finish(copied(array, call, dtype=dtype if wide else real), out, call)
-    if wide:  # pairs of real numbers, along one axis more
+    if wide:  # as pairs of real numbers, with one more axis
         array = contiguous(converted(array, dtype, call), call)
         array = _viewed(array, real, (*array.shape, 2), call)
     for axis, length, target in last_first(order, lengths, None if wide else out):

@@ -35,28 +35,29 @@ def dft(
     has the fast transforms. Powers of the root are reduced modulo n exactly, so that
     single precision loses nothing at large n.
 
-    Real signals are summed as such, for the frequencies up to n / 2, which the others mirror.
+    For real signals, sums are real by complex, and only frequencies up to n / 2 are computed; the
+    others are their conjugates.
 
     Parameters
     ----------
     x : array_like or pyopencl.array.Array
-        Any shape, any strides, real or complex. It is not changed. float16 goes to the
-        device as it is stored, and device arrays of other types are converted there.
+        Any shape, any strides, real or complex. It is not changed. float16 is copied to
+        the device without conversion; device arrays of other types are converted there.
     inverse : bool
-        Transform back: the sign of the exponent is positive.
+        Inverse transform: the sign of the exponent is positive.
     norm : str, optional
         As in `numpy.fft`: ``"backward"`` scales the inverse by 1/n, ``"forward"``
-        the other direction, ``"ortho"`` both by its square root.
+        the forward transform, ``"ortho"`` both by 1/sqrt(n).
     axis : int
         Axis to transform along.
     algorithm : str
-        ``"auto"``, the fastest that follows the definition (`direct-tiled`, for many short rows
-        `direct-gemm`), or the name of an algorithm of the operation ``dft``. To `compare`, to
-        `tune` and to the command line, ``"auto"`` is the fastest of all, mostly `fft`.
+        ``"auto"``, the fastest one that uses the definition (`direct-tiled`, for many short rows
+        `direct-gemm`), or the name of an algorithm of the operation ``dft``. For `compare`, `tune`
+        and the command line, ``"auto"`` is the fastest of all, mostly `fft`.
     config : mapping, optional
         Kernel parameters that replace the default ones.
     out : array, optional
-        Receives the result; may be `x` itself. Same shape and dtype as the result.
+        Receives the result, with its shape and dtype; may be `x` itself.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -65,13 +66,13 @@ def dft(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        complex64 for float16, float32 and complex64, else complex128, for integers too; of the
-        shape of `x`. A device array is enqueued on the queue of `x` and not waited for.
+        complex64 for float16, float32 and complex64, else complex128, also for integers; of the
+        shape of `x`. For device arrays the work is enqueued on the queue of `x`, without waiting.
 
     Raises
     ------
     InvalidProblem
-        For values that are no numbers, an axis out of bounds, an unknown norm, a
+        For values that are not numbers, an axis out of bounds, an unknown norm, a
         wrong `out`, or an array that does not fit into the device's memory.
     InvalidConfig
         For an unknown algorithm, a configuration that the device cannot run, or
@@ -85,7 +86,7 @@ def dft(
     rows = Rows.of(array, axis_of(axis, array.ndim), call, dtype=dtype)
     n = rows.length
     target = rows.target(out, complex_dtype(dtype))
-    forward = real or not inverse  # of a real signal, the inverse is the conjugate
+    forward = real or not inverse  # the inverse of a real signal is the conjugate
     problem = DftProblem.of(n, dtype, rows.count, not forward, scale_of(n, norm, inverse))
     shape, _ = problem.signal
     run = DFT_SOLVER.run(

@@ -1,4 +1,4 @@
-"""Fourier transforms along one axis and several, of mirrored signals too, and shifts of spectra."""
+"""Fourier transforms along one or several axes, also of Hermitian signals, and shifts."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def fft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out)
     a : array_like or pyopencl.array.Array
         Any shape, any strides.
     n : int, optional
-        Length of the axis: longer ones are cut, shorter ones get zeros.
+        Length of the axis: longer ones are cut, shorter ones padded with zeros.
     axis : int
     norm : {"backward", "ortho", "forward"}, optional
     out : array, optional
-        Receives the result; of its shape and dtype.
+        Receives the result, with its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
@@ -62,7 +62,7 @@ def fft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out)
 
 @like(along_axis)
 def ifft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
-    """Transform back along one axis; see `numpy.fft.ifft`. Parameters are those of `fft`."""
+    """Inverse transform along one axis; see `numpy.fft.ifft`. Parameters are those of `fft`."""
     return complex_axis(x, n, axis, norm, True, call, out)
 
 
@@ -87,16 +87,16 @@ def irfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Ou
 
 @like(along_axis)
 def hfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
-    """Transform a signal that mirrors itself, of which `a` is half; see `numpy.fft.hfft`.
+    """Transform a Hermitian signal, of which `a` is half; see `numpy.fft.hfft`.
 
-    Its spectrum is real. Parameters are those of `irfft`.
+    The spectrum is real. Parameters are those of `irfft`.
     """
     return to_real(x, n, axis, _other_way(norm), call, out, conjugate=True)
 
 
 @like(along_axis)
 def ihfft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out) -> AnyArray:
-    """Return half of the signal whose spectrum is real; see `numpy.fft.ihfft`.
+    """Return half of the Hermitian signal of a real spectrum; see `numpy.fft.ihfft`.
 
     Parameters are those of `rfft`.
     """
@@ -112,10 +112,10 @@ def fftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -
     ----------
     a : array_like or pyopencl.array.Array
     s : sequence of int, optional
-        Length of each axis, -1 for its own; the default is that of all.
+        Length of each axis; -1 means its length in `a`, which is the default.
     axes : sequence of int, optional
-        Default: the last ``len(s)``, or all. They are transformed from the last to the first,
-        and one that comes twice is transformed twice.
+        Default: the last ``len(s)``, or all. They are transformed from the last to the first; a
+        repeated axis is transformed repeatedly.
     norm, out, queue, device
         As for `fft`.
     """
@@ -124,13 +124,13 @@ def fftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -
 
 @like(along_axes)
 def ifftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform back along several axes; see `numpy.fft.ifftn`. Parameters are those of `fftn`."""
+    """Inverse transform along several axes; see `numpy.fft.ifftn`. Parameters are those of `fftn`."""
     return _complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
 @like(along_axes)
 def rfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform real numbers along several axes, the last one to half; see `numpy.fft.rfftn`.
+    """Transform real numbers along several axes, the last one by `rfft`; see `numpy.fft.rfftn`.
 
     Parameters are those of `fftn`.
     """
@@ -139,10 +139,10 @@ def rfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
 
 @like(along_axes)
 def irfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform back to real numbers along several axes; see `numpy.fft.irfftn`.
+    """Inverse transform to real numbers along several axes; see `numpy.fft.irfftn`.
 
-    Parameters are those of `fftn`; ``s[-1]`` is the length of the result's last axis,
-    by default ``2 * (m - 1)``. The last of `axes` comes last, after the others in their order.
+    Parameters are those of `fftn`; ``s[-1]`` is the length of the result along the last of `axes`,
+    by default ``2 * (m - 1)``. The other axes are transformed first, in their order.
     """
     return _to_real_axes(x, s, axes, norm, out, call)
 
@@ -155,7 +155,7 @@ def fft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -
 
 @like(along_axes, axes=LAST_TWO)
 def ifft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform back along two axes; see `numpy.fft.ifft2`. Parameters are those of `fftn`."""
+    """Inverse transform along two axes; see `numpy.fft.ifft2`. Parameters are those of `fftn`."""
     return _complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
@@ -167,22 +167,22 @@ def rfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
 
 @like(along_axes, axes=LAST_TWO)
 def irfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform back to real numbers along two axes; see `numpy.fft.irfft2`. As `irfftn`."""
+    """Inverse transform to real numbers along two axes; see `numpy.fft.irfft2`. As `irfftn`."""
     return _to_real_axes(x, s, axes, norm, out, call)
 
 
 @like(mirrored_along_axes)
 def hfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform a signal that mirrors itself along several axes; see `scipy.fft.hfftn`.
+    """Transform a Hermitian signal along several axes; see `scipy.fft.hfftn`.
 
-    `x` is half of it along the last of `axes`, and its spectrum is real.
+    `x` is half of it along the last of `axes`. The spectrum is real.
 
     Parameters
     ----------
     x, s, axes, norm
         As `a` and the others of `irfftn`.
     overwrite_x, workers
-        Permission to use the memory of `x`, and how many threads: no use to a device.
+        Accepted for compatibility with `scipy.fft`, without effect.
     out, queue, device
         As for `fft`.
     """
@@ -191,7 +191,7 @@ def hfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
 
 @like(mirrored_along_axes)
 def ihfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Return half of the signal whose spectrum is real; see `scipy.fft.ihfftn`.
+    """Return half of the Hermitian signal of a real spectrum; see `scipy.fft.ihfftn`.
 
     Parameters are those of `hfftn`, but `x` is real.
     """
@@ -201,13 +201,13 @@ def ihfftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out)
 
 @like(mirrored_along_axes, axes=LAST_TWO)
 def hfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Transform a signal that mirrors itself along two axes; see `scipy.fft.hfft2`. As `hfftn`."""
+    """Transform a Hermitian signal along two axes; see `scipy.fft.hfft2`. As `hfftn`."""
     return _to_real_axes(x, s, axes, _other_way(norm), out, call, conjugate=True)
 
 
 @like(mirrored_along_axes, axes=LAST_TWO)
 def ihfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Return half of the signal whose spectrum is real; see `scipy.fft.ihfft2`. As `ihfftn`."""
+    """Return half of the Hermitian signal of a real spectrum; see `scipy.fft.ihfft2`. As `ihfftn`."""
     half = _from_real_axes(x, s, axes, _other_way(norm), None, call)
     return finish(half, out, call, conjugate=True)
 
@@ -222,7 +222,7 @@ def fftshift(
     queue: Any = None,
     device: DeviceSpec = None,
 ) -> AnyArray:
-    """Move the frequency 0 to the centre; see `numpy.fft.fftshift`.
+    """Move the zero frequency to the centre; see `numpy.fft.fftshift`.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def fftshift(
     axes : int or sequence of int, optional
         Default: all.
     out : array, optional
-        Receives the result; may be `x`. Shape and dtype of `x`.
+        Receives the result, with the shape and dtype of `x`; may be `x`.
     queue : pyopencl.CommandQueue, optional
         For a device array that has none.
     device : str, int or Device, optional
@@ -254,7 +254,7 @@ def ifftshift(
 
 
 def _other_way(norm: Norm) -> Norm:
-    """Return the norm of a transform in terms of the opposite direction."""
+    """Return the norm with which the opposite direction scales alike."""
     if norm is None or norm == "backward":
         return "forward"
     return "backward" if norm == "forward" else norm
@@ -273,7 +273,7 @@ def _complex_axes(
 
 
 def _real_axes(x: AnyArray, s: Shape, axes: Shape) -> tuple[list[int], list[int | None]]:
-    """Return axes and lengths of a real transform, which has one at least."""
+    """Return axes and lengths of a real transform, which needs at least one axis."""
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:
         raise InvalidProblem("a real transform needs at least one axis")
@@ -283,7 +283,7 @@ def _real_axes(x: AnyArray, s: Shape, axes: Shape) -> tuple[list[int], list[int 
 def _from_real_axes(
     x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call
 ) -> AnyArray:
-    """Transform real numbers along several axes, the last one first and to half."""
+    """Transform real numbers along several axes, the last one first, to half of its frequencies."""
     (*turns,) = last_first(*_real_axes(x, s, axes), out)
     axis, length, target = turns[0]
     x = from_real(x, length, axis, norm, call, target)

@@ -1,4 +1,4 @@
-"""What transforms are good for: convolution and spectra of power."""
+"""Applications of transforms: convolution and power spectra."""
 
 from __future__ import annotations
 
@@ -60,18 +60,17 @@ def convolve(
     Parameters
     ----------
     a, b : array_like or pyopencl.array.Array
-        Both on the host or both on a device. A product of sizes is summed in all
-        positions, as in `scipy.signal.fftconvolve`. Integers become float64,
-        whose sums are right after rounding while they are small. Axes of length 1 broadcast:
-        along them nothing is summed, in any mode.
+        Both on the host or both on a device; arguments of `scipy.signal.fftconvolve`.
+        Integers are converted to float64; small sums are exact after rounding. Axes of
+        length 1 broadcast: along them nothing is summed, in any mode.
     mode : {"full", "same", "valid"}
-        All of the result; its centre, of the shape of `a`; or only what does not
-        depend on what lies outside, where one must not be longer than the other along
-        any axis with sums.
+        The whole result; its centre, with the shape of `a`; or only what does not depend
+        on padding, for which one array must not be shorter than the other along any
+        axis with sums.
     axes : int or sequence of int, optional
-        Axes to convolve along; default: all. Along others lengths must be equal or 1.
+        Axes to convolve along; default: all. Along the others, lengths must be equal or 1.
     out : array, optional
-        Receives the result; of its shape and dtype. It may be `a` or `b`.
+        Receives the result, with its shape and dtype; may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
         Where to work on host arrays.
     device : str, int or Device, optional
@@ -80,13 +79,13 @@ def convolve(
     Returns
     -------
     numpy.ndarray or pyopencl.array.Array
-        Of floating-point type, complex if an input is.
+        Of floating-point type; complex if an input is complex.
 
     Raises
     ------
     InvalidProblem
-        If the dimensions differ, an array is empty, or longer than its mode allows, if lengths
-        do not broadcast, or for wrong `axes` or `out`.
+        If the numbers of dimensions differ, an array is empty, lengths do not suit the mode or do
+        not broadcast, or for an unknown mode or wrong `axes` or `out`.
     """
     if mode not in MODES:
         raise InvalidProblem(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -116,7 +115,7 @@ def convolve(
     dtype = _common_type(first, second)
     first, second = converted(first, dtype, call), converted(second, dtype, call)
     lengths = {d: next_smooth(full[d]) for d in summed}
-    if not summed:  # the transforms need an axis; one of length 1 has the sum of a single product
+    if not summed:  # transforms need an axis; along one of length 1 there is one product
         lengths, part = {len(full): 1}, (*part, 0)
         longer = (*(slice(None) for _ in full), None)
         first, second = first[longer], second[longer]
@@ -133,7 +132,7 @@ def convolve(
     if out is not None:
         return finish(chosen, out, call)
     if is_device_array(chosen) and chosen.size < result.size:
-        return copied(chosen, call)  # also where a view would do: it would keep all of the memory
+        return copied(chosen, call)  # a view would hold the memory of the whole result
     return contiguous(chosen, call)
 
 
@@ -155,16 +154,16 @@ def power_spectrum(
     x : array_like or pyopencl.array.Array
         Real.
     fs : float
-        Samples in a second.
+        Samples per second.
     window : array_like, optional
-        Factors of the samples, such as `scipy.signal.get_window` gives; default: all 1.
+        Factors of the samples, as from `scipy.signal.get_window`; default: all 1.
     scaling : {"density", "spectrum"}
-        Power in 1 / fs, whose sum over frequencies is that of the signal, or power
-        of the sine at each frequency.
+        Power per Hz, whose integral over frequencies is the power of the signal, or the
+        power of a sine at each frequency.
     axis : int
-        Axis of time.
+        The time axis.
     out : numpy.ndarray, optional
-        Receives the power; of its shape and dtype.
+        Receives the power, with its shape and dtype.
     queue : pyopencl.CommandQueue, optional
         Where to transform a host array.
     device : str, int or Device, optional
@@ -173,13 +172,13 @@ def power_spectrum(
     Returns
     -------
     frequencies, power : numpy.ndarray
-        On the host in any case, as `scipy.signal.periodogram` without detrending.
+        Always on the host; as from `scipy.signal.periodogram` without detrending.
 
     Raises
     ------
     InvalidProblem
-        For complex signals, an empty axis, a rate that is not positive, a window of
-        another length or whose factors add to nothing, an unknown scaling, or a wrong `out`.
+        For complex signals, an empty axis, an `fs` that is not positive, a window of
+        another length or whose factors sum to zero, an unknown scaling, or a wrong `out`.
     """
     if scaling not in ("density", "spectrum"):
         raise InvalidProblem(f"scaling must be density or spectrum, not {scaling!r}")
@@ -209,15 +208,15 @@ def power_spectrum(
     if not isinstance(spectrum, np.ndarray):
         spectrum = spectrum.get()
     power = spectrum.real**2 + spectrum.imag**2
-    with np.errstate(over="ignore"):  # 1 / total alone may be too large for float32
+    with np.errstate(over="ignore"):  # 1 / total may be too large for float32
         np.multiply(power, 1 / total, out=power, dtype=np.float64, casting="same_kind")
     bins = np.moveaxis(power, axis, -1)
-    bins[..., 1 : (n + 1) // 2] *= 2  # these stand for their negative frequencies too
+    bins[..., 1 : (n + 1) // 2] *= 2  # these also represent their negative frequencies
     return rfftfreq(n, 1 / rate), finish(power, out, call)
 
 
 def _summed(first: AnyArray, second: AnyArray, axes: int | Sequence[int] | None) -> list[int]:
-    """Return the axes with sums: of those asked for the ones that are longer than 1 in both."""
+    """Return the axes with sums: those of `axes` that are longer than 1 in both arrays."""
     shapes = first.shape, second.shape
     if axes is None:
         asked = list(range(first.ndim))
@@ -240,13 +239,13 @@ def _common_type(first: AnyArray, second: AnyArray) -> np.dtype[Any]:
     dtype = np.result_type(first.dtype, second.dtype)
     if dtype.kind == "c":
         return complex_dtype(dtype)
-    # Transforms read float16 as it is, but nothing is converted to it.
+    # Transforms read float16 directly, but nothing is converted to it.
     return dtype if first.dtype == second.dtype == np.float16 else real_dtype(complex_dtype(dtype))
 
 
 def _product(first: AnyArray, second: AnyArray, call: Call) -> AnyArray:
     if not is_device_array(first):
-        with np.errstate(all="ignore"):  # infinities are the user's, and come out as NaN
+        with np.errstate(all="ignore"):  # infinities of the input give NaN silently
             return first * second
     shape = np.broadcast_shapes(first.shape, second.shape)
     first, second = (broadcast(x, shape, call) for x in (first, second))

@@ -1,7 +1,7 @@
-"""The signatures of NumPy and SciPy, each written once, as what brings arguments in order.
+"""The signatures of NumPy and SciPy, each written once, as functions that order arguments.
 
-The modules beside this one say what a transform does with an array of either side. `like` makes the
-public function of that, which takes the arguments of its kin and is replayed.
+The other modules here implement transforms of ordered arguments. `like` makes an implementation a
+public function with one of these signatures, which is replayed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Out: TypeAlias = AnyArray | None
 Shape: TypeAlias = Sequence[int] | None
 Numbers: TypeAlias = int | Sequence[int] | None
 Options: TypeAlias = tuple[int, Norm, bool | None]
-"""Of cosine transforms: type, norm, and whether to orthogonalize."""
+"""Options of cosine transforms: type, norm, and whether to orthogonalize."""
 Run: TypeAlias = Callable[..., AnyArray]
 P = ParamSpec("P")
 
@@ -30,11 +30,11 @@ P = ParamSpec("P")
 def like(
     order: Callable[Concatenate[Call, P], tuple[Any, ...]], **defaults: Any
 ) -> Callable[[Run], Callable[P, AnyArray]]:
-    """Return a decorator for what runs on the ordered arguments of a function below.
+    """Return a decorator that gives an implementation the signature of `order`, a function below.
 
-    It gives it their names and defaults, of which some may be others.
+    `defaults` replace some defaults of that signature.
     """
-    # Types, not their names, which are not all known where the decorator is used.
+    # Evaluated types: their names are not all defined where the decorator is used.
     given = inspect.signature(order, eval_str=True)
     call, *others = given.parameters.values()
     others = [p.replace(default=defaults.get(p.name, p.default)) for p in others]
@@ -44,7 +44,7 @@ def like(
         def transform(call: Call, /, *args: P.args, **kwargs: P.kwargs) -> AnyArray:
             try:
                 bound = signature.bind(*args, **kwargs)
-            except TypeError as error:  # which names no function
+            except TypeError as error:  # its message lacks the function's name
                 raise TypeError(f"{run.__name__}() {error}") from None
             bound.apply_defaults()
             return run(call, *order(call, *bound.args, **bound.kwargs))
