@@ -250,7 +250,8 @@ class PooledArray(cl.array.Array):
         self.base_data  # noqa: B018 - a copy shares the memory
         plain = cl.array.Array.__new__(cl.array.Array)
         vars(plain).update(vars(self))
-        return plain.__reduce_ex__(protocol)
+        # Later protocols have `pickle` compare the class of the array with that of the copy.
+        return plain.__reduce_ex__(min(protocol, 1))
 
     def __repr__(self) -> str:
         return super().__repr__().replace(type(self).__name__, "Array", 1)
