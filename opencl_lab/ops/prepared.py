@@ -67,8 +67,9 @@ class Prepared:
     """A public function with its options, for arrays of one shape and type each.
 
     The first call plans; further calls only enqueue. They use the same plan and executables even if
-    configurations are tuned or memory is freed later. As a context manager it measures the calls made inside: ``with f: ...`` waits
-    for the device before and after, and sets `calls` and `seconds`.
+    configurations are tuned or memory is freed later. As a context manager it measures the calls
+    made inside: ``with f: ...`` waits for the device before and after, and sets `calls` and
+    `seconds`.
 
     Attributes
     ----------
