@@ -77,8 +77,9 @@ ${local.arrays(group)}\
     const uint ${numbering}_lane = item % TRANSFORMS, ${numbering}_item = item / TRANSFORMS;
 % endif
 % endfor
+    /* Points of passes. They begin as 0, also where an item has no butterfly: undefined values cost time. */
 % for pass_ in group.passes:
-    complex_t x_${pass_.index}[${group.rounds(pass_)}][${pass_.radix}];
+    complex_t x_${pass_.index}[${group.rounds(pass_)}][${pass_.radix}] = {{0}};
 % endfor
 
     /* Load. */
@@ -88,9 +89,6 @@ ${local.pass_sizes(group, first)}\
 ${loads.row_of(step)}\
 #pragma unroll
         for (uint round = 0; round < ROUNDS; ++round) {
-#pragma unroll
-            for (uint i = 0; i < R; ++i)
-                x_0[round][i] = 0;
 ${local.own(group, first)} ${guard} {
 ${loads.position_of(step)}\
 #pragma unroll
