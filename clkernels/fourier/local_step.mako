@@ -137,7 +137,7 @@ ${passes.step_twiddles(step, last)}\
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
                     ${f"if (j + i * S < {step.stored})" if step.stored else ""} {
-                        complex_t x = x_${last.index}[round][i];
+                        complex_t x = ${f"times(x_{last.index}[round][i], w[i])" if step.step_twiddle_bits else f"x_{last.index}[round][i]"};
 % if step.convolved:
                         x = times(x.yx, chirp[j + i * S]);
 % endif
