@@ -77,8 +77,9 @@ ${local.arrays(group)}\
     const uint ${numbering}_lane = item % TRANSFORMS, ${numbering}_item = item / TRANSFORMS;
 % endif
 % endfor
+    /* Points of passes. They begin as 0, also where an item has no butterfly: undefined values cost time. */
 % for pass_ in group.passes:
-    complex_t x_${pass_.index}[${group.rounds(pass_)}][${pass_.radix}];
+    complex_t x_${pass_.index}[${group.rounds(pass_)}][${pass_.radix}] = {{0}};
 % endfor
 
     /* Load. */
@@ -88,9 +89,6 @@ ${local.pass_sizes(group, first)}\
 ${loads.row_of(step)}\
 #pragma unroll
         for (uint round = 0; round < ROUNDS; ++round) {
-#pragma unroll
-            for (uint i = 0; i < R; ++i)
-                x_0[round][i] = 0;
 ${local.own(group, first)} ${guard} {
 ${loads.position_of(step)}\
 #pragma unroll
@@ -139,7 +137,7 @@ ${passes.step_twiddles(step, last)}\
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
                     ${f"if (j + i * S < {step.stored})" if step.stored else ""} {
-                        complex_t x = x_${last.index}[round][i];
+                        complex_t x = ${f"times(x_{last.index}[round][i], w[i])" if step.step_twiddle_bits else f"x_{last.index}[round][i]"};
 % if step.convolved:
                         x = times(x.yx, chirp[j + i * S]);
 % endif

@@ -194,8 +194,9 @@ void step_0(
     /* Which transform an item has, and its number there: as it loads, and from then on. */
     const uint load_lane = item / ITEMS, load_item = item % ITEMS;
     const uint store_lane = item / ITEMS, store_item = item % ITEMS;
-    complex_t x_0[1][8];
-    complex_t x_1[1][8];
+    /* Points of passes. They begin as 0, also where an item has no butterfly: undefined values cost time. */
+    complex_t x_0[1][8] = {{0}};
+    complex_t x_1[1][8] = {{0}};
 
     /* Load. */
     {
@@ -205,9 +206,6 @@ void step_0(
             + (source_offset + b * source_batch + o * source_outer + c * source_lane);
         #pragma unroll
         for (uint round = 0; round < ROUNDS; ++round) {
-            #pragma unroll
-            for (uint i = 0; i < R; ++i)
-                x_0[round][i] = 0;
             const uint j = load_item + round * ITEMS;
             if (true) if (c < lanes) {
                 __global const complex_t *from_j = from + j * source_position;
