@@ -1,17 +1,10 @@
 ## The passes of a step: twiddle factors, butterflies and the exchanges between them; and the twiddle
 ## factors between two steps of a transform.
 ##
-<<<<<<< HEAD
-##   declare(between)             functions, once per kernel file; `between`, whether a step has step twiddles
-##   all_passes(step, last)       all passes of a step; `last`, whether nothing follows that exchanges points
-##   step_twiddles(step, pass_)   multiplies position p of lane c by the root to the power p * k, where
-##                                k = c / step_twiddle_lanes
-=======
-##   declare()                   functions, once per kernel file
+##   declare(between)            functions, once per kernel file; `between`, whether a step has step twiddles
 ##   all_passes(step, last)      all passes of a step; `last`, whether nothing follows that exchanges points
-##   step_twiddles(step, pass_)   w[i], by which point i of the pass is multiplied: of position p of lane c,
+##   step_twiddles(step, pass_)  w[i], by which point i of the pass is multiplied: of position p of lane c,
 ##                               the root to the power p * k, where k = c / step_twiddle_lanes
->>>>>>> fftgpu
 ##
 ## With `few_twiddles`, about 2 sqrt(R) of the R - 1 factors of a butterfly are loaded: the powers
 ## below FEW and the multiples of FEW, about sqrt(R). The others are products, w^(q FEW + r) = w^(q FEW) w^r.
