@@ -56,8 +56,8 @@ def topk(
 ) -> tuple[AnyArray, AnyArray]:
     """Return the `k` largest elements along an axis, the largest first, and where they are.
 
-    This is a radix select, which does not sort the other elements; if there are few of these, or few
-    elements at all, it is a sort. On a device it does not wait.
+    This is a radix select, which does not sort the other elements; if there are few of these, or
+    few elements at all, it is a sort. On a device it does not wait.
 
     Parameters
     ----------
