@@ -198,8 +198,8 @@ def render(template: str, params: Mapping[str, Any]) -> Source:
     Parameters
     ----------
     template : str
-        Path below ``clkernels/``, or an absolute path for a file of the user's own, whose text
-        stays as it is if it does not end in ``.mako``.
+        Path below ``clkernels/``, or an absolute path for a user's file, which is not
+        rendered if its name does not end in ``.mako``.
     params : mapping
         Value of every name in the template's ``<%page args="..."/>``.
 

@@ -326,4 +326,4 @@ def _store(device: Device, dtype: np.dtype[Any], models: tuple[Model, Model]) ->
             ]
             write_json(path, {"format": FORMAT, "entries": [*others, entry]})
     except (OSError, OclabError) as error:
-        _log.warning("what was measured for algorithm='hybrid' is not kept: %s", error)
+        _log.warning("measurements for algorithm='hybrid' were not stored: %s", error)
