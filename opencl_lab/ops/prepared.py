@@ -244,7 +244,7 @@ def prepare(
         if not isinstance(array, (np.ndarray, cl.array.Array)):
             raise InvalidProblem(f"prepare takes arrays or shape=, not {type(array).__name__}")
     if "out" in options:
-        raise InvalidProblem("pass out to the prepared call, not to prepare")
+        raise InvalidProblem("out is given to the calls of what is prepared, not to prepare")
     try:
         bound = inspect.signature(function).bind(*arrays, **options)
     except TypeError as error:
