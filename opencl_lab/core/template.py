@@ -1,8 +1,8 @@
-"""Strict rendering of Mako templates into OpenCL C, and digests of what they say.
+"""Strict rendering of Mako templates into OpenCL C, and digests of templates.
 
-The package's own templates are read once in a process. A user's own may change at any time, as
-happens while a kernel is written: nothing that was made of one is used once its text, or that of a
-file which it includes, is another. With ``OCLAB_DEVELOP=1`` that holds for the package's, too.
+The package's own templates are read once per process. A user's templates may change at any time,
+while a kernel is being written: anything made from one is discarded once its text, or that of a
+file which it includes, changes. With ``OCLAB_DEVELOP=1`` this applies to the package's, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Stamp: TypeAlias = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Source:
-    """Rendered OpenCL C, the template it came from and the digest that names it in caches."""
+    """Rendered OpenCL C, its template, and the digest that identifies it in caches."""
 
     template: str
     text: str
@@ -53,7 +53,7 @@ class Source:
 
 @dataclass(frozen=True)
 class _Content:
-    """The digest of templates, and by what to see that one of their files has changed."""
+    """The digest of templates, and the state of their files by which to detect changes."""
 
     digest: str
     stamps: Mapping[Path, _Stamp]
@@ -77,7 +77,7 @@ def _stamp(path: Path) -> _Stamp:
 
 
 def _folders(template: str) -> tuple[Path, ...]:
-    """Return where a template finds what it includes: beside itself, then in the package."""
+    """Return the folders of files that a template includes: its own, then the package's."""
     path = Path(template)
     return (path.parent, ROOT) if path.is_absolute() else (ROOT,)
 
@@ -87,20 +87,20 @@ def _included(path: Path, text: str) -> list[str]:
     tags = (dict(FILE.findall(tag)) for tag in TAG.findall(UNREAD.sub("", text)))
     names = [tag["file"][1:-1] for tag in tags if "file" in tag]
     for name in names:
-        if "${" in name:  # what it includes would not be known before it is rendered
+        if "${" in name:  # includes must be known before rendering
             raise BuildError(f"template {path} includes {name}: name the file, without ${{}}")
     return names
 
 
 def _read(templates: tuple[str, ...]) -> _Content:
     digest, stamps = hashlib.sha256(), dict[Path, _Stamp]()
-    waiting = [(ROOT / name, _folders(name)) for name in templates]  # absolute paths stay so
+    waiting = [(ROOT / name, _folders(name)) for name in templates]  # joining keeps absolute paths
     while waiting:
         path, folders = waiting.pop(0)
         if path in stamps:
             continue
         try:
-            stamps[path] = _stamp(path)  # before the text: a change between them is seen
+            stamps[path] = _stamp(path)  # before reading, so that a change in between is detected
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             raise BuildError(f"template {path} cannot be read: {error}") from error
@@ -138,18 +138,18 @@ def kernel_digest(templates: tuple[str, ...]) -> str:
 
 
 def digest_now(templates: tuple[str, ...]) -> str:
-    """Return the digest of template files as they are at this moment."""
+    """Return the digest of template files as they are now."""
     return _read(templates).digest
 
 
 def is_watched(templates: tuple[str, ...]) -> bool:
-    """Return whether templates are looked at before each use, as they may have changed."""
+    """Return whether templates may change, and are checked before each use."""
     return DEVELOP or not _content(templates).own
 
 
 @lru_cache(maxsize=256)
 def _compiled(name: str, digest: str) -> Template:
-    """Return a compiled template; `digest` tells its versions, and those of its parts, apart."""
+    """Return a compiled template; `digest` distinguishes versions of it and of its includes."""
     # Undefined names must not render as text into a kernel.
     folders = [str(folder) for folder in _folders(name)]
     lookup = TemplateLookup(folders, strict_undefined=True, filesystem_checks=False)
@@ -165,7 +165,7 @@ def _declared(template: Template) -> tuple[set[str], set[str]]:
 
 @contextmanager
 def _build_errors(template: str) -> Iterator[None]:
-    """Turn what Mako raises into errors that name the template."""
+    """Convert exceptions of Mako to errors that name the template."""
     try:
         yield
     except BuildError:
@@ -198,8 +198,8 @@ def render(template: str, params: Mapping[str, Any]) -> Source:
     Parameters
     ----------
     template : str
-        Path below ``clkernels/``, or an absolute path for a file of the user's own, whose text
-        stays as it is if it does not end in ``.mako``.
+        Path below ``clkernels/``, or an absolute path for a user's file, which is not
+        rendered if its name does not end in ``.mako``.
     params : mapping
         Value of every name in the template's ``<%page args="..."/>``.
 

@@ -43,7 +43,7 @@ class Recording:
         self._alive: list[Any] = []  # referenced, so that no address is reused
         self._places: dict[Any, tuple[int, int, np.dtype[Any]]] = {}
         for place, array in enumerate(arrays):
-            # A base with another layout has the same address, but not the same order of elements.
+            # A strided view may have the address of its base, with elements in another order.
             if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
                 self._put(array, place)
 

@@ -52,8 +52,8 @@ class Pool:
 
     Idle blocks of one size are on a stack. Any thread may take one, and any array that is deleted
     may return one, at any time; single operations on a `deque` are atomic, so they need no lock.
-    `new` allocates a block of a given number of bytes. About `most_idle` bytes stay idle at most:
-    blocks below a megabyte are not counted at once.
+    `new` allocates a block of a given number of bytes. At most about `most_idle` bytes stay idle:
+    blocks below a megabyte are counted only occasionally.
     """
 
     def __init__(self, new: Callable[[int], Any], most_idle: float):

@@ -1,4 +1,4 @@
-"""How a user's image and filter become a problem and its inputs."""
+"""From the arguments of `conv2d` to a problem and its inputs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def weight_inputs(
     exact = whole.dtype.kind in "biu" and float(cval).is_integer()
     accumulator = accumulator_for(dtype, exact)
     if accumulator == np.int32 and whole.size:
-        # In Python's integers, which do not overflow.
+        # As Python integers, which do not overflow.
         largest = max(abs(int(whole.max())), abs(int(whole.min())))
         if largest >= 2**31 or abs(cval) >= 2**31:
             accumulator = accumulator_for(dtype)
@@ -70,7 +70,7 @@ def weight_inputs(
 
 
 def _is_pair(weights: Any) -> bool:
-    """Return whether these are a column and a row, and not two rows of a nested list."""
+    """Return whether `weights` are a column and a row, not a nested list of two rows."""
     return (
         isinstance(weights, tuple)
         and len(weights) == 2
@@ -86,13 +86,13 @@ def _check_numbers(weights: np.ndarray[Any, Any]) -> None:
 def _device_weights(
     weights: AnyArray, dtype: np.dtype[Any], saturate: bool, call: Call
 ) -> tuple[dict[str, AnyArray], np.dtype[Any]]:
-    """Return the inputs of a filter on the device, whose values are not read by the host."""
+    """Return the inputs of a filter on the device; the host does not read its values."""
     if weights.ndim != 2:
         raise InvalidProblem(f"weights on the device must have two dimensions, not {weights.ndim}")
     allowed = [accumulator_for(dtype)]
     if dtype.kind in "iu":
         allowed.append(WIDE if saturate else np.dtype(np.int32))
-        if saturate and weights.dtype == np.int32:  # sums that wrap around do not saturate
+        if saturate and weights.dtype == np.int32:  # sums that wrapped around cannot be saturated
             weights = copied(weights, call, dtype=WIDE)
     if weights.dtype not in allowed:
         names = " or ".join(str(kind) for kind in allowed)

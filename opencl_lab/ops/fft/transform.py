@@ -92,8 +92,8 @@ def axes_and_lengths(
 ) -> tuple[list[int], list[int | None]]:
     """Return non-negative axes and their lengths, by NumPy's rules.
 
-    An axis may occur more than once. A length of -1 becomes the axis's length in `array`. None
-    means the length when the axis is transformed, or the default one of an inverse real transform.
+    An axis may occur more than once. A length of -1 becomes the axis's length in `array`. None is
+    the length when the axis is transformed, or the default length of an inverse real transform.
     """
     for name, value in (("s", s), ("axes", axes)):
         if not (value is None or isinstance(value, (Sequence, np.ndarray))):

@@ -1,4 +1,4 @@
-"""How a user's matrices become a problem."""
+"""From the arguments of `gemm` to a problem and its inputs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def result_shape(a: AnyArray, b: AnyArray, trans_a: Any, trans_b: Any) -> tuple[
 
 
 def _matrix_shape(array: AnyArray, name: str, trans: Any) -> tuple[int, ...]:
-    """Return the shape of op of a factor as matrices; a vector is a row of a or a column of b."""
+    """Return the shape of op(array) as matrices; a vector is a row of a or a column of b."""
     if array.ndim != 1:
         return tuple(array.shape)
     is_row = (name == "a") != is_transposed(trans, f"trans_{name}")
@@ -67,7 +67,7 @@ def _lengths(array: AnyArray) -> str:
 
 
 def shaped(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
-    """Return a plain array reshaped: the same object if it has that shape."""
+    """Return a plain array reshaped; the same object if it already has that shape."""
     return array if tuple(array.shape) == shape else reshaped(array, shape, call)
 
 
@@ -107,7 +107,7 @@ def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
     """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
     if dtype.kind in "iu":
         with suppress(TypeError):
-            return operator.index(value)  # it may be too large to be exact as a float
+            return operator.index(value)  # large integers would not be exact as floats
     try:
         return complex(value) if np.iscomplexobj(value) else real_number(value, name)
     except (TypeError, ValueError, InvalidProblem) as error:
@@ -118,8 +118,8 @@ def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
 def _moving(array: AnyArray, dimensions: int, call: Call) -> tuple[AnyArray, tuple[bool, ...]]:
     """Return an array without the stack dimensions along which it repeats, and which ones remain.
 
-    It repeats along dimensions of length 1, along those with stride 0, as `numpy.broadcast_to`
-    makes them, and along those that it lacks among `dimensions`.
+    It repeats along dimensions of length 1, along those of stride 0, as from `numpy.broadcast_to`,
+    and along those of `dimensions` that it lacks.
     """
     ahead = list(zip(array.shape[:-2], array.strides[:-2], strict=True))
     moves = tuple(length != 1 and bool(stride or not array.size) for length, stride in ahead)
@@ -135,7 +135,7 @@ def _moving(array: AnyArray, dimensions: int, call: Call) -> tuple[AnyArray, tup
 def _stored(array: AnyArray, call: Call) -> tuple[AnyArray, bool]:
     """Return a plain array, and whether its matrices are the transposes of those of `array`.
 
-    It is copied only if needed.
+    It is a copy only if necessary.
     """
     if not is_plain(array):
         last = array.ndim - 1
@@ -161,10 +161,10 @@ def _merged(
 def _bias(
     bias: AnyArray, shape: tuple[int, ...], result: tuple[int, ...], call: Call
 ) -> tuple[str, AnyArray]:
-    """Return which bias of a product an array is, as NumPy broadcasts it, and its elements.
+    """Return the kind of bias that an array is when broadcast by NumPy's rules, and its elements.
 
-    The shape is that of the product as a matrix; the result's is the user's, without the dimension
-    of a vector.
+    `shape` is that of the product as a matrix; `result` is that of the user's result, without the
+    dimensions of vectors.
     """
     m, n = shape[-2:]
     ahead, ends = bias.shape[:-2], tuple(bias.shape[-2:])
@@ -199,8 +199,8 @@ def bind(
 ) -> tuple[GemmProblem, dict[str, AnyArray]]:
     """Return the problem of a user's matrices, and its inputs.
 
-    A stack gets the fewest dimensions that describe it. Where all products along the last one
-    share b, the matrices of a are joined to one tall matrix.
+    A stack gets the fewest dimensions that describe it. If all products along the last one share b,
+    the matrices of a are joined into one tall matrix.
     """
     call = call or Call()
     arrays = {"a": a, "b": b, "c": c, "bias": bias}

@@ -62,13 +62,13 @@ def gemm(
         Products of float16 are summed in float32 and rounded once, at the end. Integers wrap
         around, as in NumPy.
     alpha, beta : float or complex
-        Complex for complex matrices only, whole for integers. As in BLAS: with ``beta=0``, `c` is
-        not read; with ``alpha=0``, `a` and `b` are not read, so that NaN in them does not reach
-        the result.
-        They are rounded to the dtype, float32 for float16: there 1e40 is an infinity and 1e-50
-        is zero. Of complex matrices they are complex numbers even where they are real, also
-        ``alpha=1``: so a sum with an infinite part becomes NaN in the other, as in BLAS and so in
-        `numpy.matmul`. A `c` that counts once is added as it is.
+        Complex for complex matrices only, whole numbers for integers. As in BLAS: with ``beta=0``,
+        `c` is not read; with ``alpha=0``, `a` and `b` are not read, so that NaN in them does not
+        reach the result.
+        They are rounded to the dtype, for float16 to float32, in which 1e40 is an infinity and
+        1e-50 is zero. For complex matrices they are complex even if real, also ``alpha=1``: so if
+        one component of a sum is infinite, the other becomes NaN, as in BLAS and `numpy.matmul`.
+        With ``beta=1``, `c` is added without a multiplication.
     c : array_like or pyopencl.array.Array, optional
         Of the shape of the result; needed where `beta` is not 0. It is not
         changed, unless `out` is `c`.

@@ -35,8 +35,8 @@ def dft(
     has the fast transforms. Powers of the root are reduced modulo n exactly, so that
     single precision loses nothing at large n.
 
-    For real signals, sums are real by complex, and only frequencies up to n / 2 are computed; the
-    others are their conjugates.
+    Real signals are not converted to complex, and only their frequencies up to n / 2 are computed;
+    the others are conjugates of these.
 
     Parameters
     ----------

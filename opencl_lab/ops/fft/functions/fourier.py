@@ -124,7 +124,7 @@ def fftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -
 
 @like(along_axes)
 def ifftn(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Inverse transform along several axes; see `numpy.fft.ifftn`. Parameters as for `fftn`."""
+    """Inverse transform along several axes; see `numpy.fft.ifftn`. As `fftn`."""
     return _complex_axes(x, s, axes, norm, out, call, inverse=True)
 
 
@@ -207,7 +207,7 @@ def hfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) 
 
 @like(mirrored_along_axes, axes=LAST_TWO)
 def ihfft2(call: Call, x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out) -> AnyArray:
-    """Return half of the Hermitian signal of a real spectrum; see `scipy.fft.ihfft2`."""
+    """Return half of a Hermitian signal from its spectrum; see `scipy.fft.ihfft2`. As `ihfftn`."""
     half = _from_real_axes(x, s, axes, _other_way(norm), None, call)
     return finish(half, out, call, conjugate=True)
 

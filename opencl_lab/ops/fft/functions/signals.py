@@ -60,7 +60,7 @@ def convolve(
     Parameters
     ----------
     a, b : array_like or pyopencl.array.Array
-        Both on the host or both on a device; arguments of `scipy.signal.fftconvolve`.
+        Both on the host or both on a device; shapes as in `scipy.signal.fftconvolve`.
         Integers are converted to float64; small sums are exact after rounding. Axes of
         length 1 broadcast: along them nothing is summed, in any mode.
     mode : {"full", "same", "valid"}

@@ -1,1 +1,1 @@
-"""Arrays of the host: tile by tile, or by the host's own BLAS."""
+"""Products of host arrays: tile by tile, or by the host's own BLAS."""

@@ -31,9 +31,9 @@ def lacks_blas(problem: GemmProblem) -> str | None:
 def multiply_by_blas(
     problem: GemmProblem, inputs: Mapping[str, HostArray], target: HostArray | None = None
 ) -> HostArray:
-    """Multiply plain arrays of the host: ``a``, ``b``, and ``c`` and ``bias`` if there are.
+    """Multiply plain host arrays: ``a``, ``b``, and ``c`` and ``bias`` if given.
 
-    The problem is one that `lacks_blas` does not refuse. `target` shares no memory with the inputs.
+    `lacks_blas` does not refuse the problem. `target` shares no memory with the inputs.
     """
     number = problem.dtype.type
     result = np.empty(problem.shape, problem.dtype) if target is None else target
@@ -55,7 +55,7 @@ def multiply_by_blas(
 
 @cache
 def blas_name() -> str:
-    """Return which BLAS NumPy has, of which version, and how many threads it uses."""
+    """Return the name and version of NumPy's BLAS, and its number of threads."""
     try:
         control: Any = importlib.import_module("threadpoolctl")
     except ImportError:

@@ -1,4 +1,4 @@
-"""Products that are not a single plan: in parts, and by the host's BLAS."""
+"""Products that are not a single plan: those in parts, and those by the host's BLAS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def multiply_elsewhere(
 ) -> tuple[AnyArray | None, str]:
     """Return the result, or None and the algorithm to run.
 
-    `function` is the public function, which is measured; other parameters are the same as its own.
+    `function` is the public function, which is measured; the other parameters are its own.
     """
     if algorithm == HYBRID and config:
         raise InvalidConfig(f"{HYBRID} takes no config: {GEMM_SOLVER.choices[HYBRID]}")
@@ -40,7 +40,7 @@ def multiply_elsewhere(
     if algorithm == HYBRID:
         if _side(problem, call.device, call.queue, function).host:
             return multiply_by_blas(problem, inputs, target), algorithm
-        call.condition(still_chosen())  # repeated calls enqueue only while this holds
+        call.condition(still_chosen())  # replay is valid only while this holds
         algorithm = AUTO
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "queue": call.queue}
     return multiply_streamed(problem, inputs, target, **how), algorithm
@@ -60,7 +60,7 @@ def how_made(
     config: Mapping[str, Any] | None,
     function: Function,
 ) -> str:
-    """Return how the public `function` forms a product of host arrays, if not by a single plan."""
+    """Return how `function` computes a product of host arrays; empty for a single plan."""
     if algorithm != HYBRID:
         return parts_text(problem, device, algorithm, config)
     return str(_side(problem, device, device.queue(), function))

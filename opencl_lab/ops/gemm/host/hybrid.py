@@ -1,10 +1,10 @@
-"""Which side multiplies host arrays faster: the host's BLAS, or the device, copies included.
+"""Choosing the faster side for host arrays: the host's BLAS, or the device including copies.
 
 Both sides are measured at a few sizes, by public calls. The time of a side is modelled as
 ``fixed + bytes / bandwidth + flops / speed``, fitted to these measurements. Caches and idle threads
 make small products slower or faster than that; so the model is scaled to the measurements of the
 two nearest sizes of square matrices. Measurements are stored with the user's tuned configurations.
-They are valid for a device and its driver, a BLAS and its threads, and the configurations then.
+They are valid for one device and driver, one BLAS and its threads, and those configurations.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _log = logging.getLogger(__name__)
 FORMAT = 1
 SQUARES = (32, 128, 512, 1024, 2048)
 FLAT = (16, 2048, 2048)
-"""Few rows: a product that is bound by memory."""
+"""A product with few rows, which is memory-bound."""
 LONGEST = 0.15
-"""Most seconds of a call of a sample; sizes that would take longer are left out."""
+"""Most seconds per call of a sample; sizes that would take longer are skipped."""
 ROW, LONG_ROW = 0.02, 0.1
-"""About how many seconds of calls are timed for a sample: of short calls, and of the first few."""
+"""About how many seconds of calls are timed per sample: of short calls, and of the first few."""
 LEAST_CALLS, FEW_CALLS, MOST_CALLS = 2, 5, 50
 PASSES = 2
-"""Over all sizes: a busy moment spoils one."""
+"""Passes over all sizes, as other load may disturb one."""
 MOST_CHOICES = 4096
 
 Multiply = Callable[..., object]
-"""``multiply(problem, inputs, algorithm=)`` is the public call on arrays of the host."""
+"""``multiply(problem, inputs, algorithm=)`` is the public call on host arrays."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +65,23 @@ class Sample:
     seconds: float
 
     def terms(self, dtype: np.dtype[Any]) -> tuple[float, float, float]:
-        """Return what the three terms of the model are multiplied by."""
+        """Return the factors of the model's three coefficients."""
         work = GemmProblem(self.m, self.n, self.k, dtype).work
         return 1.0, work.bytes, work.flops
 
 
 @dataclass(frozen=True)
 class Model:
-    """The times of a side for products of one dtype."""
+    """The model of one side's times, for products of one dtype."""
 
     dtype: np.dtype[Any]
     samples: tuple[Sample, ...]  # square ones and others; at least one
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:
-        """Seconds per call, per byte and per operation: the best fit that has no negative one.
+        """Seconds per call, per byte and per operation: the best fit without negative ones.
 
-        Relative errors are minimised. All seven subsets of the terms are tried.
+        It is a least-squares fit of relative errors, over all seven subsets of the terms.
         """
         rows = np.array([sample.terms(self.dtype) for sample in self.samples])
         rows /= np.array([[sample.seconds] for sample in self.samples])
@@ -113,7 +113,7 @@ class Model:
         )
 
     def seconds(self, flops: float, nbytes: float) -> float:
-        """Return the seconds of a call with so many operations and bytes."""
+        """Return the expected seconds of a call with these numbers of operations and bytes."""
         expected = self._plain((1.0, nbytes, flops))
         sizes, scales = self._scales
         if not sizes or not flops:
@@ -123,7 +123,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which side is taken, and what both are expected to take in seconds, where that is known."""
+    """The chosen side, and the expected seconds of both, if known."""
 
     host: bool
     host_seconds: float | None = None
@@ -141,7 +141,7 @@ class Choice:
 def choose_side(problem: GemmProblem, device: Device, multiply: Multiply | None = None) -> Choice:
     """Return which side multiplies host arrays faster.
 
-    If that was not measured yet, it is measured now by `multiply`, see `Multiply`.
+    If there are no measurements yet, they are made now by `multiply`; see `Multiply`.
     """
     if getattr(_measuring, "host", False):
         return Choice(True, why="it is measured")
@@ -162,7 +162,7 @@ def _choose(problem: GemmProblem, device: Device, multiply: Multiply | None) -> 
         return Choice(True, why="nothing is multiplied")
     host, there = measured(device, problem.dtype, multiply)
     work, count = problem.work, problem.batch
-    # One call of BLAS for each product, and one of the device for all.
+    # BLAS is called for each product, the device once for all.
     fixed = host.coefficients[0]
     each = host.seconds(work.flops / count, work.bytes / count)
     on_host = fixed + count * max(each - fixed, 0.0) if count > 1 else each
@@ -171,7 +171,7 @@ def _choose(problem: GemmProblem, device: Device, multiply: Multiply | None) -> 
 
 
 def model_file() -> Path:
-    """Return the file of what was measured."""
+    """Return the path of the stored measurements."""
     return data_dir("tuning", "hosts", "gemm.json")
 
 
@@ -188,7 +188,7 @@ def _conditions() -> tuple[Any, ...]:
 
 
 def _state() -> list[Any]:
-    """Return a value that changes with the user's configurations and the limit of memory."""
+    """Return a value that changes with the user's configurations and the memory limit."""
     limit = os.environ.get(LIMIT, "")
     try:
         state = overlay_file("gemm").stat()
@@ -198,7 +198,7 @@ def _state() -> list[Any]:
 
 
 def still_chosen() -> Callable[[], bool]:
-    """Return a function that says whether the side chosen now would still be chosen."""
+    """Return a function that returns whether the choice made now is still valid."""
     now = _conditions()
     return lambda: _conditions() == now
 
@@ -206,7 +206,7 @@ def still_chosen() -> Callable[[], bool]:
 def measured(
     device: Device, dtype: np.dtype[Any], multiply: Multiply | None = None, *, anew: bool = False
 ) -> tuple[Model, Model]:
-    """Return the models of host and device; measure if there are none, or if `anew`."""
+    """Return the models of host and device; measure if there are none, or with `anew`."""
     key = (device.key, dtype.name, *_conditions())
     with _lock:
         found = None if anew else _known.get(key) or _read(device, dtype)
@@ -237,10 +237,10 @@ def _by_blas(multiply: Multiply, problem: GemmProblem, inputs: dict[str, Any]) -
 
 
 def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
-    """Return the model of a side."""
+    """Measure one side and return its model."""
     shapes = [*((size,) * 3 for size in SQUARES), FLAT]
     seconds: dict[tuple[int, int, int], float] = {}
-    speed = 0.0  # operations a second, the highest seen
+    speed = 0.0  # the highest operations per second so far
     for _ in range(PASSES):
         for shape in shapes:
             problem = GemmProblem(*shape, dtype)
@@ -252,7 +252,7 @@ def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
 
 
 def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
-    """Return the seconds of a call: the least of several, as other load only adds."""
+    """Return the seconds of a call: the minimum of several, as other load only adds time."""
     rng = np.random.default_rng(0)
     inputs = {
         name: rng.random(shape, np.float32).astype(problem.dtype, copy=False)
@@ -287,7 +287,7 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 
 def _read(device: Device, dtype: np.dtype[Any]) -> tuple[Model, Model] | None:
-    """Return the stored models, unless what they depend on has changed."""
+    """Return the stored models, or None if there are none that are still valid."""
     wanted = {**_head(device, dtype), "state": _state()}
     for item in _entries(model_file()):
         if all(item.get(name) == value for name, value in wanted.items()):
@@ -326,4 +326,4 @@ def _store(device: Device, dtype: np.dtype[Any], models: tuple[Model, Model]) ->
             ]
             write_json(path, {"format": FORMAT, "entries": [*others, entry]})
     except (OSError, OclabError) as error:
-        _log.warning("what was measured for algorithm='hybrid' is not kept: %s", error)
+        _log.warning("measurements for algorithm='hybrid' were not stored: %s", error)

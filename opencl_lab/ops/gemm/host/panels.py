@@ -2,14 +2,14 @@
 
     m x n tiles of C, each of a panel of rows of A and a panel of columns of B:
 
-           B0  B1  B2  B3        shells    0 1 4 9     what is there is used at once: two panels
-       A0  C   C   C   C                   2 3 5 10    more are p more tiles of C, so that kernels
-       A1  C   C   C   C                   6 7 8 11    soon take longer than copies
-       A2  C   C   C   C                  12 13 14 15
+           B0  B1  B2  B3        shells    0 1 4 9     each panel is used once it is copied; the
+       A0  C   C   C   C                   2 3 5 10    more panels there are, the more tiles of C
+       A1  C   C   C   C                   6 7 8 11    a new one adds, so that kernels soon take
+       A2  C   C   C   C                  12 13 14 15  longer than copies
 
-Where both matrices fit, each is copied once, in the order of shells. Where they do not, as many
-panels of one matrix stay on the device as fit, and the panels of the other pass by. Where not even
-a panel fits, k is cut as well, and partial sums stay on the device.
+If both matrices fit, each is copied once, in the order of shells. If not, as many panels of one
+matrix stay on the device as fit, while all panels of the other are copied in turn. If not even one
+panel fits, k is cut as well, and partial sums stay on the device.
 
 All panels have the same length, so that one program serves all: the last one overlaps the one
 before it, and computes a few rows of C twice.
@@ -35,26 +35,26 @@ from opencl_lab.runtime.tile_schedule import Iteration, Tile
 from opencl_lab.runtime.tiles import OUT_SLOTS
 
 LEAST = 256 << 20
-"""Bytes of matrices from which panels pay, as their copies and kernels overlap."""
+"""Bytes of matrices from which panels pay, since copies and kernels overlap."""
 SMALL = 1 << 20
-"""Bytes of matrices up to which no limit of memory is looked up."""
+"""Bytes of matrices up to which memory limits are not checked."""
 LENGTHS = tuple(1 << bits for bits in range(13, -1, -1))
-"""About how many rows and columns tiles may have."""
+"""Approximate numbers of rows and columns that tiles may have."""
 ALIGNED = 32
-"""Lengths of panels are multiples of it, if they are larger."""
+"""Panels longer than this have a multiple of it as length."""
 FEW = 8
-"""Fewest parts of k, where it is cut, unless they are short."""
+"""Fewest pieces into which k is cut, unless they are short."""
 ROOM, ROOM_ASIDE = 4, 16 << 20
 """A plan takes less than `ROOM` bytes per byte of its matrices, and `ROOM_ASIDE` bytes besides."""
 BALANCE = 1000.0
-"""Operations that devices do while a byte comes to them, about; it is 500 to 2000 on GPUs."""
+"""Approximate operations in the time of copying a byte; 500 to 2000 on GPUs."""
 ITERATION_BYTES = 24 << 20
-"""What an iteration costs beside its kernel, in bytes that could have been copied: those of half a
-millisecond, as 4, 16 and 64 iterations of one product on a GPU tell."""
+"""Cost of an iteration besides its kernel, in bytes copied meanwhile: those of 0.5 ms, measured for
+products in 4, 16 and 64 iterations on a GPU."""
 MOST_ITERATIONS = 1 << 17
-"""More than this take minutes, whatever the device: so little memory is not meant."""
+"""More iterations take minutes on any device: so small a memory limit is refused."""
 SHARES = (1.0, 0.75, 0.5)
-"""Shares of the memory that are tried for tiles; the rest is for kernels."""
+"""Shares of memory to try for tiles; the rest is for kernels."""
 GROUP_ELEMENTS = 128 * 128
 """Elements of C per work-group; compute units without a work-group are idle."""
 WORTH = 0.9
@@ -63,21 +63,21 @@ WORTH = 0.9
 
 @dataclass(frozen=True)
 class Panels:
-    """How a product is divided into tiles."""
+    """The division of a product into tiles."""
 
     problem: GemmProblem  # one product
-    # Rows and columns of a tile of C, and products that an iteration adds to its sums.
+    # Rows and columns of a tile of C, and terms that an iteration adds to each sum.
     m: int
     n: int
     k: int
-    kept: str  # ``ab``: all panels stay; ``a`` or ``b``: panels of that matrix; none where k is cut
-    # Panels on the device.
+    kept: str  # ``ab``: all panels stay; ``a``, ``b``: those of that matrix; empty if k is cut
+    # Numbers of panels on the device.
     slots_a: int
     slots_b: int
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Panels along m, n and k."""
+        """Numbers of panels along m, n and k."""
         whole = self.problem
         along_k = ceil_divide(whole.depth, max(self.k, 1)) or 1
         return ceil_divide(whole.m, self.m), ceil_divide(whole.n, self.n), along_k
@@ -90,7 +90,7 @@ class Panels:
 
     @property
     def slots(self) -> dict[str, int]:
-        """Tiles of each array on the device."""
+        """Number of tiles of each array on the device."""
         found = {"a": self.slots_a, "b": self.slots_b}
         found |= {"c": 2} if self.problem.beta else {}
         return found | ({"bias": 2} if self.problem.bias else {})
@@ -115,14 +115,14 @@ class Panels:
         return depth * (times_a * rows * a + times_b * columns * b)
 
     def cost(self, units: int) -> float:
-        """Return the estimated time, in bytes that could be copied meanwhile; see `BALANCE`."""
+        """Return the estimated time, in bytes copied meanwhile; see `BALANCE`."""
         waves = max(self.m * self.n, 1) / (GROUP_ELEMENTS * units)
         kernels = self.problem.work.flops / BALANCE * math.ceil(waves) / waves
-        ends = sum(self.tile_bytes)  # the first tiles that come and the last one that goes
+        ends = sum(self.tile_bytes)  # copies of the first inputs and the last result
         return max(self.sent, kernels) + ITERATION_BYTES * math.prod(self.counts) + ends
 
     def part(self, first: bool = True, last: bool = True, k: int = 0) -> GemmProblem:
-        """Return the product of an iteration that is the first or the last one of its tile."""
+        """Return the product of one iteration; it may be the first or last one of its tile."""
         whole = self.problem
         return replace(
             whole,
@@ -178,7 +178,7 @@ class Panels:
 
 
 def _groups(passing: int, staying: int, slots: int) -> Iterator[tuple[int, int]]:
-    """Yield all pairs (passing, staying): `slots` stay while all others pass by, back and forth."""
+    """Yield all pairs (passing, staying): `slots` stay while all others pass, back and forth."""
     for turn, begin in enumerate(range(0, staying, slots)):
         for one in range(passing)[:: -1 if turn % 2 else 1]:
             for other in range(begin, min(begin + slots, staying)):
@@ -205,10 +205,10 @@ def panels_of(
     *,
     least: int | None = None,
 ) -> Panels | None:
-    """Return how a product of host arrays is divided into tiles; None if it is done at once.
+    """Return the division of a product of host arrays into tiles; None if it is done at once.
 
-    It may take `limit` bytes of the device's memory. Matrices of `least` bytes or more, `LEAST` by
-    default, are divided even if they fit, where that saves time.
+    It may use `limit` bytes of device memory. Matrices of `least` bytes or more, by default
+    `LEAST`, are divided even if they fit, if that saves time.
     """
     values = tuple(sorted(config.items())) if config else ()
     try:
@@ -276,7 +276,7 @@ def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:
         rows, columns, _ = whole.counts
         a, b, _ = whole.tile_bytes
         most_a, most_b = min(2, rows), min(2, columns)
-        left = room - whole.nbytes + a + b  # for panels
+        left = room - whole.nbytes + a + b  # bytes for panels
         if left >= rows * a + columns * b:
             yield replace(whole, slots_a=rows, slots_b=columns)
             continue
@@ -285,7 +285,7 @@ def _candidates(problem: GemmProblem, room: float) -> Iterator[Panels]:
             yield replace(whole, kept="b", slots_a=most_a, slots_b=_most(for_b, b, columns))
         if for_a >= most_a * a:
             yield replace(whole, kept="a", slots_b=most_b, slots_a=_most(for_a, a, rows))
-        # In float16 partial sums would be rounded.
+        # Partial sums in float16 would be rounded.
         if problem.depth > 1 and problem.dtype.name != "float16" and left > 0:
             k = int(left // (2 * (m + n) * problem.dtype.itemsize))
             k = min(k, max(ceil_divide(problem.depth, FEW), length), problem.depth - 1)

@@ -1,6 +1,6 @@
 """Products of large host matrices in tiles: copies and kernels overlap, and matrices need not fit.
 
-`panels` chooses the tiles, and `opencl_lab.runtime.tiles` runs them.
+`panels` chooses the tiles; `opencl_lab.runtime.tiles` runs the iterations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from opencl_lab.runtime.tiles import run_tiles
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Found = Panels | int | None
-"""Tiles of one product, or how many products of a stack go together; None: all at once."""
+"""Tiles of one product, or the number of products of a stack per iteration; None: all at once."""
 
 
 def multiply_streamed(
@@ -41,8 +41,8 @@ def multiply_streamed(
 ) -> np.ndarray[Any, Any] | None:
     """Multiply large host matrices in tiles; return None where they are multiplied at once.
 
-    Tiles are used where the matrices take more memory than the device has (or than
-    ``OCLAB_DEVICE_BYTES``), and where copies to a device with memory of its own take long. Inputs
+    Tiles are used if the matrices need more memory than the device has (or than
+    ``OCLAB_DEVICE_BYTES``), and if copies to a device with its own memory take long. Inputs
     and target are plain arrays that do not overlap. After an error or an interrupt, only some tiles
     of the target are written.
     """
