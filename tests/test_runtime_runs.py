@@ -93,6 +93,18 @@ def broken_off(monkeypatch):
     return broken
 
 
+def test_counters_may_be_let_go_of_while_a_thread_takes_them(fresh, counting, monkeypatch):
+    class ForOtherQueues(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            self.clear()  # as threads on other queues do, when there are many
+
+    executable = session_of(fresh).executable(object(), lambda: counting)
+    monkeypatch.setattr(executable, "_zeros", ForOtherQueues())
+    result = execute(executable, {"x": np.zeros(64, INT32)}, fresh).outputs["y"]
+    assert (result == 3).all()
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_counters_are_zero_after_a_plan_that_was_broken_off(
     in_order, device, own_queue, counting, broken_off
