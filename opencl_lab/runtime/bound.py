@@ -169,6 +169,9 @@ class BoundCall(ABC):
         self._results = tuple(results)
         self._fresh = tuple(fresh)
         self._returned = {item.place for item in results}
+        read = {place for run in runs for place in run.inputs.values()}
+        written = {place for run in runs for place in run.outputs.values()}
+        self._repeatable = not any(0 <= place < arrays for place in read & written)
         pooled = {p: f.nbytes for p, f in enumerate(fresh, arrays) if f.allocator is None}
         self._passing = [item for item in pooled.items() if item[0] not in self._returned]
         self._arrays, self._count = arrays, arrays + len(fresh)
@@ -229,7 +232,8 @@ class BoundCall(ABC):
     def run(self, arrays: Sequence[Any], events: Events | None = None) -> list[Any]:
         """Run it on arrays of the caller's and return the results.
 
-        If memory runs out it is tried once more, with all that is kept for other calls freed.
+        If memory runs out it is tried once more, with all that is kept for other calls freed; but
+        not if it may have changed what it reads.
 
         Raises
         ------
@@ -241,7 +245,9 @@ class BoundCall(ABC):
             try:
                 return self._run(arrays, events)
             except cl.MemoryError:
-                pass  # what its frames hold is free behind this line
+                if not self._repeatable:
+                    raise
+            # What the frames of the first try held is free behind this line.
             free_unused(LOCK_SECONDS)
             return self._run(arrays, events)
         except cl.Error as error:
