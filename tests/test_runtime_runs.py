@@ -93,6 +93,43 @@ def broken_off(monkeypatch):
     return broken
 
 
+def test_counters_may_be_let_go_of_while_a_thread_takes_them(fresh, counting, monkeypatch):
+    class ForOtherQueues(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            self.clear()  # as threads on other queues do, when there are many
+
+    executable = session_of(fresh).executable(object(), lambda: counting)
+    monkeypatch.setattr(executable, "_zeros", ForOtherQueues())
+    result = execute(executable, {"x": np.zeros(64, INT32)}, fresh).outputs["y"]
+    assert (result == 3).all()
+
+
+@pytest.mark.parametrize("launches", range(4))
+def test_what_a_call_has_changed_is_not_its_input_again(launches, fresh, rng, monkeypatch):
+    keys, values = rng.permutation(500).astype(INT32), np.arange(500, dtype=INT32)
+
+    def call():
+        mine = [cl.array.to_device(fresh, array) for array in (keys, values)]
+        return [array.get() for array in ol.sort_by_key(*mine, out=tuple(mine))]
+
+    right = call()
+    enqueue, left = bound._enqueue, iter([True] * launches + [False])
+
+    def out_of_memory_once(*args):
+        if not next(left, True):
+            raise cl.MemoryError("planted")
+        return enqueue(*args)
+
+    monkeypatch.setattr(bound, "_starter", lambda queue: None)
+    monkeypatch.setattr(bound, "_enqueue", out_of_memory_once)
+    try:
+        got = call()
+    except LaunchError:
+        return
+    assert all(map(np.array_equal, got, right))
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_counters_are_zero_after_a_plan_that_was_broken_off(
     in_order, device, own_queue, counting, broken_off

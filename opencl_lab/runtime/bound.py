@@ -175,6 +175,9 @@ class BoundCall(ABC):
         self._results = tuple(results)
         self._fresh = tuple(fresh)
         self._returned = {item.place for item in results}
+        read = {place for run in runs for place in run.inputs.values()}
+        written = {place for run in runs for place in run.outputs.values()}
+        self._repeatable = not any(0 <= place < arrays for place in read & written)
         pooled = {p: f.nbytes for p, f in enumerate(fresh, arrays) if f.allocator is None}
         self._passing = [item for item in pooled.items() if item[0] not in self._returned]
         self._arrays, self._count = arrays, arrays + len(fresh)
@@ -236,7 +239,8 @@ class BoundCall(ABC):
     def run(self, arrays: Sequence[Any], events: Events | None = None) -> list[Any]:
         """Run it on the caller's arrays and return the results.
 
-        If memory runs out, all idle memory and caches are freed, and it is tried once more.
+        If memory runs out, all idle memory and caches are freed, and it is tried once more, unless
+        it may have changed what it reads.
 
         Raises
         ------
@@ -248,7 +252,9 @@ class BoundCall(ABC):
             try:
                 return self._run(arrays, events)
             except cl.MemoryError:
-                pass  # retried outside, where the error's frames hold no memory
+                if not self._repeatable:
+                    raise
+            # Retried here, where the frames of the error hold no memory.
             free_unused(LOCK_SECONDS)
             return self._run(arrays, events)
         except cl.Error as error:

@@ -172,7 +172,8 @@ class Executable:
         specs = self.plan.with_role("zeros")
         if not specs:
             return {}
-        if queue.int_ptr not in self._zeros:
+        found = self._zeros.get(queue.int_ptr)
+        if found is None:
             if len(self._zeros) >= MOST_QUEUES:  # pending runs hold their own
                 self._zeros.clear()
             flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
@@ -180,10 +181,9 @@ class Executable:
             def zeros(spec: Buffer) -> DeviceMemory:
                 return cl.Buffer(queue.context, flags, hostbuf=np.zeros(spec.shape, spec.dtype))
 
-            self._zeros[queue.int_ptr] = {
-                spec.name: with_room(partial(zeros, spec)) for spec in specs
-            }
-        return self._zeros[queue.int_ptr]
+            found = {spec.name: with_room(partial(zeros, spec)) for spec in specs}
+            self._zeros[queue.int_ptr] = found  # another thread may clear it at any moment
+        return found
 
 
 def _set_constant_arguments(
