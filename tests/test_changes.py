@@ -253,7 +253,7 @@ def test_rows_of_ours_that_are_missing_are_no_success(tmp_path, capsys):
     assert f"only in {old}: opencl:radix, c:seq (n=9)\n" in capsys.readouterr().out
     part = written("d.json", rows[:2], complete=False)
     assert main(["bench", "--compare", old, part]) == 0
-    assert "part of a sweep, which was interrupted" in capsys.readouterr().err
+    assert "is incomplete: its sweep was interrupted" in capsys.readouterr().err
     assert main(["bench", "--compare", part, old]) == 0
     # Without any row at a size that it says to have.
     none = str(sweep(

@@ -178,9 +178,9 @@ def test_of_many_crossovers_the_first_over_each_other_is_marked(tmp_path, figure
 def test_what_has_no_roofline_says_why(series):
     assert "`oclab doctor` measures" in no_roofline(series, None)
     assert "`oclab doctor` measures" in no_roofline(series, Peaks())
-    assert "about arithmetic" in no_roofline([(9, [row()])], PEAKS)
+    assert "needs arithmetic" in no_roofline([(9, [row()])], PEAKS)
     failed = [(9, [replace(gemm_row("numpy", 9), status="runtime")])]
-    assert "about arithmetic" in no_roofline(failed, PEAKS)
+    assert "needs arithmetic" in no_roofline(failed, PEAKS)
 
 
 def test_efficiency_is_shown_of_ours_and_of_several_workers(tmp_path, figures):
@@ -215,7 +215,7 @@ def test_a_plot_that_does_not_belong_to_the_results_is_removed(tmp_path, capsys)
     capsys.readouterr()
     assert main([*sweep, "--against", "none"]) == 0
     told = capsys.readouterr().out
-    assert "no roofline.png: a roofline is about arithmetic" in told
+    assert "no roofline.png: a roofline needs arithmetic" in told
     assert not list(tmp_path.glob("roofline.png")) and not list(tmp_path.glob("eff*"))
 
 
