@@ -15,7 +15,7 @@ import tempfile
 import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-PATIENCE = 30.0  # seconds for one answer
+ANSWER_SECONDS = 30.0
 
 
 def find_browser():
@@ -69,7 +69,7 @@ class Browser:
             self._note(answer)
 
     def _receive(self):
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + ANSWER_SECONDS
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._in], [], [], max(0, limit - time.monotonic()))
             assert ready, "the browser does not answer"
@@ -96,7 +96,7 @@ class Browser:
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
         )  # fmt: skip
         self.call("Page.navigate", url=path.resolve().as_uri())
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + ANSWER_SECONDS
         while (
             self.run("document.readyState") != "complete"
             or self.run("location.protocol") != "file:"
@@ -125,7 +125,7 @@ class Browser:
         try:
             self._session = None
             self.call("Browser.close")
-            self._process.wait(PATIENCE)
+            self._process.wait(ANSWER_SECONDS)
         finally:
             self._process.kill()
             self._process.wait()
