@@ -48,6 +48,7 @@ class SortSolver(Solver[SortProblem]):
         "radix": Radix(),
         "merge-path": MergePath(),
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
+        "quicksort": "opencl_lab.ops.sort.quicksort_cpu:QuicksortCpu",
     }
 
     def ranked(self, problem: SortProblem, device: Device, group: str = AUTO) -> Iterable[str]:
