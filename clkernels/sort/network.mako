@@ -100,8 +100,9 @@ static inline void sort_block(words_t *rows)
     }
 % endfor
 % for mask in masks[:width][::-1]:
-    for (uint row = 0; row < BLOCK_ROWS; ++row)
-        rows[row] = exchanged_${mask}(rows[row], rows[row]);
+% for row in range(ROWS):
+    rows[${row}] = exchanged_${mask}(rows[${row}], rows[${row}]);
+% endfor
 % endfor
     merge_rows(rows);
 % endfor
@@ -112,8 +113,9 @@ static inline void sort_block(words_t *rows)
 static inline void merge_block(words_t *rows)
 {
 % for mask in masks[::-1]:
-    for (uint row = 0; row < BLOCK_ROWS; ++row)
-        rows[row] = exchanged_${mask}(rows[row], rows[row]);
+% for row in range(ROWS):
+    rows[${row}] = exchanged_${mask}(rows[${row}], rows[${row}]);
+% endfor
 % endfor
     merge_rows(rows);
 }

@@ -22,19 +22,23 @@
  * NETWORK     words of the longest run for a network
  * LANES       words of a vector
  */
-<%page args="ELEMENT, WORD, POSITION, INDEX_T, NETWORK, LANES"/>\
+<%page args="ELEMENT, WORD, POSITION, INDEX_T, NETWORK, LANES, WIDTH"/>\
 <%namespace name="keys" file="keys.mako"/>\
 <%namespace name="network" file="network.mako"/>\
 <%namespace name="parts" file="quicksort_cpu_parts.mako"/>\
 <%
     fraction = {"half": 10, "float": 23, "double": 52}.get(ELEMENT.key)
+    ROWS = 16
+    GROUP, SQUARES = LANES // WIDTH, ROWS // LANES
     one_code = fraction and not POSITION  # keys that differ may have one code
 %>\
 ${keys.declare(ELEMENT)}\
 typedef ${WORD} word_t;
 typedef ${INDEX_T} index_t;
-${network.declare(WORD, LANES, WIDTH=LANES)}
+${network.declare(WORD, LANES, WIDTH=WIDTH)}
+% if WIDTH == LANES:
 ${parts.declare(WORD, NETWORK, LANES)}
+% endif
 % if not POSITION:
 /* A key of a code. */
 static inline ukey_t key_of(const ukey_t code)
@@ -115,6 +119,30 @@ static void store_sorted(__global const word_t *restrict words, const index_t n
     }
 }
 
+% if WIDTH < LANES:
+/* Sort the words of the rows of a block; `sorted` has room for two blocks. */
+static void sort_rows(__global const word_t *words, const uint n, __global word_t *sorted)
+{
+    words_t rows[BLOCK_ROWS];
+    const words_t lane = (words_t)(${", ".join(map(str, range(LANES)))});
+% for k in range(ROWS):
+<% row, part = divmod(k, ROWS // GROUP) %>\
+    {
+        const words_t vector = ((__global const loose_words_t *)(words + ${row} * n + ${part * LANES}))->vector;
+        rows[${k % SQUARES * LANES + k // SQUARES}] = lane + ${part * LANES} < n ? vector : (words_t)~(word_t)0;
+    }
+% endfor
+    transpose_block(rows);
+    sort_block(rows);
+    transpose_block(rows);
+    /* What is stored behind a row is overwritten by the next. */
+% for k in range(ROWS):
+<% row, part = divmod(k, ROWS // GROUP) %>\
+    ((__global loose_words_t *)(sorted + ${row} * n + ${part * LANES}))->vector = rows[${k}];
+% endfor
+}
+
+% endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void quicksort_cpu(__global const ukey_t *keys,
 % if ELEMENT.value and not ELEMENT.indices:
@@ -127,28 +155,41 @@ void quicksort_cpu(__global const ukey_t *keys,
                    __global ${"long" if ELEMENT.indices else "value_t"} *sorted_values,
 % endif
                    __global word_t *words,
+                   const ulong room,
                    const ulong n,
                    const ulong rows)
 {
     const size_t item = get_global_id(0), items = get_global_size(0);
-    __global word_t *lows = words + 2 * n * item, *highs = lows + n;
-    for (ulong row = rows * item / items; row < rows * (item + 1) / items; ++row) {
-        const ulong at = row * n;
-        ${"const bool special = " if one_code else ""}make_words(keys + at, (index_t)n, lows);
+    __global word_t *lows = words + 2 * room * item, *highs = lows + room;
+    const ulong end = rows * (item + 1) / items;
+    for (ulong row = rows * item / items; row < end; row += ${GROUP}) {
+        const uint here = (uint)LESSER(end - row, (ulong)${GROUP});
+        ${"bool special = false;" if one_code else ""}
+        for (uint k = 0; k < here; ++k)
+            ${"special |= " if one_code else ""}make_words(keys + (row + k) * n, (index_t)n, lows + k * n);
+% if WIDTH < LANES:
+        sort_rows(lows, (uint)n, highs);
+        __global const word_t *result = highs;
+% else:
         sort_words(lows, highs, (index_t)n);
-        store_sorted(lows, (index_t)n
+        __global const word_t *result = lows;
+% endif
+        for (uint k = 0; k < here; ++k) {
+            const ulong at = (row + k) * n;
+            store_sorted(result + k * n, (index_t)n
 % if ELEMENT.value and not ELEMENT.indices:
-                     , values + at, sorted_values + at
+                         , values + at, sorted_values + at
 % elif ELEMENT.indices:
-                     , sorted_values + at
+                         , sorted_values + at
 % endif
 % if not ELEMENT.indices:
-                     , keys + at, sorted + at
+                         , keys + at, sorted + at
 % endif
-                     );
+                         );
 % if one_code:
-        if (special)
-            restore(keys + at, (index_t)n, sorted + at);
+            if (special)
+                restore(keys + at, (index_t)n, sorted + at);
 % endif
+        }
     }
 }

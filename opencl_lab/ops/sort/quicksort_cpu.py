@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, power_of_two
-from opencl_lab.core.plan import Buffer, Launch, Plan
+from opencl_lab.core.kernels import WORD_TYPES, c_type, index_type, largest_power, power_of_two
+from opencl_lab.core.plan import Buffer, Launch, Plan, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Elements
@@ -17,7 +17,9 @@ from opencl_lab.ops.sort.problem import SortProblem
 TEMPLATE = "sort/quicksort_cpu.cl.mako"
 VECTOR = 64
 """Bytes of a vector register, which words are sorted in."""
-NETWORKS = {4: 512, 8: 256}
+ROWS = 16
+"""Vectors of a block of a network."""
+NETWORKS = {4: 1024, 8: 512}
 """Words of a run that a sorting network takes, by the size of a word in bytes."""
 
 
@@ -32,6 +34,12 @@ def _word_size(problem: SortProblem) -> int | None:
     """Return the bytes of a word for a code and a position, or None if they do not fit."""
     bits = problem.code_bits + _position_bits(problem)
     return 4 if bits <= 32 else 8 if bits <= 64 else None
+
+
+def _width(problem: SortProblem, lanes: int) -> int:
+    """Return the lanes of a network that a row takes: all, unless rows share a block."""
+    width = largest_power(2 * ceil_divide(problem.n, ROWS) - 1)
+    return min(width, lanes) if problem.rows > 1 else lanes
 
 
 class QuicksortCpu(Algorithm[SortProblem]):
@@ -65,8 +73,10 @@ class QuicksortCpu(Algorithm[SortProblem]):
         items = min(device.compute_units, problem.rows)
         size = _word_size(problem)
         assert size is not None
+        lanes = VECTOR // size
+        room = max(problem.n, 2 * ROWS * lanes)
         buffers.append(
-            Buffer("words", "scratch", (items, 2, problem.n), np.dtype(f"u{size}"))
+            Buffer("words", "scratch", (items, 2, room), np.dtype(f"u{size}"))
         )
         params: dict[str, Any] = {
             "ELEMENT": elements.element,
@@ -74,7 +84,8 @@ class QuicksortCpu(Algorithm[SortProblem]):
             "POSITION": _position_bits(problem),
             "INDEX_T": c_type(index_type(problem.n * problem.rows)),
             "NETWORK": config["NETWORK"],
-            "LANES": VECTOR // size,
+            "LANES": lanes,
+            "WIDTH": _width(problem, lanes),
         }
         launch = Launch(
             TEMPLATE,
@@ -82,6 +93,6 @@ class QuicksortCpu(Algorithm[SortProblem]):
             params,
             (items,),
             (1,),
-            {**elements.arguments, "words": "words", "n": np.uint64(problem.n), "rows": np.uint64(problem.rows)},
+            {**elements.arguments, "words": "words", "room": np.uint64(room), "n": np.uint64(problem.n), "rows": np.uint64(problem.rows)},
         )
         return Plan(tuple(buffers), (launch,))
