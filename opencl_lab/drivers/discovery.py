@@ -171,11 +171,13 @@ def _discover() -> tuple[Device, ...]:
     found = []
     for platform_index, platform in enumerate(platforms):
         try:
-            with pocl_serial.listed(platform.version):
+            with pocl_serial.listed(platform.version) as may_be_serial:
                 handles = platform.get_devices()
+            serial = None
+            if may_be_serial:
+                handles, serial = pocl_serial.split(handles)
         except cl.Error:  # one broken driver must not hide the others
             continue
-        handles, serial = pocl_serial.split(handles)
         for device_index, handle in enumerate(handles):
             try:
                 device = _record(handle, platform_index, device_index)

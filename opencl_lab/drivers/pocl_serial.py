@@ -58,8 +58,8 @@ def _other_drivers() -> bool:
 
 
 @contextmanager
-def listed(platform_version: str) -> Iterator[None]:
-    """Let PoCL, if it starts in this context, list the serial device, too.
+def listed(platform_version: str) -> Iterator[bool]:
+    """Let PoCL, if it starts in this context, list the serial device, too; yield whether it may.
 
     Not if the user has chosen its devices by ``POCL_DEVICES``, or with ``OCLAB_SERIAL=off``.
     """
@@ -68,23 +68,20 @@ def listed(platform_version: str) -> Iterator[None]:
     except OSError:  # no /proc: not Linux
         wanted = False
     if not wanted:
-        yield
+        yield False
         return
     os.environ[VARIABLE] = "pthread basic"
     try:
-        yield
+        yield True
     finally:
         del os.environ[VARIABLE]  # other processes that this one starts must not list it
 
 
 def split(handles: Sequence[cl.Device]) -> tuple[list[cl.Device], cl.Device | None]:
-    """Return the devices of a PoCL platform without the serial one, and the serial one.
-
-    Both are as PoCL lists them if the user has set ``POCL_DEVICES``.
-    """
+    """Return the devices of a PoCL platform without the serial one, and the serial one or None."""
     serial = [handle for handle in handles if handle.name.startswith(NAMES)]
     others = [handle for handle in handles if handle not in serial]
-    if VARIABLE in os.environ or len(serial) != 1 or len(others) != 1:
+    if len(serial) != 1 or len(others) != 1:
         return list(handles), None
     return others, serial[0]
 
