@@ -156,6 +156,13 @@ def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, i
     )
 
 
+def _devices_of(platform: cl.Platform) -> list[cl.Device]:
+    try:
+        return platform.get_devices()
+    except cl.Error:  # one broken driver must not hide the others
+        return []
+
+
 @cache
 def _discover() -> tuple[Device, ...]:
     check_fork()
@@ -163,21 +170,18 @@ def _discover() -> tuple[Device, ...]:
     prepare_cache()
     intel.check_switch()
     intel.register()
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:  # how the loader reports that there is no platform
-        platforms = []
-    intel.withdraw_unless_loaded()
     found = []
-    for platform_index, platform in enumerate(platforms):
+    with pocl_serial.listed() as may_be_serial:
         try:
-            with pocl_serial.listed(platform.version) as may_be_serial:
-                handles = platform.get_devices()
-            serial = None
-            if may_be_serial:
-                handles, serial = pocl_serial.split(handles)
-        except cl.Error:  # one broken driver must not hide the others
-            continue
+            platforms = cl.get_platforms()
+        except cl.Error:  # how the loader reports that there is no platform
+            platforms = []
+        listed = [_devices_of(platform) for platform in platforms]
+    intel.withdraw_unless_loaded()
+    for platform_index, (platform, handles) in enumerate(zip(platforms, listed, strict=True)):
+        serial = None
+        if may_be_serial and handles:
+            handles, serial = pocl_serial.split(platform.version, handles)
         for device_index, handle in enumerate(handles):
             try:
                 device = _record(handle, platform_index, device_index)
