@@ -87,23 +87,23 @@ def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
 @cache
 def _context(handle: Any) -> cl.Context:
     """Return the library's own context; with some drivers, queues do not keep it alive."""
-    try:
-        with within_gate(handle):
+    with within_gate(handle):
+        try:
             return cl.Context([handle])
-    except cl.Error as error:
-        raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
+        except cl.Error as error:
+            raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
 
 @cache
 def _queue(handle: Any, profiling: bool) -> cl.CommandQueue:
-    try:
-        context = _context(handle)
-        with within_gate(handle):
+    context = _context(handle)
+    with within_gate(handle):
+        try:
             if not profiling:
                 return cl.CommandQueue(context, handle)  # PoCL wants the root device
             return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
-    except cl.Error as error:
-        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
+        except cl.Error as error:
+            raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
 
 
 def queue_of(handle: cl.Device, profiling: bool) -> cl.CommandQueue:

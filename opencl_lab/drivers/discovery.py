@@ -22,7 +22,7 @@ from opencl_lab.core.device import (
 # isort: split
 import pyopencl as cl
 
-from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
 from opencl_lab.drivers import intel, pocl_serial
 from opencl_lab.drivers.pocl import prepare_cache
@@ -195,11 +195,14 @@ def _discover() -> tuple[Device, ...]:
 
 def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
-    side = _record(handle, device.platform_index, device.device_index)
-    gate = pocl_serial.hide(handle)
-    if gate is None:
+    try:
+        side = _record(handle, device.platform_index, device.device_index)
+        gate = pocl_serial.hide(handle)
+        if gate is None:
+            return None
+        set_gate(handle, gate)
+    except (cl.Error, LaunchError):
         return None
-    set_gate(handle, gate)
     # Both use one compiler, so the findings of `oclab doctor` hold for both.
     capabilities = replace(device.capabilities, launch_us=side.capabilities.launch_us)
     return replace(side, is_serial=True, capabilities=capabilities)

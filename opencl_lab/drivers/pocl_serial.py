@@ -145,11 +145,18 @@ def _available_word(handle: cl.Device) -> ctypes.c_uint32 | None:
                 continue
             word = ctypes.c_uint32.from_address(address)
             word.value = 0
-            found = not handle.available
+            hidden = not _is_available(handle)
             word.value = 1
-            if found:
+            if hidden:
                 return word
     return None
+
+
+def _is_available(handle: cl.Device) -> bool:
+    try:
+        return bool(handle.available)
+    except cl.Error:  # PoCL 5 tells nothing about a device that is not
+        return False
 
 
 def _reads_one(memory: FileIO, address: int) -> bool:
