@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
@@ -63,9 +64,13 @@ _gates: dict[int, Gate] = {}
 
 
 def set_gate(handle: cl.Device, gate: Gate) -> None:
-    """Use a device only within `gate`, and hold a context on it, so that its driver stays up."""
+    """Use a device only within `gate`.
+
+    A context on it is held for ever: PoCL 5 aborts where the last one is released while a device is
+    hidden.
+    """
     _gates[handle.int_ptr] = gate
-    _context(handle)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_context(handle)))
 
 
 def gate_of(handle: cl.Device) -> Gate | None:
