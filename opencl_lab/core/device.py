@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -75,10 +76,31 @@ class Capabilities:
     visible_writes: bool = False
 
 
+@dataclass(frozen=True)
+class SmallCalls:
+    """What small calls of one operation cost on a CPU, as `oclab doctor` measures it.
+
+    Parameters
+    ----------
+    slowness : float
+        Time of kernels on one thread, as a multiple of the operation's estimate.
+    wait_us : float
+        Microseconds that a call on all threads takes besides its kernels, and one on a single
+        thread does not.
+    """
+
+    slowness: float
+    wait_us: float
+
+
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
+WAIT_US, WAIT_US_PER_UNIT = 20.0, 3.0
+"""Built-in figures for the threads of a CPU: 23 us on 2 cores and 68 on 16 with PoCL."""
+SERIAL = "/serial"
+"""End of the numbers that select the serial side of a device."""
 DOUBLE_UNITS = ((8, 0), (9, 0))
 """Compute capabilities of NVIDIA's GPUs whose matrix units are the fastest units in float64."""
 
@@ -91,6 +113,11 @@ class Device:
     vectors that kernels are compiled to. With `shared_pointers`, kernels can read and write any
     host memory in place. `handle` is the `pyopencl.Device`; it is None in records made by hand for
     tests of plans.
+
+    A device with `is_serial` runs kernels in the thread that enqueues them, one work-group after
+    the other. PoCL has one for each processor; it is not listed, but is the `serial_side` of the
+    device that uses all threads. Small calls on host arrays run there; `measured_calls` has their
+    costs by operation.
 
     Records can be pickled. In another process they get the handle of the device there that has the
     same `key` and `spec`, or None.
@@ -119,7 +146,12 @@ class Device:
     shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
+    is_serial: bool = False
     capabilities: Capabilities = field(default_factory=Capabilities)
+    measured_calls: Mapping[str, SmallCalls] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    serial_side: Device | None = field(default=None, compare=False, repr=False)
     handle: Any = field(default=None, compare=False, repr=False)
 
     def queue(self, *, profiling: bool = False) -> cl.CommandQueue:
@@ -149,6 +181,11 @@ class Device:
             raise DeviceNotFound(f"{self} is the record of a device that is not here")
         return queue_of(self.handle, profiling)
 
+    def small_calls(self, operation: str) -> SmallCalls:
+        """Return the costs of small calls of an operation: as measured, else the built-in ones."""
+        built_in = SmallCalls(1.0, WAIT_US + WAIT_US_PER_UNIT * self.compute_units)
+        return self.measured_calls.get(operation, built_in)
+
     @property
     def has_double_units(self) -> bool:
         """Whether matrix units, if there are any, are faster than other units in float64."""
@@ -175,20 +212,23 @@ class Device:
         For CPUs it is the runtime and the width of vectors that it compiles to.
         """
         if self.kind == "cpu" and self.platform:
-            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}"
+            side = "_serial" if self.is_serial else ""
+            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}{side}"
         if self.compute_capability is None:
             return ""
         return "sm_{}{}".format(*self.compute_capability)
 
     @property
     def spec(self) -> str:
-        """The ``platform:device`` numbers that select exactly this device."""
-        return f"{self.platform_index}:{self.device_index}"
+        """The ``platform:device`` numbers that select exactly this device, or its serial side."""
+        side = SERIAL if self.is_serial else ""
+        return f"{self.platform_index}:{self.device_index}{side}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON-able values, with its key and spec."""
-        record = as_json(replace(self, handle=None))
+        record = as_json(replace(self, handle=None, serial_side=None))
         del record["handle"]
+        record["serial_side"] = None if self.serial_side is None else self.serial_side.key
         record["architecture"], found = self.architecture, record.pop("capabilities")
         return {"key": self.key, "spec": self.spec, **record, "capabilities": found}
 

@@ -116,6 +116,8 @@ class Operation(ABC, Generic[P]):
     """Extensions of the files for inputs and result."""
     output: ClassVar[str]
     """Name of the array that is the result."""
+    small: ClassVar[Mapping[str, Any]]
+    """Options of a problem that takes about as long on one thread as on all of a CPU."""
     check_cases: ClassVar[tuple[Mapping[str, Any], ...]]
     """Changes of a problem to small sizes, larger than every tile and multiples of none. The tuner
     checks every configuration with the first of them, and with all before it can win."""
@@ -149,6 +151,10 @@ class Operation(ABC, Generic[P]):
     def choose(self, problem: P, device: Device, name: str = AUTO) -> Algorithm[P]:
         """Return the algorithm `name`, or what ``auto`` means; see `Solver.choose`."""
         return self.solver.choose(problem, device, name)
+
+    def side(self, problem: P, device: Device, algorithm: str = AUTO) -> Device:
+        """Return where a call on host arrays runs; see `Solver.side`."""
+        return self.solver.side(problem, device, algorithm)
 
     def run(self, problem: P, inputs: Mapping[str, Any], **how: Any) -> Execution:
         """Solve a problem; see `Solver.run`."""
