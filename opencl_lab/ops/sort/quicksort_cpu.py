@@ -30,17 +30,15 @@ GROUPS_OF_UNIT = 8
 """Groups per compute unit among which rows are divided, where there are several units."""
 
 
+def _has_positions(problem: SortProblem) -> bool:
+    """Return whether words need positions; else keys are made again from their codes."""
+    return bool(problem.indices or problem.value_bytes or problem.bits is not None)
+
+
 def word_bytes(problem: SortProblem) -> int | None:
     """Return the bytes of a word for a code and a position, or None if they do not fit."""
-    bits = problem.code_bits + _position_bits(problem)
+    bits = problem.code_bits + (problem.n - 1).bit_length() * _has_positions(problem)
     return 4 if bits <= 32 else 8 if bits <= 64 else None
-
-
-def _position_bits(problem: SortProblem) -> int:
-    """Return the bits of a position in a word, or 0 where keys are made again from their codes."""
-    if problem.indices or problem.value_bytes or problem.bits is not None:
-        return max((problem.n - 1).bit_length(), 1)
-    return 0
 
 
 def _width(problem: SortProblem, lanes: int) -> int:
@@ -106,7 +104,7 @@ class QuicksortCpu(Algorithm[SortProblem]):
         params: dict[str, Any] = {
             "ELEMENT": elements.element,
             "WORD": WORD_TYPES[size],
-            "POSITION": _position_bits(problem),
+            "POSITION": (8 * size - problem.code_bits) * _has_positions(problem),
             "INDEX_T": c_type(index_type(problem.n * problem.rows)),
             "NETWORK": config["NETWORK"],
             "LANES": lanes,
