@@ -1,4 +1,4 @@
-"""The quicksort of one thread: words of codes and positions, rows that share blocks, skewed keys."""
+"""The quicksort of one thread: codes and positions, rows that share blocks, skewed keys."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_some_bits(serial, rng):
 def test_a_plan_is_one_launch_of_one_item():
     for problem in (
         SortProblem(10_000, INT32),
-        SortProblem(10_000, INT32, rows=30, indices=True),
+        SortProblem(5000, INT32, rows=30, indices=True),
         SortProblem(64, FLOAT32, rows=100, value_bytes=16),
     ):
         plan = SORT_SOLVER.plan(problem, ALONE)
@@ -115,13 +115,14 @@ def test_where_it_does_not_serve():
     assert SORT_SOLVER.choose(SortProblem(1000, INT32), narrow).name == "radix"
 
 
-def test_estimates_grow_with_the_problem():
-    for dtype in ("uint8", "float16", "int32", "float64"):
-        for options in ({}, {"indices": True}):
-            times = [
-                (SORT_SOLVER.serial_us(problem), SORT_SOLVER.parallel_us(problem, 16))
-                for n in (1, 100, 10_000, 10**6)
-                for problem in [SortProblem(n, np.dtype(dtype), **options)]
-            ]
-            assert all(together <= alone for alone, together in times)
-            assert sorted(times) == times
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "int32", "float64"])
+@pytest.mark.parametrize("options", [{}, {"indices": True}])
+def test_estimates_grow_with_the_problem(dtype, options):
+    lengths = (1, 100, 10_000, 10**6)
+    problems = [SortProblem(n, np.dtype(dtype), **options) for n in lengths]
+    for times in (
+        [SORT_SOLVER.serial_us(problem) for problem in problems],
+        [SORT_SOLVER.parallel_us(problem, 16) for problem in problems],
+    ):
+        assert sorted(times) == times
+        assert times[0] > 0
