@@ -22,9 +22,11 @@ RADIX_NS = {1: 1.1, 2: 1.8, 4: 2.3, 8: 2.6}
 """Nanoseconds per key in radix passes of one thread, by the bytes of a key; floats take twice."""
 VALUE_NS = 0.5
 """Nanoseconds that a value adds per key."""
-CUT_NS = {1: 1.5, 2: 3.0, 4: 2.1, 8: 4.2}
-"""Nanoseconds per key and thread in rows that all threads share, by the bytes of a key."""
-CUT_VALUE_NS = 1.7
+CUT_US = 15.0
+"""Microseconds of a row that all threads share, besides its keys: for phases that wait."""
+CUT_NS = {1: 1.0, 2: 2.6, 4: 1.6, 8: 3.7}
+"""Nanoseconds per key and thread there, by the bytes of a key."""
+CUT_VALUE_NS = 1.8
 """Nanoseconds that a value adds there."""
 
 
@@ -62,7 +64,7 @@ def parallel_us(problem: SortProblem, units: int) -> float:
     size = problem.dtype.itemsize
     if problem.n > CUT:
         per_key = CUT_NS[size] + CUT_VALUE_NS * _has_values(problem)
-        return _total_us(problem, per_key) / units
+        return CUT_US + _total_us(problem, per_key) / units
     alone = not _has_values(problem) and problem.bits is None
     network = alone and problem.n <= LONGEST_NETWORKS.get(size, 0)
     words = word_bytes(problem) if pays(problem, units) else size if network else None

@@ -37,7 +37,7 @@ def _has_positions(problem: SortProblem) -> bool:
 
 def word_bytes(problem: SortProblem) -> int | None:
     """Return the bytes of a word for a code and a position, or None if they do not fit."""
-    bits = problem.code_bits + (problem.n - 1).bit_length() * _has_positions(problem)
+    bits = problem.code_bits + problem.n.bit_length() * _has_positions(problem)
     return 4 if bits <= 32 else 8 if bits <= 64 else None
 
 
