@@ -48,6 +48,10 @@ def _option_key(value: Any) -> Hashable:
     kind = type(value)
     if kind in SIMPLE:
         return kind, value
+    if kind is Device:
+        return kind, value.handle.int_ptr
+    if isinstance(value, cl.CommandQueue):
+        return value.int_ptr
     if kind is float:
         if value != value:
             raise NoKeyError
@@ -60,10 +64,6 @@ def _option_key(value: Any) -> Hashable:
         return kind, tuple((name, _option_key(item)) for name, item in value.items())
     if isinstance(value, np.generic) and value.dtype.kind in "biufc" and value == value:
         return kind, value.tobytes()
-    if isinstance(value, cl.CommandQueue):
-        return value.int_ptr
-    if kind is Device:
-        return kind, value.handle.int_ptr
     raise NoKeyError
 
 
