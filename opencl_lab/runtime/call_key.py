@@ -147,11 +147,6 @@ def arrays_key(arrays: Sequence[Any]) -> Hashable:
     return tuple(parts)
 
 
-def unpacked(out: Any) -> list[Any]:
-    """Return the arrays of an argument `out` as a list: none, one, or those of a pair."""
-    return list(out) if type(out) in PAIRS else [] if out is None else [out]
-
-
 class Keys:
     """Makes the key of a call from the arguments of a function.
 
