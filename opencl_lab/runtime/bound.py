@@ -282,7 +282,7 @@ class BoundCall(ABC):
             for lock, launches, scratch in self._runs:
                 places = given
                 if scratch:
-                    blocks = [pool.take(nbytes) for nbytes in scratch]
+                    blocks = list(map(pool.take, scratch))
                     places = given + blocks
                 with lock:
                     for kernel, global_size, local_size, arguments, take, start in launches:
