@@ -8,9 +8,11 @@
 ## half the distance, and so on. Distances of less than ROWS are between rows, the others exchange
 ## lanes first. At last a block is transposed, so that it can be written in order.
 ##
-##   sort_block(rows)              sort each WIDTH lanes of a block
-##   sort_blocks(run, count)       sort a run of several blocks; what is behind `count` words is the largest
-##   transpose_block(rows)         vector k gets the words that lane k of all rows had, or the other way round
+##   sort_block(rows)                  sort each WIDTH lanes of a block
+##   sort_blocks(run, blocks, count)   sort a run of several blocks, if WIDTH is LANES
+##   transpose_block(rows)             write lane after lane: ROWS / LANES vectors get what lane 0 of all rows had
+##
+## Rows are unrolled: in a loop over them LLVM 14 keeps them in memory, and a block takes a fifth longer.
 ##
 ## Source: own, from K. E. Batcher, "Sorting networks and their applications", AFIPS 1968; words by
 ## columns of vectors after J. Chhugani et al., "Efficient implementation of sorting on multi-core
@@ -19,10 +21,12 @@
 ## WORD     unsigned type that is sorted
 ## LANES    words of a vector
 ## WIDTH    lanes that are sorted together, a power of two; with LANES also runs of blocks
+<%!
+    ROWS = 16  # vectors of a block
+%>\
 <%namespace name="types" file="/common/types.mako"/>\
 <%def name="declare(WORD, LANES, WIDTH)">\
 <%
-    ROWS = 16
     integer = types.module.signed(WORD)
 
     def network(rows):

@@ -1,6 +1,6 @@
 /*
- * Stable sort of rows by threads that work alone: quicksort with vectors. Groups of one item, each of
- * which sorts an equal share of the rows.
+ * Stable sort of rows by threads that work alone: quicksort in vectors, or for short rows a network
+ * that several of them share. Groups of one item, each of which sorts an equal share of the rows.
  *
  *     keys          k 0        | k 1        | ..
  *     words         code 0 | 0 | code 1 | 1 | ..     a position only where it counts
@@ -13,7 +13,8 @@
  *
  * Source: own; see quicksort_cpu_parts.mako and network.mako.
  *
- * The host guarantees: n > 0; `words` has 2 * n words for each item.
+ * The host guarantees: n > 0; `words` has 2 * room words for each item; room is not less than n, nor than
+ * the words of two blocks. With WIDTH < LANES a row has no more words than WIDTH lanes.
  *
  * ELEMENT     what is sorted: see keys.mako
  * WORD        unsigned type of a word
@@ -21,6 +22,7 @@
  * INDEX_T     unsigned type that counts the elements of all rows
  * NETWORK     words of the longest run for a network
  * LANES       words of a vector
+ * WIDTH       lanes of a block that a row takes; with fewer than LANES, rows share blocks
  */
 <%page args="ELEMENT, WORD, POSITION, INDEX_T, NETWORK, LANES, WIDTH"/>\
 <%namespace name="keys" file="keys.mako"/>\
@@ -28,9 +30,19 @@
 <%namespace name="parts" file="quicksort_cpu_parts.mako"/>\
 <%
     fraction = {"half": 10, "float": 23, "double": 52}.get(ELEMENT.key)
-    ROWS = 16
+    ROWS = network.module.ROWS
     GROUP, SQUARES = LANES // WIDTH, ROWS // LANES
     one_code = fraction and not POSITION  # keys that differ may have one code
+    pairs = ELEMENT.value and not ELEMENT.indices
+    # What is sorted with words: parameters, and arguments for the row at `at`.
+    arrays = {}
+    if not ELEMENT.indices:
+        arrays |= {"__global const ukey_t *restrict keys": "keys + at", "__global ukey_t *restrict sorted": "sorted + at"}
+    if pairs:
+        arrays["__global const value_t *restrict values"] = "values + at"
+    if ELEMENT.value:
+        out_type = "long" if ELEMENT.indices else "value_t"
+        arrays[f"__global {out_type} *restrict sorted_values"] = "sorted_values + at"
 %>\
 ${keys.declare(ELEMENT)}\
 typedef ${WORD} word_t;
@@ -77,7 +89,8 @@ static void restore(__global const ukey_t *keys, const index_t n, __global ukey_
 
 % endif
 /* Make words of the keys of a row.${" Returns whether keys that differ may have one code." if one_code else ""} */
-static ${"bool" if one_code else "void"} make_words(__global const ukey_t *restrict keys, const index_t n, __global word_t *restrict words)
+static ${"bool" if one_code else "void"} make_words(__global const ukey_t *restrict keys, const index_t n,
+                       __global word_t *restrict words)
 {
 % if one_code:
     const ukey_t nan_ = code((ukey_t)~(ukey_t)0), minus_zero = (ukey_t)1 << (KEY_BITS - 1);
@@ -93,16 +106,8 @@ static ${"bool" if one_code else "void"} make_words(__global const ukey_t *restr
 }
 
 /* Write what belongs to sorted words. */
-static void store_sorted(__global const word_t *restrict words, const index_t n
-% if ELEMENT.value and not ELEMENT.indices:
-                  , __global const value_t *restrict values, __global value_t *restrict sorted_values
-% elif ELEMENT.indices:
-                  , __global long *restrict sorted_values
-% endif
-% if not ELEMENT.indices:
-                  , __global const ukey_t *restrict keys, __global ukey_t *restrict sorted
-% endif
-                  )
+static void store_sorted(__global const word_t *restrict words, const index_t n,
+                         ${(",\n" + " " * 25).join(arrays)})
 {
     for (index_t i = 0; i < n; ++i) {
 % if not POSITION:
@@ -145,14 +150,14 @@ static void sort_rows(__global const word_t *words, const uint n, __global word_
 % endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void quicksort_cpu(__global const ukey_t *keys,
-% if ELEMENT.value and not ELEMENT.indices:
+% if pairs:
                    __global const value_t *values,
 % endif
 % if not ELEMENT.indices:
                    __global ukey_t *sorted,
 % endif
 % if ELEMENT.value:
-                   __global ${"long" if ELEMENT.indices else "value_t"} *sorted_values,
+                   __global ${out_type} *sorted_values,
 % endif
                    __global word_t *words,
                    const ulong room,
@@ -164,7 +169,9 @@ void quicksort_cpu(__global const ukey_t *keys,
     const ulong end = rows * (item + 1) / items;
     for (ulong row = rows * item / items; row < end; row += ${GROUP}) {
         const uint here = (uint)LESSER(end - row, (ulong)${GROUP});
-        ${"bool special = false;" if one_code else ""}
+% if one_code:
+        bool special = false;
+% endif
         for (uint k = 0; k < here; ++k)
             ${"special |= " if one_code else ""}make_words(keys + (row + k) * n, (index_t)n, lows + k * n);
 % if WIDTH < LANES:
@@ -176,16 +183,7 @@ void quicksort_cpu(__global const ukey_t *keys,
 % endif
         for (uint k = 0; k < here; ++k) {
             const ulong at = (row + k) * n;
-            store_sorted(result + k * n, (index_t)n
-% if ELEMENT.value and not ELEMENT.indices:
-                         , values + at, sorted_values + at
-% elif ELEMENT.indices:
-                         , sorted_values + at
-% endif
-% if not ELEMENT.indices:
-                         , keys + at, sorted + at
-% endif
-                         );
+            store_sorted(result + k * n, (index_t)n, ${", ".join(arrays.values())});
 % if one_code:
             if (special)
                 restore(keys + at, (index_t)n, sorted + at);

@@ -24,14 +24,14 @@
     PLACES = 9
     WORST = 8  # a part is divided badly if a side has less than its share of so many
     integer = types.module.signed(WORD)
-    suffix = {"uint": "d", "ulong": "q"}[WORD]
-    packed = {"uint": "si", "ulong": "di"}[WORD]
+    pack = f"__builtin_ia32_compress{'si' if WORD == 'uint' else 'di'}512_mask"
+    compare = f"__builtin_ia32_ucmp{'d' if WORD == 'uint' else 'q'}512_mask"
 %>\
 /* Without these instructions words are moved one by one. */
 #if defined(__AVX512F__) && defined(__has_builtin)
-#if __has_builtin(__builtin_ia32_compress${packed}512_mask) && __has_builtin(__builtin_ia32_ucmp${suffix}512_mask)
-#define PACK(vector, mask) as_${WORD}${LANES}(__builtin_ia32_compress${packed}512_mask(as_signed(vector), (signed_t)0, (mask)))
-#define NOT_ABOVE(vector, pivot) __builtin_ia32_ucmp${suffix}512_mask(as_signed(vector), as_signed(pivot), 2, (mask_t)-1)
+#if __has_builtin(${pack}) && __has_builtin(${compare})
+#define PACK(vector, mask) as_${WORD}${LANES}(${pack}(as_signed(vector), (signed_t)0, (mask)))
+#define NOT_ABOVE(vector, pivot) ${compare}(as_signed(vector), as_signed(pivot), 2, (mask_t)-1)
 #define as_signed as_${integer}${LANES}
 typedef ${integer}${LANES} signed_t;
 typedef ${"ushort" if LANES == 16 else "uchar"} mask_t;

@@ -9,8 +9,8 @@
  *     launch        quicksort_cpu, (1,) items in groups of (1,)
  */
 /*
- * Stable sort of rows by threads that work alone: quicksort with vectors. Groups of one item, each of
- * which sorts an equal share of the rows.
+ * Stable sort of rows by threads that work alone: quicksort in vectors, or for short rows a network
+ * that several of them share. Groups of one item, each of which sorts an equal share of the rows.
  *
  *     keys          k 0        | k 1        | ..
  *     words         code 0 | 0 | code 1 | 1 | ..     a position only where it counts
@@ -23,7 +23,8 @@
  *
  * Source: own; see quicksort_cpu_parts.mako and network.mako.
  *
- * The host guarantees: n > 0; `words` has 2 * n words for each item.
+ * The host guarantees: n > 0; `words` has 2 * room words for each item; room is not less than n, nor than
+ * the words of two blocks. With WIDTH < LANES a row has no more words than WIDTH lanes.
  *
  * ELEMENT     what is sorted: see keys.mako
  * WORD        unsigned type of a word
@@ -31,6 +32,7 @@
  * INDEX_T     unsigned type that counts the elements of all rows
  * NETWORK     words of the longest run for a network
  * LANES       words of a vector
+ * WIDTH       lanes of a block that a row takes; with fewer than LANES, rows share blocks
  */
 /* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
 #define LESSER(a, b) ((a) < (b) ? (a) : (b))
@@ -823,7 +825,8 @@ static void restore(__global const ukey_t *keys, const index_t n, __global ukey_
 }
 
 /* Make words of the keys of a row. Returns whether keys that differ may have one code. */
-static bool make_words(__global const ukey_t *restrict keys, const index_t n, __global word_t *restrict words)
+static bool make_words(__global const ukey_t *restrict keys, const index_t n,
+                       __global word_t *restrict words)
 {
     const ukey_t nan_ = code((ukey_t)~(ukey_t)0), minus_zero = (ukey_t)1 << (KEY_BITS - 1);
     ukey_t some = 0;
@@ -835,9 +838,9 @@ static bool make_words(__global const ukey_t *restrict keys, const index_t n, __
 }
 
 /* Write what belongs to sorted words. */
-static void store_sorted(__global const word_t *restrict words, const index_t n
-                         , __global const ukey_t *restrict keys, __global ukey_t *restrict sorted
-)
+static void store_sorted(__global const word_t *restrict words, const index_t n,
+                         __global const ukey_t *restrict keys,
+                         __global ukey_t *restrict sorted)
 {
     for (index_t i = 0; i < n; ++i) {
         sorted[i] = key_of((ukey_t)words[i]);
@@ -864,9 +867,7 @@ void quicksort_cpu(__global const ukey_t *keys,
         __global const word_t *result = lows;
         for (uint k = 0; k < here; ++k) {
             const ulong at = (row + k) * n;
-            store_sorted(result + k * n, (index_t)n
-                         , keys + at, sorted + at
-            );
+            store_sorted(result + k * n, (index_t)n, keys + at, sorted + at);
             if (special)
                 restore(keys + at, (index_t)n, sorted + at);
         }
