@@ -86,7 +86,7 @@ def test_large_results_begin_with_a_line_of_a_cache():
 
 def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
     freed = []
-    monkeypatch.setattr(host_results, "free_unused", lambda: freed.append(True))
+    monkeypatch.setattr(host_results, "free_unused", lambda seconds: freed.append(True))
     pages = host_results._Pages
 
     def scarce(*shape):
