@@ -37,7 +37,7 @@ def test_total_times_are_those_of_public_calls_that_repeat(device, monkeypatch):
     run = type(SORT.solver).run
 
     def watched(self, problem, inputs, **options):
-        ran.append(options["queue"])
+        ran.append(options["queue"] if "queue" in options else options["call"].queue)
         return run(self, problem, inputs, **options)
 
     monkeypatch.setattr(type(SORT.solver), "run", watched)
