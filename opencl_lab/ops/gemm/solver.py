@@ -23,6 +23,7 @@ class GemmSolver(Solver[GemmProblem]):
     }
     registry: ClassVar[Registry] = {
         "gemv": "opencl_lab.ops.gemm.thin.gemv:Gemv",
+        "direct": "opencl_lab.ops.gemm.direct:Direct",
         "packed": "opencl_lab.ops.gemm.packed.algorithm:Packed",
         "blocked": "opencl_lab.ops.gemm.blocked.algorithm:Blocked",
         "tensor": "opencl_lab.ops.gemm.tensor.algorithm:Tensor",
