@@ -71,7 +71,7 @@ class Direct(launches.Product):
             if rows * vectors + vectors < registers
             and _panel_bytes(problem, vectors, width) <= _room(device)
         ]
-        rows, vectors = min(shapes, key=lambda shape: cycles(problem, *shape, width))
+        rows, vectors = min(shapes, key=lambda shape: _cycles(problem, *shape, width=width))
         return Config(ROWS=rows, VECTORS=vectors, VECTOR_WIDTH=width)
 
     def plan(self, problem: GemmProblem, config: Config, device: Device) -> Plan:
@@ -146,7 +146,7 @@ def _vectors(problem: GemmProblem, vectors: int, width: int) -> tuple[int, int]:
     return vectors, (total - 1) % vectors + 1
 
 
-def cycles(problem: GemmProblem, rows: int, vectors: int, width: int) -> float:
+def _cycles(problem: GemmProblem, rows: int, vectors: int, *, width: int) -> float:
     """Return about how many cycles a product takes on one thread, with blocks of such sums."""
     depth = problem.depth * problem.components
     vectors, last = _vectors(problem, vectors, width)

@@ -45,9 +45,9 @@ RESULTS_DOUBLE = 1 << 18
 IN_CACHE = 1 << 21
 """Bytes of both factors that the caches of one thread hold: read in place, they need no packing."""
 COLUMNS_ALONE, ROWS_ALONE, ROWS_COPIED_ALONE = (1, 6, 12), (1, 1, 4), (4, 12, 12)
-"""Most columns, or rows, with which one read of the matrix is the fastest on one thread: of matrices
-with fewer than `MATRIX` elements, than `CACHED`, and of larger ones. The last for matrices that
-`direct` would copy, in real numbers."""
+"""Most columns, or rows, with which one read of the matrix is the fastest on one thread: if it has
+fewer than `MATRIX` elements, fewer than `CACHED`, and more. The last are rows of real numbers, for
+matrices that `direct` would copy."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook algorithm may be the fastest."""
 
@@ -58,9 +58,9 @@ def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
         few = device.kind == "cpu" or min(problem.m, problem.n) <= FEW
         return ("direct", *(("naive", "tiled") if few else ("tiled", "naive")))
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
-    if _is_alone(device) and _factor_bytes(problem) <= IN_CACHE:
-        general = ("direct", *general)
     names = [*general, "gemv", "naive", "tiled", "tensor"]
+    if _is_alone(device) and _factor_bytes(problem) <= IN_CACHE:
+        names.insert(0, "direct")
     if _is_few(problem, device):
         names.insert(0, "gemv")
     elif _fills_units(problem, device):

@@ -19,8 +19,8 @@ FEW = 16
 STORE, COPY, PRODUCT = 4e-4, 1.5e-4, 8e-3
 """Microseconds for a vector of results, for a number of B that is copied, for each product."""
 UNEVEN, SHARING = 1.1, 14.0
-"""How much longer the slowest of several threads takes than their mean, and the microseconds that it
-takes to divide a product among them."""
+"""How much longer the slowest of several threads takes than their mean, and the microseconds to
+divide a product among them."""
 
 
 def serial_us(problem: GemmProblem) -> float:
