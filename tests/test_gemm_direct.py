@@ -1,4 +1,4 @@
-"""The product of small matrices in place: edges, element types, stacks, and one thread's choices."""
+"""The product of small matrices in place: edges, element types, stacks, choices of one thread."""
 
 from __future__ import annotations
 
