@@ -136,6 +136,9 @@ def test_shape_decides_what_comes_first_on_one_thread():
     for shape, trans_b, first in expected:
         problem = GemmProblem(*shape, trans_b=trans_b)
         assert ranking.ranked(problem, ALONE)[0] == first, shape
+    tiny, threads = GemmProblem(4, 4, 4, batch=1000), replace(ALONE, compute_units=2)
+    assert ranking.ranked(tiny, ALONE)[0] == "direct"
+    assert ranking.ranked(tiny, threads)[0] == "packed"
     halves = GemmProblem(64, 64, 64, np.dtype("float16"))
     assert GEMM_SOLVER.choose(halves, ALONE).name == "packed"
 

@@ -43,7 +43,10 @@ FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
 RESULTS_DOUBLE = 1 << 18
 """Elements of all results that keep matrix units busy in float64 where k is not split."""
 IN_CACHE = 1 << 21
-"""Bytes of both factors that the caches of one thread hold: read in place, they need no packing."""
+"""Bytes of both factors from which the caches of a CPU's core do not hold what it reads of them, so
+that packing pays."""
+PRODUCT = 1 << 10
+"""Least multiplications in a product of a stack that are worth starting an item of a CPU."""
 COLUMNS_ALONE, ROWS_ALONE, ROWS_COPIED_ALONE = (1, 6, 12), (1, 1, 4), (4, 12, 12)
 """Most columns, or rows, with which one read of the matrix is the fastest on one thread: if it has
 fewer than `MATRIX` elements, fewer than `CACHED`, and more. The last are rows of real numbers, for
@@ -59,7 +62,7 @@ def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
         return ("direct", *(("naive", "tiled") if few else ("tiled", "naive")))
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
     names = [*general, "gemv", "naive", "tiled", "tensor"]
-    if _is_alone(device) and _factor_bytes(problem) <= IN_CACHE:
+    if device.kind == "cpu" and _stays_in_cache(problem, device):
         names.insert(0, "direct")
     if _is_few(problem, device):
         names.insert(0, "gemv")
@@ -83,8 +86,11 @@ def _is_alone(device: Device) -> bool:
     return device.kind == "cpu" and device.compute_units == 1
 
 
-def _factor_bytes(problem: GemmProblem) -> int:
-    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize
+def _stays_in_cache(problem: GemmProblem, device: Device) -> bool:
+    small = problem.m * problem.n * problem.k < PRODUCT
+    if small and problem.batch > 1 and not _is_alone(device):
+        return False
+    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < IN_CACHE
 
 
 def _is_few(problem: GemmProblem, device: Device) -> bool:

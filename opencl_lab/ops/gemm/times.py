@@ -18,7 +18,7 @@ FEW = 16
 """Most rows or columns with which `gemv` may be faster."""
 STORE, COPY, PRODUCT = 4e-4, 1.5e-4, 8e-3
 """Microseconds for a vector of results, for a number of B that is copied, for each product."""
-UNEVEN, SHARING = 1.1, 14.0
+UNEVEN, SHARING = 1.1, 8.0
 """How much longer the slowest of several threads takes than their mean, and the microseconds to
 divide a product among them."""
 
