@@ -18,8 +18,8 @@
  *
  * An item, which is a work-group, has a panel of VECTORS vectors of columns, or of LAST for the last
  * one, and goes down `tile_m` rows, ROWS at a time. Sums go along all of k in registers, and are
- * stored once. What lies in two vectors or blocks is computed twice, alike, and stored twice: that is
- * faster than edges that are stored number by number.
+ * stored once. What lies in two vectors or blocks is computed twice, alike, and stored twice, perhaps
+ * by two items, the same bits: that is faster than edges that are stored number by number.
  *
  * With PACK_B a vector of columns is copied first, to [v][p][lane] in local memory: where B is stored
  * transposed, it is turned then, and complex numbers become real ones of twice the depth, see
