@@ -12,7 +12,7 @@ from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
-ALGORITHMS = ("naive", "tiled", "blocked", "packed", "gemv")
+ALGORITHMS = ("naive", "tiled", "blocked", "packed", "direct", "gemv")
 # Small tiles, so that small matrices have inner tiles and edges; one program for many shapes.
 SMALL = {
     "naive": {"WG_M": 2, "WG_N": 4},
@@ -21,6 +21,7 @@ SMALL = {
         "WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "BUFFERS": 2, "LOCAL_PAD": 1,
         "SWIZZLE": 2, "SPLITS": 1,
     },
+    "direct": {"ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4},
     "gemv": {"VECTOR": 4, "ROWS": 2, "BLOCK": 16, "STEP_K": 16, "SPLITS": 2},
     "packed": {
         "ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4, "PANELS_M": 2, "PANELS_N": 1, "TILE_K": 8,

@@ -59,7 +59,7 @@ def test_default_plans_fit_any_device(algorithm, made):
     for problem in PROBLEMS:
         if algorithm.supports(problem, made) is not None:
             few = min(problem.m, problem.n) <= 16
-            barred = algorithm.name in {"packed", "tensor", *([] if few else ["gemv"])}
+            barred = algorithm.name in {"packed", "direct", "tensor", *([] if few else ["gemv"])}
             assert made.max_work_items[0] < 64 or barred
             continue
         config = algorithm.configure(problem, made)
@@ -139,6 +139,11 @@ BROKEN = {
         {"WG_M": 5},
         {"WORK_M": 16, "WORK_N": 32},
         {"WORK_M": 16, "TILE_K": 16},
+    ],
+    "direct": [
+        *({name: 0} for name in ("ROWS", "VECTORS")),
+        {"VECTOR_WIDTH": 3},
+        {"ROWS": 12, "VECTORS": 3},
     ],
     "packed": [
         *({name: 0} for name in ("ROWS", "VECTORS", "PANELS_M", "PANELS_N", "TILE_K", "UNROLL")),

@@ -192,7 +192,7 @@ def test_where_a_model_chooses_only_this_device_and_nearly_this_size_count():
     unit = Origin.of(GPU).unit
     assert told == [(1000, unit), (1024, unit)]
     names = {algorithm.name for algorithm in GEMM.algorithms if algorithm.modelled}
-    assert names == {"gemv", "tensor", "packed", "blocked"}
+    assert names == {"gemv", "tensor", "packed", "blocked", "direct"}
 
 
 def test_what_does_not_fit_is_passed_over():

@@ -41,6 +41,7 @@ SMALL = {
         {"WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "SPLITS": 1},
         {"WORK_M": 2, "WORK_N": 4, "WG_M": 4, "WG_N": 4, "TILE_K": 8, "SPLITS": 3},
     ),
+    "direct": ({"ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4}, {"ROWS": 3, "VECTORS": 1}),
     "gemv": ({"SPLITS": 2}, {"VECTOR": 4, "ROWS": 2, "SPLITS": 1}),
     "packed": (
         {"ROWS": 4, "VECTORS": 2, "VECTOR_WIDTH": 4, "TILE_K": 8, "UNROLL": 2},

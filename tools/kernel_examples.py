@@ -145,6 +145,7 @@ PLANNED: tuple[tuple[str, str, str, dict[str, Any], dict[str, Value]], ...] = (
     (
         "gemm/blocked", "gemm blocked", "h200", {"size": 1024}, {"WORK_M": 4, "WORK_N": 4},
     ),
+    ("gemm/direct", "gemm direct", "pocl", {"m": 30, "n": 40, "k": 50}, {"ROWS": 4}),
     ("gemm/gemv_cpu", "gemm gemv", "pocl", {"m": 1, "n": 4096, "k": 4096, "trans_b": True}, {}),
     ("gemm/gemv_gpu", "gemm gemv", "h200", {"m": 1, "n": 4096, "k": 4096, "trans_b": True}, {}),
     ("gemm/naive", "gemm naive", "h200", {"size": 1000, "beta": 0.5}, {}),

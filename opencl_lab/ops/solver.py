@@ -304,7 +304,7 @@ class Solver(ABC, Generic[P]):
         alone = costs.slowness * self.serial_us(problem)
         parallel_us = self.parallel_us(problem, device.compute_units)
         together = costs.wait_us + costs.slowness * parallel_us
-        if alone > min(together, MOST_SERIAL_US):
+        if alone > min(together, MOST_SERIAL_US) or algorithm in self.choices:
             return device
         named = algorithm not in self.groups
         if named and self.algorithm(algorithm).on(serial.kind).supports(problem, serial):

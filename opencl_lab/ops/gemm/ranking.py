@@ -12,7 +12,7 @@ from __future__ import annotations
 from opencl_lab.core.device import Device
 from opencl_lab.ops.gemm.in_place import reads_in_place
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.ops.gemm.thin.lines import is_along, is_other_along
+from opencl_lab.ops.gemm.thin.lines import is_along, is_other_along, side_of
 
 FEW = 8
 """Most rows or columns with which one read of the matrix is the fastest: on CPUs, and of short
@@ -42,6 +42,15 @@ FEW_UNPACKED, FEW_OF_STACKS, LEAST_DEPTH, UNPACKED = 16, 32, 32, 1 << 25
 """Where nothing is packed: least rows and columns, those of stacks, least k, multiplications."""
 RESULTS_DOUBLE = 1 << 18
 """Elements of all results that keep matrix units busy in float64 where k is not split."""
+IN_CACHE = 1 << 21
+"""Bytes of both factors from which the caches of a CPU's core do not hold what it reads of them, so
+that packing pays."""
+PRODUCT = 1 << 10
+"""Least multiplications in a product of a stack that are worth starting an item of a CPU."""
+COLUMNS_ALONE, ROWS_ALONE, ROWS_COPIED_ALONE = (1, 6, 12), (1, 1, 4), (4, 12, 12)
+"""Most columns, or rows, with which one read of the matrix is the fastest on one thread: if it has
+fewer than `MATRIX` elements, fewer than `CACHED`, and more. The last are rows of real numbers, for
+matrices that `direct` would copy."""
 SMALL = 1 << 24
 """Multiplications up to which a textbook algorithm may be the fastest."""
 
@@ -49,10 +58,12 @@ SMALL = 1 << 24
 def ranked(problem: GemmProblem, device: Device) -> tuple[str, ...]:
     """Return names of algorithms, the fastest first; some may not support the problem."""
     if problem.is_integer:
-        few = min(problem.m, problem.n) <= FEW
-        return ("naive", "tiled") if few else ("tiled", "naive")
+        few = device.kind == "cpu" or min(problem.m, problem.n) <= FEW
+        return ("direct", *(("naive", "tiled") if few else ("tiled", "naive")))
     general = ("packed", "blocked") if device.kind == "cpu" else ("blocked", "tiled")
     names = [*general, "gemv", "naive", "tiled", "tensor"]
+    if device.kind == "cpu" and _stays_in_cache(problem, device):
+        names.insert(0, "direct")
     if _is_few(problem, device):
         names.insert(0, "gemv")
     elif _fills_units(problem, device):
@@ -71,8 +82,26 @@ def promising(problem: GemmProblem, device: Device) -> tuple[str, ...]:
     return tuple(name for name in names if name not in ("naive", "tiled"))
 
 
+def _is_alone(device: Device) -> bool:
+    return device.kind == "cpu" and device.compute_units == 1
+
+
+def _stays_in_cache(problem: GemmProblem, device: Device) -> bool:
+    small = problem.m * problem.n * problem.k < PRODUCT
+    if small and problem.batch > 1 and not _is_alone(device):
+        return False
+    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < IN_CACHE
+
+
 def _is_few(problem: GemmProblem, device: Device) -> bool:
     few, lines = sorted((problem.m, problem.n))
+    if _is_alone(device):
+        size = (lines * problem.k >= MATRIX) + (lines * problem.k >= CACHED)
+        if side_of(problem) == "a":
+            return few <= COLUMNS_ALONE[size]
+        if problem.trans_b or problem.is_complex:
+            return few * problem.components <= ROWS_COPIED_ALONE[size]
+        return few <= ROWS_ALONE[size]
     if problem.batch > 1 and lines * problem.k < MATRIX:
         return False
     if device.kind != "cpu":

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.gemm import ranking
+from opencl_lab.ops.gemm import ranking, times
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
@@ -23,6 +23,7 @@ class GemmSolver(Solver[GemmProblem]):
     }
     registry: ClassVar[Registry] = {
         "gemv": "opencl_lab.ops.gemm.thin.gemv:Gemv",
+        "direct": "opencl_lab.ops.gemm.direct:Direct",
         "packed": "opencl_lab.ops.gemm.packed.algorithm:Packed",
         "blocked": "opencl_lab.ops.gemm.blocked.algorithm:Blocked",
         "tensor": "opencl_lab.ops.gemm.tensor.algorithm:Tensor",
@@ -39,6 +40,14 @@ class GemmSolver(Solver[GemmProblem]):
         """Return the algorithms that may be the fastest."""
         likely = ranking.promising(problem, device)
         return tuple(name for name in likely if name in self.registry)
+
+    def serial_us(self, problem: GemmProblem) -> float:
+        """Return the estimated microseconds on one thread, see `times`."""
+        return times.serial_us(problem)
+
+    def parallel_us(self, problem: GemmProblem, units: int) -> float:
+        """Return the estimated microseconds on `units` threads, without the launch and the wait."""
+        return times.parallel_us(problem, units)
 
 
 GEMM_SOLVER = GemmSolver()
