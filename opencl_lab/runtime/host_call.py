@@ -48,8 +48,12 @@ class HostMemory:
         self._enqueued: list[cl.Event] = []
 
     def of(self, access: str, array: HostArray) -> DeviceMemory | None:
-        """Return memory for an array by the method named `access`; None for an empty name."""
-        return getattr(self, access)(array) if access else None
+        """Return memory for an array by the method named `access`; None for an empty name.
+
+        The array is contiguous in either order; kernels take its memory as it is.
+        """
+        flat = array if array.flags.c_contiguous else array.T
+        return getattr(self, access)(flat) if access else None
 
     def source(self, array: HostArray) -> DeviceMemory:
         """Return memory with the contents of `array`."""
@@ -117,8 +121,11 @@ def _aligned(array: HostArray) -> bool:
 
 
 def plain_types(arrays: Collection[HostArray]) -> tuple[np.dtype[Any], ...] | None:
-    """Return the types of arrays, or None if one is empty or not contiguous, aligned, writeable."""
-    plain = all(array.size and array.flags.carray for array in arrays)
+    """Return the types of arrays, or None if one is empty or not contiguous, aligned, writeable.
+
+    Contiguous in either order: kernels take the memory as it is.
+    """
+    plain = all(array.size and array.flags.behaved and array.flags.forc for array in arrays)
     return tuple(array.dtype for array in arrays) if plain else None
 
 

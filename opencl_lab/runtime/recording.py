@@ -44,8 +44,8 @@ class Recording:
         self._alive: list[Any] = []  # referenced, so that no address is reused
         self._places: dict[Any, tuple[int, int, np.dtype[Any]]] = {}
         for place, array in enumerate(arrays):
-            # A strided view may have the address of its base, with elements in another order.
-            if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+            # A strided view may have the address of its base, but not all of its elements.
+            if not isinstance(array, np.ndarray) or array.flags.forc:
                 self._put(array, place)
 
     def _put(self, array: Any, place: int) -> None:
@@ -60,7 +60,7 @@ class Recording:
         place, nbytes, dtype = known
         if isinstance(array, np.ndarray) and place < self._count:
             whole = nbytes == array.nbytes and dtype == array.dtype and array.flags.c_contiguous
-            return place if whole else None  # a different view of the same memory
+            return place if whole else None  # a part of the same memory
         return place if nbytes == array.nbytes or not isinstance(array, np.ndarray) else None
 
     def add_fresh(self, array: Any) -> int:
