@@ -99,7 +99,8 @@ class CostModel:
             step_twiddles=True, strided=2,
         )  # fmt: skip
         cost = self.nanoseconds(first) + self.nanoseconds(second)
-        return cost - (LAUNCH - MEETING) * self.fused
+        meeting = MEETING if self.units > 1 else 0.0
+        return cost - (LAUNCH - meeting) * self.fused
 
 
 def worth_fetching(
