@@ -82,7 +82,7 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
-LAUNCH_US, LAUNCH_US_PER_UNIT = 20.0, 3.0
+LAUNCH_US, LAUNCH_US_PER_UNIT, SERIAL_LAUNCH_US = 20.0, 3.0, 1.0
 SERIAL = "/serial"
 """End of the numbers that select the serial side of a device."""
 DOUBLE_UNITS = ((8, 0), (9, 0))
@@ -163,9 +163,12 @@ class Device:
 
     @property
     def launch_us(self) -> float:
-        """Microseconds to launch a kernel and to wait for it: as measured by `oclab doctor`, or,
-        for the threads of a CPU, as measured with PoCL on 2 and on 16 cores.
+        """Microseconds to launch a kernel and to wait for it.
+
+        As measured by `oclab doctor`, or, for the threads of a CPU, with PoCL on 2 and 16 cores.
         """
+        if self.is_serial:
+            return SERIAL_LAUNCH_US
         return self.capabilities.launch_us or LAUNCH_US + LAUNCH_US_PER_UNIT * self.compute_units
 
     @property
