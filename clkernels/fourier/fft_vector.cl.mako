@@ -26,7 +26,8 @@
  * memory", 1990.
  *
  * The host guarantees: `source` and `target` of a step are aligned to one real, and either do
- * not overlap or are one array, all columns, without a tail; element (o, p, c) of either lies at
+ * not overlap or are one array, all columns without a tail, or of a single item all columns or rows
+ * in one step; element (o, p, c) of either lies at
  * o * OUTER + p * POSITION + c * LANE, where LANE is 1 for "columns" and POSITION is 1
  * for "rows"; `work` has the room of a step for each item; over the points, lanes count the
  * transforms. Of several steps, what work_stealing.mako says.
