@@ -23,7 +23,14 @@ from opencl_lab.core.device import (
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
-from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
+from opencl_lab.core.queues import (
+    check_fork,
+    gate_of,
+    leave_open,
+    note_start,
+    set_gate,
+    within_gate,
+)
 from opencl_lab.drivers import intel, pocl_serial
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
@@ -196,16 +203,17 @@ def _discover() -> tuple[Device, ...]:
 def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
     try:
-        side = _record(handle, device.platform_index, device.device_index)
-        gate = pocl_serial.hide(handle)
-        if gate is None:
-            return None
-        set_gate(handle, gate)
+        with within_gate(handle):
+            side = _record(handle, device.platform_index, device.device_index)
+        if gate_of(handle) is None:
+            gate = pocl_serial.hide(handle)
+            if gate is None:
+                return None
+            set_gate(handle, gate)
     except (cl.Error, LaunchError):
         return None
     # Both use one compiler, so the findings of `oclab doctor` hold for both.
-    capabilities = replace(device.capabilities, launch_us=side.capabilities.launch_us)
-    return replace(side, is_serial=True, capabilities=capabilities)
+    return replace(side, is_serial=True, capabilities=device.capabilities)
 
 
 _discovering = threading.RLock()

@@ -42,6 +42,8 @@ OTHER_DRIVER = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
 """A driver of PoCL for other devices than the CPU, which the variable would have to name."""
 STRUCTURE_BYTES = 2048
 """How much of a structure is searched; the word is at byte 444 in PoCL 3.0."""
+_found: dict[cl.Device, cl.Device] = {}
+"""The serial device of each device with threads, which is listed only once."""
 WORD, POINTER = struct.Struct("I"), struct.Struct("P")
 
 
@@ -80,9 +82,11 @@ def split(
         return list(handles), None
     serial = [handle for handle in handles if handle.name.startswith(NAMES)]
     others = [handle for handle in handles if handle not in serial]
-    if len(serial) != 1 or len(others) != 1:
+    if len(others) != 1 or len(serial) > 1:
         return list(handles), None
-    return others, serial[0]
+    if serial:
+        _found[others[0]] = serial[0]
+    return others, _found.get(others[0])
 
 
 class Gate:
