@@ -20,7 +20,8 @@ from opencl_lab.ops.fft.fast import FftAlgorithm
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import SPACE, TEMPLATES
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
-from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.ops.fft.sides import FURTHER_LAUNCH_US
+from opencl_lab.ops.fft.solver import DFT_SOLVER, DftSolver
 from opencl_lab.ops.fft.transform import complex_type, finish, real_type
 from opencl_lab.ops.solver import Algorithm, Problem, Registry, Solver
 from opencl_lab.runtime.arrays import AnyArray, contiguous, direct_target, fitted
@@ -117,7 +118,7 @@ class AlongAxes(Algorithm[AxesProblem]):
 class AxesSolver(Solver[AxesProblem]):
     """Transforms along several axes."""
 
-    name = "axes"
+    name = DftSolver.name
     registry: ClassVar[Registry] = {"fft": AlongAxes()}
     tunable = False
 
@@ -126,8 +127,9 @@ class AxesSolver(Solver[AxesProblem]):
         return sum(map(DFT_SOLVER.serial_us, problem.turns))
 
     def parallel_us(self, problem: AxesProblem, units: int) -> float:
-        """Return the sum of all axes."""
-        return sum(DFT_SOLVER.parallel_us(turn, units) for turn in problem.turns)
+        """Return the sum of all axes, which have a launch each."""
+        launches = FURTHER_LAUNCH_US * (len(problem.turns) - 1)
+        return launches + sum(DFT_SOLVER.parallel_us(turn, units) for turn in problem.turns)
 
 
 AXES_SOLVER = AxesSolver()
