@@ -23,14 +23,7 @@ from opencl_lab.core.device import (
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
-from opencl_lab.core.queues import (
-    check_fork,
-    gate_of,
-    leave_open,
-    note_start,
-    set_gate,
-    within_gate,
-)
+from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
 from opencl_lab.drivers import intel, pocl_serial
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
@@ -202,18 +195,22 @@ def _discover() -> tuple[Device, ...]:
 
 def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
+    side = _hidden(handle, device.platform_index, device.device_index)
+    # Both use one compiler, so the findings of `oclab doctor` hold for both.
+    return side and replace(side, capabilities=device.capabilities)
+
+
+@cache
+def _hidden(handle: cl.Device, platform_index: int, device_index: int) -> Device | None:
     try:
-        with within_gate(handle):
-            side = _record(handle, device.platform_index, device.device_index)
-        if gate_of(handle) is None:
-            gate = pocl_serial.hide(handle)
-            if gate is None:
-                return None
-            set_gate(handle, gate)
+        record = _record(handle, platform_index, device_index)  # it tells nothing once hidden
+        gate = pocl_serial.hide(handle)
+        if gate is None:
+            return None
+        set_gate(handle, gate)
     except (cl.Error, LaunchError):
         return None
-    # Both use one compiler, so the findings of `oclab doctor` hold for both.
-    return replace(side, is_serial=True, capabilities=device.capabilities)
+    return replace(record, is_serial=True)
 
 
 _discovering = threading.RLock()
