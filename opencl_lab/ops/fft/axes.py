@@ -56,7 +56,8 @@ class AxesProblem(Problem):
         which is the first of `axes` in ``r2c`` and their last one in ``c2r``. Then its length is
         that of the real side.
         """
-        sizes, turns = list(shape), []
+        sizes: list[int] = list(shape)
+        turns: list[DftProblem] = []
         last = len(sizes) - 1
         for place, (axis, length) in enumerate(zip(axes, lengths, strict=True)):
             real = kind != "c2c" and place == (0 if kind == "r2c" else len(axes) - 1)
@@ -71,7 +72,7 @@ class AxesProblem(Problem):
             )
             if real:
                 sizes[axis] = n // 2 + 1 if kind == "r2c" else n
-        return cls(tuple(turns)) if len(turns) > 1 and math.prod(sizes) else None
+        return cls(tuple(turns)) if len(turns) > 1 and 0 not in sizes else None
 
     @property
     def work(self) -> Work:
@@ -95,7 +96,7 @@ class AlongAxes(Algorithm[AxesProblem]):
         return FFT.supports(problem.turns[0], device)
 
     def default_config(self, problem: AxesProblem, device: Device) -> Config:
-        """Return that of the transforms of rows if there are any: one launch has one configuration."""
+        """Return that of the rows, if there are any: one launch has one configuration."""
         rows = min(problem.turns, key=lambda turn: turn.inner)
         return FFT.default_config(rows, device)
 

@@ -87,9 +87,7 @@ class SerialPlanner(VectorPlanner):
         self._pointwise(builder, target, wave, out, scale=how.scale)
         return True
 
-    def add(
-        self, builder: PlanBuilder, planned: Sequence[PlannedStep[Any]], inverse: bool
-    ) -> None:
+    def add(self, builder: PlanBuilder, planned: Sequence[PlannedStep[Any]], inverse: bool) -> None:
         """Add steps to the last launch, if it has the same direction; else to a new one."""
         for each in planned:
             self._join(builder, each, inverse)
