@@ -98,6 +98,7 @@ void fft_vector(
     __global points_t *space = work + get_global_id(0) * ROOM;
 % endif
 % if alone:
+## PoCL's code for a plain loop over all tasks took 1.5 times as long with vectors of 64 bytes.
 % for s, step in enumerate(STEPS):
     {
 <%stealing:split tasks="${steps.module.tasks(s, step)}">\
