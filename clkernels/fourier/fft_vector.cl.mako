@@ -1,13 +1,15 @@
 /*
  * Fast Fourier transforms by single work-items with explicit vectors: the form for CPUs. A group
  * is one item, so that there is no barrier. A launch does one step, transforms of one length, or the
- * two that a four-step transform has here:
+ * two that a four-step transform has here. On a device with one compute unit a single item does all
+ * steps of a plan one after the other, also those that are no transforms:
  *
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
  *       vector_step.mako              one task of a step: load, passes, store
  *         vector_passes.mako            one pass: loops, twiddle factors
  *         vector_rows.mako              rows of the user's memory into vectors, and back
+ *       vector_pointwise.mako         one row of a step before, between or after transforms
  *       butterflies.mako              the transform of a few points in registers
  *       vectors.mako                  vectors of real and imaginary components
  *
@@ -24,7 +26,8 @@
  * memory", 1990.
  *
  * The host guarantees: `source` and `target` of a step are aligned to one real, and either do
- * not overlap or are one array, all columns, without a tail; element (o, p, c) of either lies at
+ * not overlap or are one array, all columns without a tail, or of a single item all columns or rows
+ * in one step; element (o, p, c) of either lies at
  * o * OUTER + p * POSITION + c * LANE, where LANE is 1 for "columns" and POSITION is 1
  * for "rows"; `work` has the room of a step for each item; over the points, lanes count the
  * transforms. Of several steps, what work_stealing.mako says.
@@ -35,23 +38,29 @@
  * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
  *               it stays in its caches, or global where that is too small
  * INVERSE       whether components are swapped as they are read and written
- * STEPS         a VectorStep each
+ * STEPS         a VectorStep each; for a single item also a PointwiseStep
+ * BUFFERS       for a single item: the numbers of the source and the target of each step among the
+ *               buffers that the kernel takes; None for more items
  * MAX_POLLS     how often an item looks for others to finish a step
  */
-<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, MAX_POLLS"/>\
+<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, BUFFERS, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
 <%namespace name="butterflies" file="butterflies.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
 <%namespace name="steps" file="vector_step.mako"/>\
+<%namespace name="pointwise" file="vector_pointwise.mako"/>\
 <%namespace name="vectors" file="vectors.mako"/>\
 <%
-    fused = len(STEPS) > 1
-    radices = [radix for step in STEPS for radix in step.schedule.radices]
+    alone = BUFFERS is not None
+    fused = len(STEPS) > 1 and not alone
+    radices = [radix for step in STEPS for radix in step.radices]
     shared = ["volatile __global uint *counters"] * fused
     shared += ["__global points_t *restrict work"] * (WORK == "global")
-    declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step)]
+    declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, alone)]
+    if alone:
+        declared += [f"__global complex_t *buffer_{b}" for b in range(max(map(max, BUFFERS)) + 1)]
 %>\
 ${extensions.enable(fp64=ELEMENT.double)}\
 ${complex_numbers.inlined()}\
@@ -75,7 +84,7 @@ ${fetch.declare()}\
 % endif
 ${butterflies.declare(radices, ELEMENT, ("points_t", "vec_t", "re", "im"))}\
 % for s, step in enumerate(STEPS):
-${steps.declare(s, step)}\
+${(steps if step.radices else pointwise).declare(s, step)}\
 
 % endfor
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -88,7 +97,16 @@ void fft_vector(
 % else:
     __global points_t *space = work + get_global_id(0) * ROOM;
 % endif
-% if not fused:
+% if alone:
+## PoCL's code for a plain loop over all tasks took 1.5 times as long with vectors of 64 bytes.
+% for s, step in enumerate(STEPS):
+    {
+<%stealing:split tasks="${steps.module.tasks(s, step)}">\
+${steps.call(s, step, BUFFERS[s])}\
+</%stealing:split>\
+    }
+% endfor
+% elif not fused:
 <%stealing:split tasks="${steps.module.tasks(0, STEPS[0])}">\
 ${steps.call(0, STEPS[0])}\
 </%stealing:split>\

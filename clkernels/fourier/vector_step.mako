@@ -6,12 +6,15 @@
 ##     user's rows ----- load rows -----+    vector by vector   +-- store rows ----> user's rows
 ##
 ##   declare(step_index, step)            step_0 or step_1, the function
-##   call(step_index, step)               its call for one `task`
+##   call(step_index, step, buffers)      its call for one `task`
 ##   tasks(step_index, step)              how many tasks there are, in OpenCL C
 ##   kernel_parameters(step_index, step)  what the kernel takes of it
 ##
+## All but `declare` are also for the PointwiseStep of vector_pointwise.mako.
+##
 ## step_index  place of the step in its kernel
 ## step        the VectorStep
+## buffers     numbers of the kernel's buffers that it reads and writes; None: parameters of its own
 <%namespace name="passes" file="vector_passes.mako"/>\
 <%namespace name="rows" file="vector_rows.mako"/>\
 <%!
@@ -35,24 +38,31 @@
             "const real_t scale",
         ]
 
-    def kernel_parameters(step_index, step):
-        """Return the same for the kernel, which counts tasks; nothing else points to its tables."""
-        declared = parameters(step, "*restrict ", ("outer", "lanes"))
+    def kernel_parameters(step_index, step, named_buffers=False):
+        """Return the same for the kernel, which counts tasks; nothing else points to its tables.
+
+        With named buffers, those that are read and written are parameters of their own.
+        """
+        declared = parameters(step, "*restrict ", ("outer", "lanes"))[2 * named_buffers :]
         return [f"{parameter}_{step_index}" for parameter in declared]
 
-    def arguments(step_index, step):
-        return [f"{parameter.split()[-1].lstrip('*')}_{step_index}" for parameter in parameters(step)]
+    def arguments(step_index, step, buffers):
+        names = [f"{parameter.split()[-1].lstrip('*')}_{step_index}" for parameter in parameters(step)]
+        return names if buffers is None else [*(f"buffer_{b}" for b in buffers), *names[2:]]
 %>\
-<%def name="call(step_index, step)">\
-step_${step_index}(task, space, ${", ".join(arguments(step_index, step))});
+<%def name="call(step_index, step, buffers=None)">\
+step_${step_index}(task, space, ${", ".join(arguments(step_index, step, buffers))});
 </%def>\
-<%def name="declare(step_index, step)">\
-<% vectors = step.vectors %>\
-/* Do one task of step ${step_index}: `first` is the first of its transforms. */
+<%def name="signature(step_index, step)">\
 INLINE void step_${step_index}(
     const index_t task,
     WORK points_t *work,
     ${",\n    ".join(parameters(step))})
+</%def>\
+<%def name="declare(step_index, step)">\
+<% vectors = step.vectors %>\
+/* Do one task of step ${step_index}: `first` is the first of its transforms. */
+${signature(step_index, step)}\
 {
     enum {
         N = ${step.n}, /* points of a transform */

@@ -13,13 +13,15 @@
 /*
  * Fast Fourier transforms by single work-items with explicit vectors: the form for CPUs. A group
  * is one item, so that there is no barrier. A launch does one step, transforms of one length, or the
- * two that a four-step transform has here:
+ * two that a four-step transform has here. On a device with one compute unit a single item does all
+ * steps of a plan one after the other, also those that are no transforms:
  *
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
  *       vector_step.mako              one task of a step: load, passes, store
  *         vector_passes.mako            one pass: loops, twiddle factors
  *         vector_rows.mako              rows of the user's memory into vectors, and back
+ *       vector_pointwise.mako         one row of a step before, between or after transforms
  *       butterflies.mako              the transform of a few points in registers
  *       vectors.mako                  vectors of real and imaginary components
  *
@@ -36,7 +38,8 @@
  * memory", 1990.
  *
  * The host guarantees: `source` and `target` of a step are aligned to one real, and either do
- * not overlap or are one array, all columns, without a tail; element (o, p, c) of either lies at
+ * not overlap or are one array, all columns without a tail, or of a single item all columns or rows
+ * in one step; element (o, p, c) of either lies at
  * o * OUTER + p * POSITION + c * LANE, where LANE is 1 for "columns" and POSITION is 1
  * for "rows"; `work` has the room of a step for each item; over the points, lanes count the
  * transforms. Of several steps, what work_stealing.mako says.
@@ -47,7 +50,9 @@
  * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
  *               it stays in its caches, or global where that is too small
  * INVERSE       whether components are swapped as they are read and written
- * STEPS         a VectorStep each
+ * STEPS         a VectorStep each; for a single item also a PointwiseStep
+ * BUFFERS       for a single item: the numbers of the source and the target of each step among the
+ *               buffers that the kernel takes; None for more items
  * MAX_POLLS     how often an item looks for others to finish a step
  */
 /* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */

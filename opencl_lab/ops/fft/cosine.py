@@ -158,7 +158,9 @@ def cosine_axis(
     dtype = np.result_type(real, np.complex64)
     type = INVERSES[kind.type] if kind.inverse else kind.type
     problem = _Cosine(type, kind.sine, n, rows.count, dtype, factor, kind.ortho)
-    fourier, device = problem.fourier, call.device
+    fourier = problem.fourier
+    call.move(lambda device: DFT_SOLVER.side(fourier, device))
+    device = call.device
     config = DFT_SOLVER.choose(fourier, device, FFT.name).configure(fourier, device)
     executable = call.session.executable(
         ("cosine", problem, config), lambda: problem.plan(config, device)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
+from opencl_lab.ops.fft import sides
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
@@ -40,5 +41,26 @@ class DftSolver(Solver[DftProblem]):
         short = not problem.largest_prime and problem.terms <= FEW_TERMS
         return (*direct, *self.registry) if short else self.registry
 
+    def serial_us(self, problem: DftProblem) -> float:
+        """Return the estimated time of the fast transform on one thread."""
+        return sides.serial_us(problem)
+
+    def parallel_us(self, problem: DftProblem, units: int) -> float:
+        """Return the estimated time of the fast transform on several threads."""
+        return sides.parallel_us(problem, units)
+
+
+class DirectSolver(DftSolver):
+    """The same for calls of the direct sum, which takes another time."""
+
+    def serial_us(self, problem: DftProblem) -> float:
+        """Return the estimated time of direct sums on one thread."""
+        return sides.direct_us(problem)
+
+    def parallel_us(self, problem: DftProblem, units: int) -> float:
+        """Return the estimated time of direct sums on several threads."""
+        return sides.direct_us(problem) / units
+
 
 DFT_SOLVER = DftSolver()
+DIRECT_SOLVER = DirectSolver()

@@ -237,21 +237,14 @@ def whole_spectrum(
 ) -> AnyArray:
     """Return rows of all n frequencies, or conjugates, from n // 2 + 1; in `out` if given."""
     shape, dtype = (halves.shape[0], n), halves.dtype
-    if is_device_array(halves) and halves.size:
-        executable = call.session.executable(
-            ("mirror", shape, dtype, conjugate),
-            lambda: mirror(n, shape[0], dtype, conjugate, call.device),
-        )
-        given = {} if out is None else {"whole": out}
-        return call.execute(executable, {"half_rows": halves}, given).outputs["whole"]
-    whole = empty(halves, shape, dtype, call) if out is None else out
-    if halves.size:
-        bins = halves.shape[1]
-        lower, upper = halves, halves[:, n - bins : 0 : -1]
-        whole[:, :bins], whole[:, bins:] = (
-            (lower.conj(), upper) if conjugate else (lower, upper.conj())
-        )
-    return whole
+    if not halves.size:
+        return empty(halves, shape, dtype, call) if out is None else out
+    executable = call.session.executable(
+        ("mirror", shape, dtype, conjugate),
+        lambda: mirror(n, shape[0], dtype, conjugate, call.device),
+    )
+    given = {} if out is None else {"whole": out}
+    return call.execute(executable, {"half_rows": halves}, given).outputs["whole"]
 
 
 def rolled(

@@ -6,6 +6,7 @@ from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.ops.fft.axes import at_once
 from opencl_lab.ops.fft.functions.signatures import (
     Numbers,
     Out,
@@ -267,6 +268,10 @@ def _complex_axes(
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:  # the result must not be the input
         return finish(copied(x, call, dtype=complex_type(x)), out, call)
+    turns = order[::-1], lengths[::-1]
+    done = at_once(call, x, "c2c", *turns, norm, out, inverse=inverse)
+    if done is not None:
+        return done
     for axis, length, target in last_first(order, lengths, out):
         x = complex_axis(x, length, axis, norm, inverse, call, target)
     return x
@@ -284,7 +289,11 @@ def _from_real_axes(
     x: AnyArray, s: Shape, axes: Shape, norm: Norm, out: Out, call: Call
 ) -> AnyArray:
     """Transform real numbers along several axes, the last one first, to half of its frequencies."""
-    (*turns,) = last_first(*_real_axes(x, s, axes), out)
+    order, lengths = _real_axes(x, s, axes)
+    done = at_once(call, x, "r2c", order[::-1], lengths[::-1], norm, out)
+    if done is not None:
+        return done
+    (*turns,) = last_first(order, lengths, out)
     axis, length, target = turns[0]
     x = from_real(x, length, axis, norm, call, target)
     for axis, length, target in turns[1:]:
@@ -298,6 +307,11 @@ def _to_real_axes(
     """Transform frequencies, or their conjugates, along several axes to real numbers."""
     order, lengths = _real_axes(x, s, axes)
     last = lengths[-1] if s is not None else 2 * (x.shape[order[-1]] - 1)
+    lengths[-1] = last
+    how = {"inverse": True, "conjugate": conjugate}
+    done = at_once(call, x, "c2r", order, lengths, norm, out, **how)
+    if done is not None:
+        return done
     for axis, length in zip(order[:-1], lengths[:-1], strict=True):
         x = complex_axis(x, length, axis, norm, True, call, conjugate=conjugate)
         conjugate = False

@@ -13,6 +13,7 @@ convolution by transforms both plan with this package. It reads from the bottom 
 `vector`           The form for CPUs: single items with vectors, in one step or two. `costs` chooses
                    by estimates, `vector_step` describes what an item does in a step, and
                    `vector_twiddles` makes its tables.
+`serial`           The same for a single compute unit: one item does all steps in one launch.
 `local_memory`     The form for GPUs: work-groups with local memory, in one step or more. `splits`
                    chooses by estimates, `steps` describes where long transforms read and write,
                    `fusion` whether two steps share a launch, and `local_schedule` what a group

@@ -82,7 +82,7 @@ class CostModel:
         points = step.n * lanes * ceil_divide(tasks, self.units)
         held = 2 * step.n * lanes * (step.block + 1) * self.word  # the arrays of a task
         move = MOVE * next((factor for limit, factor in LEVELS if held <= limit), FAR)
-        each = sum(FLOP * _operations(radix) + move for radix in step.radices)
+        each = sum(FLOP * operations(radix) + move for radix in step.radices)
         each += (
             STEP_TWIDDLE * step.step_twiddles + TRANSPOSE * step.transposed + STRIDED * step.strided
         )
@@ -99,7 +99,8 @@ class CostModel:
             step_twiddles=True, strided=2,
         )  # fmt: skip
         cost = self.nanoseconds(first) + self.nanoseconds(second)
-        return cost - (LAUNCH - MEETING) * self.fused
+        meeting = MEETING if self.units > 1 else 0.0
+        return cost - (LAUNCH - meeting) * self.fused
 
 
 def worth_fetching(
@@ -118,7 +119,7 @@ def worth_fetching(
     return "source" if columns and held > LEVELS[0][0] else "both"
 
 
-def _operations(radix: int) -> float:
+def operations(radix: int) -> float:
     """Return the operations per point of a butterfly and its twiddle factors."""
     # fmt: off
     alone = {

@@ -15,6 +15,7 @@ from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
 from opencl_lab.ops.fft.passes.planner import Planner
 from opencl_lab.ops.fft.passes.real_transforms import REAL
 from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
+from opencl_lab.ops.fft.passes.serial import SerialPlanner
 from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
 from opencl_lab.ops.fft.passes.vector import VectorPlanner
 
@@ -76,7 +77,8 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     """Return vectors for CPUs, groups with local memory for other devices.
 
     Devices on which barriers in loops do not work get vectors, too. Vectors have 32 bytes, whatever
-    the width of the processor's own.
+    the width of the processor's own; those of a single compute unit are as wide as these, if rows
+    fill them.
 
     `n` is the length of the complex transforms, half of that of packed real rows; `real` is the
     type of the real and imaginary components.
@@ -93,7 +95,7 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
         EXCHANGE="auto",
         FEW_TWIDDLES=True,
         FUSED="auto",
-        VECTOR_WIDTH=32 // real.itemsize,
+        VECTOR_WIDTH=_width(n, real, device) if cpu else 32 // real.itemsize,
         BLOCK=4,
         MAX_RADIX=8 if cpu else 16 if n <= 4096 else 32,
         ITEMS_PER_UNIT=8,
@@ -101,6 +103,18 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     )
 
 
+def _width(n: int, real: np.dtype[Any], device: Device) -> int:
+    """Return the lanes of a vector: those of 32 bytes, or more on a single compute unit."""
+    least = 32 // real.itemsize
+    widest = device.native_vector_bytes // real.itemsize if device.compute_units == 1 else least
+    widths = [width for width in (16, 8, 4) if least <= width <= widest] or [least]
+    # Over the points the first pass fills vectors, and the others have at least as many points.
+    return next((width for width in widths if n % width == 0 and n >= width**2), widths[0])
+
+
 def planner_of(config: Config, device: Device) -> Planner:
-    """Return the planner of a configuration's form."""
-    return PLANNERS[str(config["FORM"])](config, device)
+    """Return the planner of a configuration's form; vectors have one for a single compute unit."""
+    found = PLANNERS[str(config["FORM"])]
+    if found is VectorPlanner and device.compute_units == 1:
+        found = SerialPlanner
+    return found(config, device)

@@ -60,6 +60,11 @@ class BatchedLayout:
         return self.outer * self.lanes
 
     @property
+    def extent(self) -> int:
+        """Elements of the larger side, gaps between rows included."""
+        return self.outer * max(self.source_strides.outer, self.target_strides.outer)
+
+    @property
     def reads_rows(self) -> bool:
         """Whether neighbouring positions are neighbours in the source."""
         return self.source_strides.position == 1

@@ -63,6 +63,7 @@ from opencl_lab.ops.fft.passes.vector_step import Fetch, Vectors, VectorStep
 from opencl_lab.ops.fft.passes.vector_twiddles import vector_step_twiddles, vector_twiddles
 
 TEMPLATE = "fourier/fft_vector.cl.mako"
+KERNEL = "fft_vector"
 LONGEST = 1 << 13
 """Points of a transform over the batch, of which the level-2 cache holds two arrays."""
 POLLS_PER_POINT = 1
@@ -76,7 +77,8 @@ class VectorPlanner(Planner):
     cooperative = False
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
+        """Lanes of a vector."""
         return self.config.integer("VECTOR_WIDTH")
 
     def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
@@ -87,25 +89,31 @@ class VectorPlanner(Planner):
         if layout.n > LONGEST and layout.lanes > 1 and layout.source_strides.lane == 1:
             columns_as_rows(self, builder, layout, how)
             return
-        n1 = self._split(layout, builder.real.itemsize)
+        n1 = self.split(layout, builder.real.itemsize)
         if n1:
             planned = self._two_steps(builder, layout, n1, how)
         else:
             planned = [self._one_step(builder, layout, how)]
+        self.add(builder, planned, how.inverse)
+
+    def add(
+        self, builder: PlanBuilder, planned: Sequence[PlannedStep[VectorStep]], inverse: bool
+    ) -> None:
+        """Add the launches of steps that follow each other."""
         countable = all(each.tasks < 1 << 31 for each in planned)  # by 32-bit counters
         fused = _sees_writes(self.device) and countable
         for launch in [planned] if fused else [[each] for each in planned]:
-            self._launch(builder, launch, how.inverse)
+            self._launch(builder, launch, inverse)
 
     def _radices(self, n: int) -> tuple[int, ...]:
         return radices_of(n, self.config.integer("MAX_RADIX"))
 
-    def _radices_over_points(self, n: int) -> tuple[int, ...] | None:
+    def radices_over_points(self, n: int) -> tuple[int, ...] | None:
         """Return radices for vectors over the points, or None where lanes would stay empty.
 
         The first is a multiple of the width, and the others have at least as many points as lanes.
         """
-        width, largest = self._width, self.config.integer("MAX_RADIX")
+        width, largest = self.width, self.config.integer("MAX_RADIX")
         for first in (16, 8, 4, 2):
             if first % width == 0 and first <= max(width, largest):
                 rest = n // first
@@ -113,7 +121,7 @@ class VectorPlanner(Planner):
                     return (first, *self._radices(rest))
         return None
 
-    def _split(self, layout: BatchedLayout, word: int) -> int:
+    def split(self, layout: BatchedLayout, word: int) -> int:
         """Return the length n1 of the first of two steps that are cheaper than one, or 0.
 
         The parameter SPLIT may ask for two steps wherever possible, or never.
@@ -121,7 +129,7 @@ class VectorPlanner(Planner):
         if not _are_rows(layout) or self.config["SPLIT"] == "never":
             return 0
         model = CostModel(
-            width=self._width,
+            width=self.width,
             block=self.config.integer("BLOCK"),
             max_radix=self.config.integer("MAX_RADIX"),
             word=word,
@@ -132,19 +140,23 @@ class VectorPlanner(Planner):
         n1 = split[0] if split else 0
         if not n1 or self.config["SPLIT"] == "always":
             return n1
-        over_points = self._radices_over_points(layout.n)
+        return n1 if self.splits(layout, model, cost) else 0
+
+    def splits(self, layout: BatchedLayout, model: CostModel, two_steps: float) -> bool:
+        """Return whether two steps of rows, of that cost, are better than one."""
+        over_points = self.radices_over_points(layout.n)
         radices = over_points or self._radices(layout.n)
         alone = StepCost(layout.n, layout.count, radices, over_points=over_points is not None)
         if over_points is None:
             alone = replace(alone, transposed=2)
-        return n1 if cost < model.nanoseconds(alone) else 0
+        return two_steps < model.nanoseconds(alone)
 
     def _one_step(
         self, builder: PlanBuilder, layout: BatchedLayout, how: How
     ) -> PlannedStep[VectorStep]:
         """Return a transform in one step, with vectors over the points where rows allow it."""
-        radices = self._radices_over_points(layout.n) if _are_rows(layout) else None
-        vectors = Vectors.over_points(self._width) if radices else None
+        radices = self.radices_over_points(layout.n) if _are_rows(layout) else None
+        vectors = Vectors.over_points(self.width) if radices else None
         schedule = Schedule.of(radices or self._radices(layout.n))
         return self._planned(builder, layout, schedule, vectors, scale=how.scale, halved=how.halved)
 
@@ -157,10 +169,12 @@ class VectorPlanner(Planner):
         the result is the only memory that is gone through twice.
         """
         n, count, n2 = layout.n, layout.count, layout.n // n1
-        in_place = n1 % self._width == 0
+        in_place = n1 % self.width == 0
         middle = layout.target if in_place else builder.scratch("middle", n * count)
-        columns_of_x, rows_of_y = Strides(n, n2, 1), Strides(n, 1, n1)
-        columns_of_y = columns_of_result = Strides(n, n1, 1)
+        from_row, to_row = layout.source_strides.lane, layout.target_strides.lane
+        middle_row = to_row if in_place else n
+        columns_of_x, rows_of_y = Strides(from_row, n2, 1), Strides(middle_row, 1, n1)
+        columns_of_y, columns_of_result = Strides(middle_row, n1, 1), Strides(to_row, n1, 1)
         first = BatchedLayout(n1, count, n2, layout.source, middle, columns_of_x, rows_of_y)
         second = BatchedLayout(
             n2, count, n1, middle, layout.target, columns_of_y, columns_of_result
@@ -174,13 +188,13 @@ class VectorPlanner(Planner):
 
     def _over_batch(self, layout: BatchedLayout, word: int) -> Vectors:
         """Return vectors over the batch, in blocks whose arrays local memory holds."""
-        one = Vectors.over_batch(layout.lanes, self._width)
+        one = Vectors.over_batch(layout.lanes, self.width)
         if 1 not in (layout.source_strides.lane, layout.target_strides.lane):
             return one
-        nbytes = one.array(layout.n) * self._width * 2 * word
+        nbytes = one.array(layout.n) * self.width * 2 * word
         fitting = self.device.capabilities.local_memory // nbytes - 1  # and one is free
-        block = _block(layout.lanes, self._width, self.config.integer("BLOCK"), fitting)
-        return Vectors.over_batch(layout.lanes, self._width, block)
+        block = _block(layout.lanes, self.width, self.config.integer("BLOCK"), fitting)
+        return Vectors.over_batch(layout.lanes, self.width, block)
 
     def _planned(
         self,
@@ -207,13 +221,13 @@ class VectorPlanner(Planner):
             scaled=scale != 1,
         )
         step = replace(step, fetch=self._fetch(step, layout))
-        index = builder.index(layout.n * layout.count)
+        index = builder.index(layout.extent)
         tasks = layout.outer * vectors.blocks(layout.lanes)
         arguments: dict[str, Argument] = {
             "source": layout.source,
             "target": layout.target,
             **_tables(builder, step, layout.lanes),
-            **{name: index(number) for name, number in _numbers(layout).items()},
+            **{name: index(number) for name, number in numbers_of(layout).items()},
             "scale": builder.real.type(scale),
         }
         return PlannedStep(step, tasks, index, arguments)
@@ -245,14 +259,15 @@ class VectorPlanner(Planner):
         builder.launches.append(
             Launch(
                 template=TEMPLATE,
-                kernel="fft_vector",
+                kernel=KERNEL,
                 params={
                     "ELEMENT": builder.element,
                     "INDEX_T": c_type(planned[0].index),
-                    "VECTOR_WIDTH": self._width,
+                    "VECTOR_WIDTH": self.width,
                     "WORK": "local" if local else "global",
                     "INVERSE": inverse,
                     "STEPS": tuple(each.step for each in planned),
+                    "BUFFERS": None,
                     "MAX_POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),
@@ -304,7 +319,7 @@ def _tables(builder: PlanBuilder, step: VectorStep, lanes: int) -> dict[str, Arg
     return found
 
 
-def _numbers(layout: BatchedLayout) -> dict[str, int]:
+def numbers_of(layout: BatchedLayout) -> dict[str, int]:
     """Return the counts and strides of a layout, by the names of the kernel's parameters."""
     read, written = layout.source_strides.named("source"), layout.target_strides.named("target")
     return {"outer": layout.outer, "lanes": layout.lanes, **read, **written}

@@ -60,7 +60,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
@@ -187,6 +187,11 @@ class VectorStep:
         return self.schedule.n
 
     @property
+    def radices(self) -> tuple[int, ...]:
+        """The radices of the passes, in order."""
+        return self.schedule.radices
+
+    @property
     def array(self) -> int:
         """Length of an array in vectors."""
         return self.vectors.array(self.n)
@@ -266,6 +271,32 @@ class VectorStep:
     def chained(self) -> bool:
         """Whether array 1 of a vector is array 0 of the one before it, for the closing pass."""
         return any(each.reads == 1 for each in self.closing)
+
+
+@dataclass(frozen=True)
+class PointwiseStep:
+    """A step before, between or after transforms, as `VectorStep` for a row without passes.
+
+    Only a single item that does all steps has such steps; else they are launches of their own.
+    """
+
+    kind: Literal["halves", "chirp_in", "chirp_multiply", "chirp_out"]
+    n: int  # numbers of a row; of "halves", those of the packed signal
+    width: int  # lanes of a vector
+    inverse: bool = False  # of "halves": whether components are swapped, from spectrum to signal
+    m: int = 0  # of "chirp_in": numbers of a row that is written, zero from `n` on
+    rows: bool = True  # whether the numbers of the user are neighbours
+
+    radices: ClassVar[tuple[int, ...]] = ()
+    step_twiddles: ClassVar[bool] = False
+    fetch: ClassVar[Fetch] = "none"
+    room: ClassVar[int] = 0
+    nbytes: ClassVar[int] = 0
+
+    @property
+    def vectors(self) -> Vectors:
+        """One row is a task."""
+        return Vectors.over_points(self.width)
 
 
 def _arrays(count: int, load: Side, store: Side) -> list[tuple[int | None, int | None]]:

@@ -20,6 +20,7 @@ All are computed in float64 and rounded once.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,15 @@ def vector_step_twiddles(
         i = np.arange(1, each.radix).reshape(1, -1, 1)
         tables.append(_apart(roots_of_unity(i * p, each.stride * each.radix * lanes)))
     return np.concatenate(tables, axis=1).reshape(-1).astype(dtype)
+
+
+def in_vectors(
+    width: int, function: Callable[..., np.ndarray[Any, Any]], *arguments: Hashable
+) -> np.ndarray[Any, Any]:
+    """Return the complex table ``function(*arguments)`` as vectors, the last one filled up by 0."""
+    table = function(*arguments)
+    filled = np.pad(table, (0, -len(table) % width)).reshape(-1, 1, width)
+    return _apart(filled).reshape(-1)
 
 
 def _apart(factors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

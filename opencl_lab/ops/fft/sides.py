@@ -1,0 +1,86 @@
+"""Estimated times of transforms on one thread and on several, by which a call takes its side.
+
+They are fitted to kernels on cores with vectors of 64 bytes, where the choice is close: at 30 to
+150 microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+
+from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.fft.passes.costs import operations
+from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, radices_of
+from opencl_lab.ops.fft.passes.vector import LONGEST
+from opencl_lab.ops.fft.problem import DftProblem
+
+# Nanoseconds of one thread for each complex number in single precision; double takes twice as long.
+FLOP = 0.010
+"""An operation of a butterfly."""
+PASS = 0.03
+"""To read and write in a pass."""
+POINT = 0.10
+"""To read and write the user's arrays."""
+HALVES = (0.15, 1.6)
+"""To compute the spectrum of a packed real row, or the reverse: in the launch of the transform, on
+one thread, and in a launch of its own."""
+CHIRPS = (0.2, 4.5)
+"""To multiply by chirps in a convolution, likewise."""
+PAIRS = 2.0
+"""To pack and scale two real rows of an odd length, and to separate their spectra."""
+SHARED = 1.2
+"""Work of all threads as a multiple of that of one, whose vectors are longer."""
+FURTHER_LAUNCH_US = 8.0
+"""Microseconds for a further launch on several threads."""
+GROUP_NS, TERM_NS, PRODUCT_NS = 200.0, 0.065, 0.07
+"""Nanoseconds of direct sums: to begin with 16 frequencies of a row; for a term, half as long if
+the signal is real; for a term where many short rows are a matrix product."""
+
+
+def serial_us(problem: DftProblem) -> float:
+    """Return the estimated microseconds of fast transforms on one thread."""
+    if problem.inner > 1 and problem.n > LONGEST:
+        return math.inf  # columns become rows first, in launches that wait for memory
+    return _work_us(problem, alone=True)
+
+
+def parallel_us(problem: DftProblem, units: int) -> float:
+    """Return the same on several threads, without the first launch."""
+    n, real = problem.n, problem.kind != "c2c"
+    further = 4 if real and n % 2 else int(real)
+    further += 0 if is_smooth(_length(problem)) else 4
+    return _work_us(problem, alone=False) / units + FURTHER_LAUNCH_US * further
+
+
+def direct_us(problem: DftProblem) -> float:
+    """Return the estimated microseconds of direct sums on one thread."""
+    if problem.many_short_rows:
+        sums = PRODUCT_NS * problem.terms
+    else:
+        groups = ceil_divide(problem.bins, 16) * problem.count
+        sums = GROUP_NS * groups + TERM_NS * problem.terms * (1 if problem.kind == "c2c" else 0.5)
+    return 1e-3 * sums * problem.real.itemsize / 4
+
+
+def _length(problem: DftProblem) -> int:
+    """Return the length of the complex transforms."""
+    return problem.n if problem.kind == "c2c" or problem.n % 2 else problem.n // 2
+
+
+def _work_us(problem: DftProblem, alone: bool) -> float:
+    n, rows, around = _length(problem), problem.count, 0.0
+    if not n * rows:
+        return 0.0
+    if problem.kind != "c2c":
+        odd = problem.n % 2
+        rows, around = (ceil_divide(rows, 2), PAIRS) if odd else (rows, HALVES[not alone])
+    each = around + _transform_ns(n, alone) * (1 if alone else SHARED)
+    return 1e-3 * n * rows * each * problem.real.itemsize / 4
+
+
+def _transform_ns(n: int, alone: bool) -> float:
+    """Return the nanoseconds for each number of a complex transform of length `n`."""
+    if is_smooth(n):
+        return POINT + sum(FLOP * operations(radix) + PASS for radix in radices_of(n, 8))
+    m = convolution_length(n)
+    return m / n * (2 * _transform_ns(m, alone) + CHIRPS[not alone])

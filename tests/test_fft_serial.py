@@ -1,0 +1,170 @@
+"""Transforms on one compute unit: one launch, right results, and the choice of the side."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fft_checks import FFT, bound, random_signal, relative
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import opencl_lab as ol
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.plan import check_plan
+from opencl_lab.lab.ops.dft.operation import DFT
+from opencl_lab.ops.fft.axes import AXES_SOLVER, AxesProblem
+from opencl_lab.ops.fft.passes.factors import is_smooth
+from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT_SOLVER
+
+C64, C128 = np.dtype("complex64"), np.dtype("complex128")
+ONE = Device(
+    "made", "cpu", compute_units=1, native_vector_bytes=64, max_allocation=1 << 40,
+    global_memory=1 << 42, max_work_items=(4096,) * 3, local_memory=1 << 20,
+    capabilities=Capabilities(
+        fp64=True, max_work_group=4096, local_memory=1 << 20, visible_writes=True
+    ),
+)  # fmt: skip
+TWO = replace(ONE, compute_units=2)
+
+# ------------------------------------------------------------------ plans
+
+
+@pytest.mark.parametrize("kind", ["c2c", "r2c", "c2r"])
+@pytest.mark.parametrize("n", [2, 30, 64, 1000, 1024, 1018, 16384, 65536])
+def test_a_transform_is_one_launch_without_counters(kind, n):
+    for dtype in (C64, C128):
+        problem = DftProblem(n, dtype, 3, kind=kind, scale=0.5)
+        plan = FFT.plan(problem, FFT.default_config(problem, ONE), ONE)
+        check_plan(plan, ONE)
+        backwards = kind == "c2r" and not is_smooth(n // 2)  # of another direction
+        assert len(plan.launches) == 1 + backwards
+        assert all(launch.global_size == (1,) for launch in plan.launches)
+        assert not plan.with_role("zeros")
+
+
+def test_each_buffer_is_one_argument():
+    problem = DftProblem(16384, C64, kind="r2c")
+    (launch,) = FFT.plan(problem, FFT.default_config(problem, ONE), ONE).launches
+    assert [step.radices == () for step in launch.params["STEPS"]] == [False, True]
+    buffers = [name for name in launch.arguments.values() if name in ("signal", "spectrum")]
+    assert buffers == ["signal", "spectrum"]
+    assert launch.params["BUFFERS"] == ((0, 1), (1, 1))
+
+
+def test_vectors_are_as_wide_as_rows_fill():
+    for n, dtype, lanes in ((1024, C64, 16), (64, C64, 8), (1000, C64, 8), (64, C128, 8)):
+        problem = DftProblem(n, dtype)
+        assert FFT.default_config(problem, ONE)["VECTOR_WIDTH"] == lanes
+        assert FFT.default_config(problem, TWO)["VECTOR_WIDTH"] == 64 // dtype.itemsize
+
+
+def test_axes_that_need_several_plans_have_none():
+    def of(kind, shape, axes, lengths=None):
+        lengths = lengths or [None] * len(axes)
+        return AxesProblem.of(kind, shape, C64, axes, lengths, None, kind == "c2r")
+
+    assert of("c2c", (4, 6), (1,)) is None
+    assert of("c2c", (4, 0), (1, 0)) is None
+    assert of("c2c", (4, 6), (1, 0), (8, None)) is None
+    assert of("r2c", (4, 6), (0, 1)) is None
+    assert of("c2r", (4, 6), (0, 1), (None, 8)) is None
+    problem = of("c2r", (4, 6), (0, 1), (None, 11))
+    assert [(turn.n, turn.kind) for turn in problem.turns] == [(4, "c2c"), (11, "c2r")]
+    assert AXES_SOLVER.algorithm("fft").supports(problem, TWO)
+    for shape in ((64, 64), (100, 60), (3, 20, 48)):
+        axes = tuple(reversed(range(len(shape))))
+        (launch,) = AXES_SOLVER.plan(of("r2c", shape, axes), ONE).launches
+        assert len(launch.params["STEPS"]) >= len(shape) + 1
+
+
+# ---------------------------------------------------------------- results
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.sampled_from((1, 2, 3, 16, 31, 34, 62, 64, 66, 100, 127, 254, 1000, 1018, 4096, 16384)),
+    st.sampled_from((1, 3, 19)),
+    st.sampled_from((1, 1, 5, 33)),
+    st.sampled_from(("c2c", "r2c", "c2r")),
+    st.sampled_from((C64, C128)),
+    st.booleans(),
+)
+def test_results_are_right(serial, n, batch, inner, kind, dtype, inverse):
+    batch, inner = (batch, inner) if n < 4096 else (1, 1)
+    inner = inner if kind == "c2c" else 1
+    problem = DftProblem(n, dtype, batch, inner, inverse, 0.5, kind)
+    inputs = DFT.generate(problem, 7)
+    expected = DFT.expected(problem, inputs)["spectrum"]
+    run = DFT.run(problem, inputs, algorithm="fft", queue=serial.queue())
+    size = n if is_smooth(n) else 64 * n
+    assert relative(run.outputs["spectrum"], expected) <= 2 * bound(size, dtype)
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (9, 34), (3, 20, 7)])
+@pytest.mark.parametrize("name", ["fftn", "ifft2", "rfftn", "irfftn", "hfft2"])
+def test_several_axes(serial, rng, name, shape):
+    x = random_signal(rng, shape, "complex128")
+    x = x.real.copy() if name == "rfftn" else x
+    right = {"hfft2": lambda: np.fft.irfft2(x.conj(), norm="forward")}.get(
+        name, lambda: getattr(np.fft, name)(x)
+    )()
+    transform = getattr(ol.fft, name)
+    result, kept = transform(x, device=serial), x.copy()
+    assert result.shape == right.shape and result.dtype == right.dtype
+    np.testing.assert_allclose(result, right, atol=1e-12 * math.prod(shape))
+    out = np.empty_like(result)
+    assert transform(x, device=serial, out=out) is out
+    np.testing.assert_array_equal(out, result)
+    np.testing.assert_array_equal(transform(x, device=serial), result)
+    np.testing.assert_array_equal(x, kept)
+
+
+def test_axes_in_another_order_and_of_columns_alone(serial, rng):
+    x = random_signal(rng, (12, 34, 5), "complex128")
+    for axes in ((1, 0), (0, 1), (2, 0)):
+        result = ol.fft.fftn(x, axes=axes, device=serial)
+        np.testing.assert_allclose(result, np.fft.fftn(x, axes=axes), atol=1e-11)
+
+
+def test_real_direct_sums_are_replayed(serial, rng):
+    x = rng.standard_normal((3, 20))
+    for _ in range(3):
+        result = ol.dft(x, device=serial)
+        np.testing.assert_allclose(result, np.fft.fft(x), atol=1e-12)
+
+
+# -------------------------------------------------------- the choice of the side
+
+
+def test_estimates_grow_with_the_work_and_shrink_with_threads():
+    for kind in ("c2c", "r2c", "c2r"):
+        times = [
+            DFT_SOLVER.serial_us(DftProblem(n, C64, 8, kind=kind)) for n in (0, 64, 1024, 16384)
+        ]
+        assert times[0] == 0 and sorted(times) == times and times[-1] < 1000
+    problem = DftProblem(1024, C64, 512)
+    assert DFT_SOLVER.serial_us(replace(problem, dtype=C128)) == 2 * DFT_SOLVER.serial_us(problem)
+    assert DFT_SOLVER.parallel_us(problem, 8) < DFT_SOLVER.serial_us(problem) / 4
+    assert DFT_SOLVER.serial_us(DftProblem(1009, C64)) > DFT_SOLVER.serial_us(DftProblem(1008, C64))
+    assert math.isinf(DFT_SOLVER.serial_us(DftProblem(10_000, C64, 1, 8)))
+    for rows in (1, 100):
+        sums = DftProblem(100, C64, rows)
+        assert DIRECT_SOLVER.serial_us(sums) > DFT_SOLVER.serial_us(sums)
+    image = AxesProblem.of("c2c", (64, 64), C64, (1, 0), (None, None), None, False)
+    assert AXES_SOLVER.serial_us(image) == sum(map(DFT_SOLVER.serial_us, image.turns))
+    assert AXES_SOLVER.parallel_us(image, 2) > AXES_SOLVER.serial_us(image) / 2
+
+
+def test_small_transforms_take_the_calling_thread(serial):
+    threads = ol.select_device()
+    for problem, side in (
+        (DftProblem(1024, C64), serial),
+        (DftProblem(256, C64, 64), serial),
+        (DftProblem(1 << 20, C64), threads),
+        (DftProblem(1024, C64, 8192), threads),
+    ):
+        assert DFT_SOLVER.side(problem, threads) is side
