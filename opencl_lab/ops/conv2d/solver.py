@@ -19,6 +19,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
     name = "conv2d"
     registry: ClassVar[Registry] = {
+        "rolling": "opencl_lab.ops.conv2d.rolling:Rolling",
         "separable": "opencl_lab.ops.conv2d.register:Separable",
         "register": "opencl_lab.ops.conv2d.register:Register",
         "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
@@ -28,6 +29,8 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
     def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms by the size of the filter."""
+        if device.compute_units == 1:
+            return ("rolling", *self.registry)
         if problem.filter_height * problem.filter_width < MANY_TAPS:
             return ("register",)  # two passes over memory would not save enough
         return ("fft", *self.registry) if _fft_pays(problem, device) else self.registry
