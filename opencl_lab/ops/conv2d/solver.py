@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.conv2d.rolling import RESIDENT
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
 MANY_TAPS = 49
@@ -19,21 +20,22 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
     name = "conv2d"
     registry: ClassVar[Registry] = {
-        "rolling": "opencl_lab.ops.conv2d.rolling:Rolling",
         "separable": "opencl_lab.ops.conv2d.register:Separable",
         "register": "opencl_lab.ops.conv2d.register:Register",
         "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
         "naive": "opencl_lab.ops.conv2d.direct:Naive",
         "fft": "opencl_lab.ops.conv2d.fft:FftConvolution",
+        "rolling": "opencl_lab.ops.conv2d.rolling:Rolling",
     }
 
     def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms by the size of the filter."""
-        if device.compute_units == 1:
-            return ("rolling", *self.registry)
+        one = ("rolling",) if device.compute_units == 1 and problem.work.bytes <= RESIDENT else ()
         if problem.filter_height * problem.filter_width < MANY_TAPS:
-            return ("register",)  # two passes over memory would not save enough
-        return ("fft", *self.registry) if _fft_pays(problem, device) else self.registry
+            return (*one, "register")  # two passes over memory would not save enough
+        if _fft_pays(problem, device):
+            return (*one, "fft", *self.registry)
+        return (*one, *self.registry)
 
 
 CONV2D_SOLVER = Conv2dSolver()
