@@ -113,6 +113,15 @@ def open_path():
 
 
 @pytest.fixture(scope="session")
+def serial():
+    """The serial side of the device under test."""
+    side = select_device().serial_side
+    if side is None:
+        pytest.skip("the device has no serial side")
+    return side
+
+
+@pytest.fixture(scope="session")
 def queue(device):
     """A queue of the library's on the device under test, which tells times."""
     return device.queue(profiling=True)

@@ -55,6 +55,8 @@ class Capabilities:
         What a work-group writes before a fence and an atomic operation is visible to another group
         of the launch that sees the result of this operation. Assumed on CPUs, whose caches are
         coherent, and on NVIDIA's GPUs, where the fence is one of PTX.
+    launch_us : float
+        Microseconds that it takes to launch a kernel and to wait for it; 0 if not measured.
     """
 
     usable: bool = True
@@ -73,12 +75,16 @@ class Capabilities:
     event_timing: bool = True
     forward_progress: bool = False
     visible_writes: bool = False
+    launch_us: float = 0
 
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
+LAUNCH_US, LAUNCH_US_PER_UNIT, SERIAL_LAUNCH_US = 20.0, 3.0, 1.0
+SERIAL = "/serial"
+"""End of the numbers that select the serial side of a device."""
 DOUBLE_UNITS = ((8, 0), (9, 0))
 """Compute capabilities of NVIDIA's GPUs whose matrix units are the fastest units in float64."""
 
@@ -91,6 +97,10 @@ class Device:
     vectors that kernels are compiled to. With `shared_pointers`, kernels can read and write any
     host memory in place. `handle` is the `pyopencl.Device`; it is None in records made by hand for
     tests of plans.
+
+    A device with `is_serial` runs kernels in the thread that enqueues them, one work-group after
+    the other. PoCL has one for each processor; it is not listed, but is the `serial_side` of the
+    device that uses all threads. Small calls on host arrays run there.
 
     Records can be pickled. In another process they get the handle of the device there that has the
     same `key` and `spec`, or None.
@@ -119,7 +129,9 @@ class Device:
     shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
+    is_serial: bool = False
     capabilities: Capabilities = field(default_factory=Capabilities)
+    serial_side: Device | None = field(default=None, compare=False, repr=False)
     handle: Any = field(default=None, compare=False, repr=False)
 
     def queue(self, *, profiling: bool = False) -> cl.CommandQueue:
@@ -150,6 +162,16 @@ class Device:
         return queue_of(self.handle, profiling)
 
     @property
+    def launch_us(self) -> float:
+        """Microseconds to launch a kernel and to wait for it.
+
+        As measured by `oclab doctor`, or, for the threads of a CPU, with PoCL on 2 and 16 cores.
+        """
+        if self.is_serial:
+            return SERIAL_LAUNCH_US
+        return self.capabilities.launch_us or LAUNCH_US + LAUNCH_US_PER_UNIT * self.compute_units
+
+    @property
     def has_double_units(self) -> bool:
         """Whether matrix units, if there are any, are faster than other units in float64."""
         return self.compute_capability in DOUBLE_UNITS
@@ -175,20 +197,23 @@ class Device:
         For CPUs it is the runtime and the width of vectors that it compiles to.
         """
         if self.kind == "cpu" and self.platform:
-            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}"
+            side = "_serial" if self.is_serial else ""
+            return f"{_slug(self.platform)}_{8 * self.native_vector_bytes}{side}"
         if self.compute_capability is None:
             return ""
         return "sm_{}{}".format(*self.compute_capability)
 
     @property
     def spec(self) -> str:
-        """The ``platform:device`` numbers that select exactly this device."""
-        return f"{self.platform_index}:{self.device_index}"
+        """The ``platform:device`` numbers that select exactly this device, or its serial side."""
+        side = SERIAL if self.is_serial else ""
+        return f"{self.platform_index}:{self.device_index}{side}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as JSON-able values, with its key and spec."""
-        record = as_json(replace(self, handle=None))
+        record = as_json(replace(self, handle=None, serial_side=None))
         del record["handle"]
+        record["serial_side"] = None if self.serial_side is None else self.serial_side.key
         record["architecture"], found = self.architecture, record.pop("capabilities")
         return {"key": self.key, "spec": self.spec, **record, "capabilities": found}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import pyopencl as cl
 
@@ -48,11 +49,47 @@ def check_fork() -> None:
         )
 
 
+class Gate(AbstractContextManager[None], Protocol):
+    """A context in which a hidden device can be used, by one thread at a time.
+
+    It is needed to make contexts and queues, to build, to enqueue and to wait.
+    """
+
+    def leave_open(self) -> None:
+        """Let the device be used anywhere from now on."""
+
+
+_gates: dict[int, Gate] = {}
+
+
+def set_gate(handle: cl.Device, gate: Gate) -> None:
+    """Use a device only within `gate`, and hold a context on it, so that its driver stays up."""
+    _gates[handle.int_ptr] = gate
+    _context(handle)
+
+
+def gate_of(handle: cl.Device) -> Gate | None:
+    """Return the gate of a device; None for most devices, which need none."""
+    return _gates.get(handle.int_ptr)
+
+
+def leave_open(handle: cl.Device) -> None:
+    """Leave the gate of a device open, if it has one."""
+    if handle.int_ptr in _gates:
+        _gates[handle.int_ptr].leave_open()
+
+
+def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
+    """Return the gate of a device, or a context that does nothing."""
+    return _gates.get(handle.int_ptr) or nullcontext()
+
+
 @cache
 def _context(handle: Any) -> cl.Context:
     """Return the library's own context; with some drivers, queues do not keep it alive."""
     try:
-        return cl.Context([handle])
+        with within_gate(handle):
+            return cl.Context([handle])
     except cl.Error as error:
         raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
@@ -61,9 +98,10 @@ def _context(handle: Any) -> cl.Context:
 def _queue(handle: Any, profiling: bool) -> cl.CommandQueue:
     try:
         context = _context(handle)
-        if not profiling:
-            return cl.CommandQueue(context, handle)  # PoCL wants the root device
-        return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
+        with within_gate(handle):
+            if not profiling:
+                return cl.CommandQueue(context, handle)  # PoCL wants the root device
+            return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
     except cl.Error as error:
         raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
 

@@ -13,14 +13,18 @@ from functools import cache
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from opencl_lab.core.device import Capabilities, Device  # first: it says why pyopencl does not load
+from opencl_lab.core.device import (
+    SERIAL,
+    Capabilities,
+    Device,
+)  # first: it says why pyopencl does not load
 
 # isort: split
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.core.queues import check_fork, note_start
-from opencl_lab.drivers import intel
+from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
+from opencl_lab.drivers import intel, pocl_serial
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
@@ -167,15 +171,34 @@ def _discover() -> tuple[Device, ...]:
     found = []
     for platform_index, platform in enumerate(platforms):
         try:
-            handles = platform.get_devices()
+            with pocl_serial.listed(platform.version) as may_be_serial:
+                handles = platform.get_devices()
+            serial = None
+            if may_be_serial:
+                handles, serial = pocl_serial.split(handles)
         except cl.Error:  # one broken driver must not hide the others
             continue
         for device_index, handle in enumerate(handles):
             try:
-                found.append(_record(handle, platform_index, device_index))
+                device = _record(handle, platform_index, device_index)
+                if serial is not None:
+                    device = replace(device, serial_side=_serial_side(serial, device))
+                found.append(device)
             except cl.Error:
                 continue
     return tuple(sorted(found, key=_preference))
+
+
+def _serial_side(handle: cl.Device, device: Device) -> Device | None:
+    """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
+    side = _record(handle, device.platform_index, device.device_index)
+    gate = pocl_serial.hide(handle)
+    if gate is None:
+        return None
+    set_gate(handle, gate)
+    # Both use one compiler, so the findings of `oclab doctor` hold for both.
+    capabilities = replace(device.capabilities, launch_us=side.capabilities.launch_us)
+    return replace(side, is_serial=True, capabilities=capabilities)
 
 
 _discovering = threading.RLock()
@@ -222,8 +245,11 @@ def _match(spec: str, found: list[Device]) -> Device | None:
         return next((device for device in found if device.kind == text), None)
     if text.isdecimal():
         return found[int(text)] if int(text) < len(found) else None
-    if re.fullmatch(r"\d+:\d+", text):
-        return next((device for device in found if device.spec == text), None)
+    sides = [device.serial_side for device in found if device.serial_side is not None]
+    if text == SERIAL[1:]:
+        return next(iter(sides), None)
+    if re.fullmatch(rf"\d+:\d+({SERIAL})?", text):
+        return next((device for device in (*found, *sides) if device.spec == text), None)
     for device in found:
         named = " ".join((device.name, device.platform, device.platform_version, device.vendor))
         if text and text in named.lower():
@@ -269,6 +295,8 @@ def choose_device(spec: str | int | None = None) -> Selection:
                 f"{intel.why_withdrawn()}"
             )
         runtime = _why_this_runtime(device, found) if str(spec).strip().lower() == "cpu" else ""
+        if device.is_serial:  # such programs also use it without the library's gate
+            leave_open(device.handle)
         return Selection(device, f"{origin} {str(spec)!r}{runtime}")
     if not found:
         raise DeviceNotFound(f"{_describe(found)}{intel.why_withdrawn() or f'; {INSTALL_HINT}'}")
@@ -331,16 +359,18 @@ def select_device(spec: DeviceSpec = None) -> Device:
 def device_of(handle: cl.Device) -> Device:
     """Return the record of a `pyopencl.Device`, for queues made by the user."""
     for device in _found():
-        if device.handle == handle:
-            return device
+        for side in (device, device.serial_side):
+            if side is not None and side.handle == handle:
+                return side
     return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see
 
 
 def _found_again(record: Device) -> Device:
     """Return a record with its device's handle in this process, or None as the handle."""
     for device in devices():
-        if (device.key, device.spec) == (record.key, record.spec):
-            return replace(record, handle=device.handle)
+        for side in (device, device.serial_side):
+            if side is not None and (side.key, side.spec) == (record.key, record.spec):
+                return replace(record, handle=side.handle, serial_side=side.serial_side)
     return record
 
 
@@ -348,7 +378,7 @@ def _reduced(device: Device) -> Any:
     """Return how `pickle` restores a device: handles are not valid in another process."""
     if device.handle is None:
         return object.__reduce_ex__(device, 2)
-    return _found_again, (replace(device, handle=None),)
+    return _found_again, (replace(device, handle=None, serial_side=None),)
 
 
 copyreg.pickle(Device, _reduced)

@@ -150,6 +150,10 @@ class Operation(ABC, Generic[P]):
         """Return the algorithm `name`, or what ``auto`` means; see `Solver.choose`."""
         return self.solver.choose(problem, device, name)
 
+    def side(self, problem: P, device: Device, algorithm: str = AUTO) -> Device:
+        """Return where a call on host arrays runs; see `Solver.side`."""
+        return self.solver.side(problem, device, algorithm)
+
     def run(self, problem: P, inputs: Mapping[str, Any], **how: Any) -> Execution:
         """Solve a problem; see `Solver.run`."""
         return self.solver.run(problem, inputs, **how)

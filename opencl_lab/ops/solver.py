@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 AUTO = "auto"
+MOST_SERIAL_US = 2000.0
+"""Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
 
 
 def real_number(value: Any, name: str) -> float:
@@ -282,6 +284,31 @@ class Solver(ABC, Generic[P]):
             reasons.append(f"{candidate}: {reason}")
         raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
 
+    def serial_us(self, problem: P) -> float:
+        """Return the estimated microseconds on one thread; infinite if all threads are to be used.
+
+        It is for `side`, which compares it with `parallel_us`.
+        """
+        return math.inf
+
+    def parallel_us(self, problem: P, units: int) -> float:
+        """Return the estimated microseconds on `units` threads, without the launch and the wait."""
+        return self.serial_us(problem) / units
+
+    def side(self, problem: P, device: Device, algorithm: str = AUTO) -> Device:
+        """Return where a call on host arrays is faster: a device, or its serial side."""
+        serial = device.serial_side
+        if serial is None:
+            return device
+        alone = self.serial_us(problem)
+        together = device.launch_us + self.parallel_us(problem, device.compute_units)
+        if alone > min(together, MOST_SERIAL_US):
+            return device
+        named = algorithm not in self.groups
+        if named and self.algorithm(algorithm).on(serial.kind).supports(problem, serial):
+            return device
+        return serial
+
     def plan(
         self,
         problem: P,
@@ -337,6 +364,8 @@ class Solver(ABC, Generic[P]):
             if is_device_array(array) and array.size and array.offset:
                 raise InvalidProblem(f"the device array {name!r} has an offset; pass a copy")
         call = Call(queue) if call is None else call
+        if not (config or any(map(is_device_array, (*inputs.values(), *given.values())))):
+            call.move(lambda device: self.side(problem, device, algorithm))
         session = call.session
         chosen = self.choose(problem, session.device, algorithm)
         configured = chosen.configure(problem, session.device, config)

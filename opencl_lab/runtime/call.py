@@ -70,6 +70,7 @@ class Call:
         self._queue = queue
         self._session: Session | None = None
         self._recording = recording
+        self._movable = False
 
     @property
     def queue(self) -> cl.CommandQueue:
@@ -94,8 +95,20 @@ class Call:
         self, array: Any, queue: cl.CommandQueue | None = None, device: DeviceSpec = None
     ) -> None:
         """Work on the queue of a device array, else on the one asked for; see `queue_for`."""
+        self._movable = queue is self._queue is None and not isinstance(array, cl.array.Array)
         self._queue = queue_for(array, self._queue if queue is None else queue, device)
         self._session = None
+
+    def move(self, side: Callable[[Device], Device]) -> None:
+        """Work on the side of the device that a function returns, from now on.
+
+        Only for host arrays, if the caller gave no queue and nothing has run yet.
+        """
+        if self._movable:
+            self._movable = False
+            chosen = side(self.device)
+            if chosen is not self.device:
+                self._queue, self._session = chosen.queue(), None
 
     def check(self, array: Any) -> None:
         """Refuse an array that cannot be used on the queue of this call."""
@@ -109,6 +122,7 @@ class Call:
     ) -> Execution:
         """Run an executable; see `execute`."""
         given = out or {}
+        self._movable = False
         execution = execute(executable, inputs, self.queue, given)
         if self._recording is not None:
             self._recording.add_run(executable, inputs, execution.outputs, given, self.queue)

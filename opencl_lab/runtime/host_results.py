@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.runtime.freeing import free_unused
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused
 from opencl_lab.runtime.results import Pool
 
 LEAST = 32 << 20
@@ -51,7 +51,7 @@ def _new_pages(nbytes: int) -> Any:
     try:
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     except MemoryError:
-        free_unused()
+        free_unused(LOCK_SECONDS)
         pages = _Pages(nbytes + LINE_BYTES, np.uint8)
     return pages, -pages.__array_interface__["data"][0] % LINE_BYTES
 

@@ -19,7 +19,7 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.core.plan import Launch
-from opencl_lab.core.queues import MAKING
+from opencl_lab.core.queues import MAKING, within_gate
 from opencl_lab.core.template import Source, render
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.intel import adapted, is_intel_cpu
@@ -108,7 +108,8 @@ class Programs:
 
     def _built(self, text: str, flags: list[str], again: bool = False) -> cl.Program:
         program = cl.Program(self.context, text)
-        program.build(flags)
+        with within_gate(self.device.handle):
+            program.build(flags)
         if not again and self._is_unreadable(program):
             return self._built(text, flags, again=True)
         if SPECIFIC in text:
@@ -132,7 +133,7 @@ class Programs:
     def kernel(self, program: cl.Program, launch: Launch) -> cl.Kernel:
         """Return a new kernel object for a launch that respects the kernel's limits."""
         try:
-            with MAKING, _forgotten_lines():
+            with MAKING, within_gate(self.device.handle), _forgotten_lines():
                 kernel = cl.Kernel(program, launch.kernel)
         except cl.Error as error:
             known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
@@ -143,7 +144,8 @@ class Programs:
                 else f"kernel {launch.kernel!r} of {launch.template} could not be created: {error}"
             ) from error
         _check_signature(kernel, launch, program)
-        self._check_group(kernel, launch)
+        with within_gate(self.device.handle):
+            self._check_group(kernel, launch)
         return kernel
 
     def _check_group(self, kernel: cl.Kernel, launch: Launch) -> None:

@@ -16,7 +16,7 @@ import pyopencl.tools
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
-from opencl_lab.core.queues import MAKING, check_fork
+from opencl_lab.core.queues import MAKING, check_fork, gate_of
 from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
@@ -129,9 +129,14 @@ class Session(Programs):
     def alone(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
         """Return the lock of a queue, to be held by a thread that enqueues or waits.
 
-        NVIDIA's driver occasionally crashes if several threads do so at once.
+        NVIDIA's driver occasionally crashes if several threads do so at once. On a serial device it
+        is the gate, see `opencl_lab.core.queues.gate_of`.
         """
-        return self._alone.setdefault(queue.int_ptr, threading.RLock())
+        found = self._alone.get(queue.int_ptr)
+        if found is None:
+            gate = gate_of(self.device.handle)
+            found = self._alone.setdefault(queue.int_ptr, gate or threading.RLock())
+        return found
 
     def free(self, seconds: float = -1) -> None:
         """Free what is not in use; wait at most `seconds` for other threads, -1 without limit."""

@@ -73,7 +73,7 @@ def devices_command() -> None:
             device.kind + (" (simulated)" if device.simulated else ""),
             device.name,
             f"{device.platform}, {device.driver}",
-            str(device.compute_units),
+            f"{device.compute_units}{' + serial side' * (device.serial_side is not None)}",
             str(device.clock),
             size_text(device.global_memory),
             size_text(device.max_allocation),

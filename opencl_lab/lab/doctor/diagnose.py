@@ -65,6 +65,12 @@ PROBES = (
         "trust total times only: kernel times of this driver are not plausible",
         alone=True,
     ),
+    Probe(
+        BEHAVIOUR + "launch_us",
+        "launch and wait",
+        "the built-in figure decides which small calls run in the calling thread",
+        alone=True,
+    ),
     Probe(BEHAVIOUR + "forward_progress", "progress between work-groups", FAULT, alone=True),
     Probe(BEHAVIOUR + "visible_writes", "writes seen by other work-groups", FAULT, alone=True),
     Probe(THROUGHPUT + "flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),

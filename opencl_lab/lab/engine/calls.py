@@ -130,7 +130,7 @@ def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
     ]
     plan = runs[0].executable.plan
     peers, left_out = _peers(calls, problem, inputs, device)
-    callers = [*_ours(calls, problem, inputs, on_device, runs[0].executable, queue), *peers]
+    callers = [*_ours(calls, problem, inputs, on_device, runs[0].executable, device), *peers]
     return CallReport(
         problem,
         _in_turns(callers, point.request, seed),
@@ -147,14 +147,15 @@ def _ours(
     inputs: Arrays,
     on_device: Mapping[str, Any],
     executable: Executable,
-    queue: Any,
+    device: Device,
 ) -> list[_Caller]:
     """Return the public call on arrays of both sides, and the operations that it consists of."""
+    queue = device.queue()
     baseline = LaunchBaseline(queue)
     resident = {**inputs, **{name: on_device[name] for name in on_device if name in calls.resident}}
     result_bytes = sum(item.nbytes for item in executable.plan.with_role("out"))
     here, there = calls.usual(problem, inputs), calls.usual(problem, resident)
-    on_host = partial(here.function, *here.arrays, **here.explicit(), queue=queue)
+    on_host = partial(here.function, *here.arrays, **here.explicit(), device=device)
     public = partial(there.function, *there.arrays, **there.explicit())
     return [
         _Caller(OURS, "device", public, queue.finish),

@@ -27,6 +27,7 @@ KERNEL_RUNS = 3  # profiled runs in each round, of which the median counts
 KERNEL_MS = 50.0  # after so long a round has no further profiled run
 KERNELS_MS = 1000.0  # after so long in all, and two rounds, there are no further profiled runs
 SLOW_EVENTS = "runs with events, which tell the kernel time, are slower than these calls"
+IN_CALLER = "runs in the calling thread"
 EVENTS_COST = 1.1  # ratio of times with and without events above which a note says so
 SLOW_MS = 1000.0  # kernels that take longer are neither warmed up nor profiled again
 LEAST_TOTALS = 3  # samples that `_check_unaccounted` needs
@@ -85,6 +86,9 @@ class OpenCL(Implementation):
         """Choose the configuration; the first run builds."""
         operation, problem = self.workload.operation, self.workload.problem
         given = self.config
+        if self.data == "host" and not given:
+            self.device = operation.side(problem, self.device, self.algorithm)
+            self._peaks = stored_peaks(self.device)
         if self.algorithm not in operation.choices:
             algorithm = operation.choose(problem, self.device, self.algorithm)
             self.config = algorithm.configure(problem, self.device, given)
@@ -258,7 +262,9 @@ class OpenCL(Implementation):
             build_ms=None if total is None else max(0.0, self._first_total_ms - total.median),
             peak=fraction_of_peak(*doing),
             peak_note=above_peak(*doing),
-            note=self._parts or SLOW_EVENTS * _far_above(kernel, total),
+            note=self._parts
+            or IN_CALLER * self.device.is_serial
+            or SLOW_EVENTS * _far_above(kernel, total),
         )
 
     def close(self) -> None:

@@ -1,0 +1,161 @@
+"""PoCL's driver that runs kernels in the calling thread: the serial side of its CPU device.
+
+To launch a kernel on PoCL's threads and to wait for it takes 25 to 100 us. PoCL has a second driver
+of the same processor, ``basic`` (since PoCL 4 also ``cpu-minimal``), which runs the kernel at once,
+in the thread that enqueues it: launch and wait take 1 us. PoCL lists that device only if
+``POCL_DEVICES`` names it when PoCL starts, and then before all others, so that programs that take
+the first device would lose the threads.
+
+So the variable is set while PoCL starts, and then the device is hidden: PoCL's structure of a
+device has a word that says whether the device is available, and a device that is not is neither
+listed nor given as the default one. The library makes it available only while it uses it itself
+(`Gate`). In that time, mostly a few microseconds, another thread could see it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+
+import pyopencl as cl
+
+VARIABLE = "POCL_DEVICES"
+KNOWN = re.compile(r"PoCL [3-7]\.")
+"""Releases whose structure of a device is as `_available_word` expects."""
+NAMES = ("basic-", "cpu-minimal-")
+"""How the names of the driver's devices begin."""
+DRIVERS = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
+"""Drivers beside a PoCL library for which other devices than the CPU may be listed."""
+STRUCTURE_BYTES = 2048
+"""How much of a structure is searched; the word is at byte 444 in PoCL 3.0."""
+WORD, POINTER = struct.Struct("I"), struct.Struct("P")
+
+
+def _is_wanted() -> bool:
+    switch = os.environ.get("OCLAB_SERIAL", "").lower()
+    return switch not in ("off", "0", "no", "false") and VARIABLE not in os.environ
+
+
+def _other_drivers() -> bool:
+    """Return whether a PoCL of this process may have devices besides the CPU."""
+    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    folders = {Path(path).parent for path in re.findall(r"/\S*/libpocl\S*", maps)}
+    return any(
+        DRIVERS.fullmatch(file.name)
+        for folder in folders
+        for inner in (folder, folder / "pocl")
+        if inner.is_dir()
+        for file in inner.iterdir()
+    )
+
+
+@contextmanager
+def listed(platform_version: str) -> Iterator[bool]:
+    """Let PoCL, if it starts in this context, list the serial device, too; yield whether it may.
+
+    Not if the user has chosen its devices by ``POCL_DEVICES``, or with ``OCLAB_SERIAL=off``.
+    """
+    try:
+        wanted = bool(KNOWN.search(platform_version)) and _is_wanted() and not _other_drivers()
+    except OSError:  # no /proc: not Linux
+        wanted = False
+    if not wanted:
+        yield False
+        return
+    os.environ[VARIABLE] = "pthread basic"
+    try:
+        yield True
+    finally:
+        del os.environ[VARIABLE]  # other processes that this one starts must not list it
+
+
+def split(handles: Sequence[cl.Device]) -> tuple[list[cl.Device], cl.Device | None]:
+    """Return the devices of a PoCL platform without the serial one, and the serial one or None."""
+    serial = [handle for handle in handles if handle.name.startswith(NAMES)]
+    others = [handle for handle in handles if handle not in serial]
+    if len(serial) != 1 or len(others) != 1:
+        return list(handles), None
+    return others, serial[0]
+
+
+class Gate:
+    """A context in which a hidden device is available, for one thread at a time.
+
+    A thread may enter it again.
+    """
+
+    def __init__(self, word: ctypes.c_uint32):
+        self._word = word
+        self._lock = threading.RLock()
+        self._depth = self._at_rest = 0
+        word.value = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+        self._word.value = 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._depth -= 1
+        if not self._depth:
+            self._word.value = self._at_rest
+        self._lock.release()
+
+    def leave_open(self) -> None:
+        """Make the device available from now on, in programs that work on it alone."""
+        self._at_rest = self._word.value = 1
+
+
+def hide(handle: cl.Device) -> Gate | None:
+    """Hide a device of PoCL and return its gate; None if the device cannot be hidden."""
+    try:
+        word = _available_word(handle)
+    except (OSError, OverflowError, ValueError):
+        return None
+    return None if word is None else Gate(word)
+
+
+def _available_word(handle: cl.Device) -> ctypes.c_uint32 | None:
+    """Return the word that says whether a device is available, or None if it is not found.
+
+    It is in the device's structure, and since PoCL 5 the structure has a pointer to it. That a word
+    is the right one is seen by changing it for a moment; nothing runs on the device yet.
+    """
+    # Unlike a pointer, this file gives an error for a bad address.
+    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+        memory.seek(handle.int_ptr)
+        structure = memory.read(STRUCTURE_BYTES)
+        places = [handle.int_ptr + place for place in range(0, len(structure), WORD.size)]
+        whole = len(structure) // POINTER.size * POINTER.size
+        places += [address for (address,) in POINTER.iter_unpack(structure[:whole])]
+        for address in places:
+            if address % WORD.size or not _reads_one(memory, address):
+                continue
+            word = ctypes.c_uint32.from_address(address)
+            word.value = 0
+            found = not handle.available
+            word.value = 1
+            if found:
+                return word
+    return None
+
+
+def _reads_one(memory: FileIO, address: int) -> bool:
+    try:
+        memory.seek(address)
+        return bool(memory.read(WORD.size) == WORD.pack(1))
+    except (OSError, OverflowError, ValueError):
+        return False

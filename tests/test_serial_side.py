@@ -1,0 +1,161 @@
+"""The serial side of PoCL's device: hidden from others, and used where it is faster."""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.core.queues import gate_of
+from opencl_lab.drivers.pocl_serial import Gate
+from opencl_lab.ops.sort.solver import SortSolver
+from opencl_lab.runtime.call import Call
+
+STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
+SHOW = "import opencl_lab as ol; print([(d.is_serial, d.serial_side) for d in ol.devices()])"
+
+
+@pytest.fixture
+def threads(serial):
+    return ol.select_device()
+
+
+def of_platform(device):
+    return device.handle.platform.get_devices()
+
+
+def run(code, **variables):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **variables}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+def test_others_see_only_the_threads(threads, serial):
+    assert serial.is_serial
+    assert serial.compute_units == 1
+    assert "POCL_DEVICES" not in os.environ
+    assert of_platform(threads) == [threads.handle]
+    assert serial not in ol.devices()
+    ol.sort(np.arange(10)[::-1].copy(), device=serial)
+    if len(cl.get_platforms()) == 1:
+        for made in (cl.Context(), cl.create_some_context(interactive=False)):
+            assert made.devices == [threads.handle]
+    for kind in ("DEFAULT", "CPU", "ALL"):
+        chosen = cl.Context(
+            dev_type=getattr(cl.device_type, kind),
+            properties=[(cl.context_properties.PLATFORM, threads.handle.platform)],
+        )
+        assert chosen.devices == [threads.handle]
+
+
+def test_it_is_found_by_text_queue_and_pickle(threads, serial):
+    assert serial.spec == threads.spec + "/serial"
+    assert ol.select_device(serial) is serial
+    assert pickle.loads(pickle.dumps(serial)).handle == serial.handle
+    assert pickle.loads(pickle.dumps(threads)).serial_side.handle == serial.handle
+    assert threads.as_dict()["serial_side"] == serial.key
+    assert serial.as_dict()["serial_side"] is None
+    assert serial.queue().context != threads.queue().context
+    assert run(
+        "import opencl_lab as ol, numpy as np; d = ol.select_device('serial');"
+        "listed = d.handle in d.handle.platform.get_devices();"
+        "print(d.is_serial, listed, ol.sort(np.arange(3)[::-1], device=d))"
+    ) == "True True [0 1 2]\n"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "variables", "answer"),
+    [
+        (SHOW, {"OCLAB_SERIAL": "off"}, "[(False, None)]"),
+        (STARTED + SHOW, {}, "[(False, None)]"),
+        (SHOW, {"POCL_DEVICES": "pthread basic"}, "[(False, None), (False, None)]"),
+        ("import os;" + SHOW + ";print(os.environ.get('POCL_DEVICES'))", {}, "None"),
+    ],
+    ids=["off", "started-before", "chosen-by-the-user", "not-inherited"],
+)
+def test_when_there_is_none(serial, code, variables, answer):
+    assert answer in run(code, OCLAB_INTEL="off", **variables)
+
+
+def test_threads_use_both_sides_while_another_one_looks(threads, serial):
+    rng = np.random.default_rng(5)
+    keys = [rng.integers(0, 1000, 300 + 40 * index) for index in range(4)]
+    wrong = []
+
+    def calls(index):
+        side = (serial, threads)[index % 2]
+        for _ in range(40):
+            if not (ol.sort(keys[index], device=side) == np.sort(keys[index])).all():
+                wrong.append(index)
+
+    workers = [threading.Thread(target=calls, args=(index,)) for index in range(4)]
+    for worker in workers:
+        worker.start()
+    while any(worker.is_alive() for worker in workers):
+        assert threads.handle in of_platform(threads)
+    assert not wrong
+    assert of_platform(threads) == [threads.handle]
+
+
+def test_the_gate_closes_after_the_last_exit(serial):
+    import ctypes
+
+    word = ctypes.c_uint32(1)
+    gate = Gate(word)
+    with gate:
+        with gate:
+            assert word.value == 1
+        assert word.value == 1
+    assert word.value == 0
+    with pytest.raises(KeyError), gate:
+        raise KeyError
+    assert word.value == 0
+    gate.leave_open()
+    with gate:
+        pass
+    assert word.value == 1
+    assert isinstance(gate_of(serial.handle), Gate)
+
+
+def used(monkeypatch, us, x, **how):
+    """Return the device of a call, if the model says that it takes `us` on one thread."""
+    monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: us)
+    devices = []
+    execute = Call.execute
+
+    def noted(call, *arguments):
+        devices.append(call.device)
+        return execute(call, *arguments)
+
+    monkeypatch.setattr(Call, "execute", noted)
+    result = ol.sort(x, **how)
+    assert (np.asarray(result.get() if hasattr(result, "get") else result) == np.arange(7)).all()
+    return devices[-1]
+
+
+def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
+    x = np.arange(7, dtype=np.int32)[::-1]
+    monkeypatch.setenv("OCLAB_TUNING", "off")  # another key for each case: nothing is replayed
+    together = threads.launch_us / (1 - 1 / threads.compute_units)
+    assert used(monkeypatch, 0.9 * together, x.copy()) == serial
+    x = x.astype(np.int16)
+    assert used(monkeypatch, 1.1 * together, x.copy()) == threads
+    x = x.astype(np.uint8)
+    assert used(monkeypatch, 1, x, queue=threads.queue()) == threads
+    assert used(monkeypatch, 1, x, config={}, device=threads) == serial
+    assert used(monkeypatch, 1, ol.to_device(x.copy(), threads)) == threads
+    assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
+
+
+def test_measured_launches_replace_the_built_in_figure(threads):
+    assert 20 < threads.launch_us < 100
+    found = replace(threads, capabilities=replace(threads.capabilities, launch_us=31.5))
+    assert found.launch_us == 31.5
