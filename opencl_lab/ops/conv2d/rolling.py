@@ -50,17 +50,22 @@ class Rolling(Convolution):
         (vector_width("VECTOR_WIDTH"), positive("VECTORS"), positive("TILE_BYTES")),
     )
 
-    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
-        """Need the caches of a CPU, and a filter whose sums stay in registers."""
-        if device.kind != "cpu":
-            return "its tiles need the caches of a CPU"
+    @staticmethod
+    def too_large(problem: Conv2dProblem) -> str | None:
+        """Return why the filter is too large, or None."""
         rows, columns = problem.filter_shape
-        taps = rows + columns if _separated(problem) else rows * columns
+        taps = rows + columns if is_separated(problem) else rows * columns
         if rows > MOST_ROWS or taps > MOST_TAPS:
             return f"more than {MOST_ROWS} rows or {MOST_TAPS} weights do not stay in registers"
         if (columns - 1) * problem.channels > MOST_HALO:
             return f"a halo of more than {MOST_HALO} values is too long"
-        return super().supports(problem, device)
+        return None
+
+    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
+        """Need the caches of a CPU, and a filter whose sums stay in registers."""
+        if device.kind != "cpu":
+            return "its tiles need the caches of a CPU"
+        return self.too_large(problem) or super().supports(problem, device)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return the widest vectors, and as many as have room in registers and in a row."""
@@ -74,7 +79,7 @@ class Rolling(Convolution):
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, with a work-group per tile of the result."""
-        buffers, separated = self._buffers(problem), _separated(problem)
+        buffers, separated = self._buffers(problem), is_separated(problem)
         one = Pass.whole(problem)
         arguments: dict[str, Argument] = {}
         if separated:
@@ -113,7 +118,7 @@ class Rolling(Convolution):
         return {}
 
 
-def _separated(problem: Conv2dProblem) -> bool:
+def is_separated(problem: Conv2dProblem) -> bool:
     """Return whether rows are filtered before columns."""
     return problem.separable and problem.filter_height * problem.filter_width >= SEPARATED
 
