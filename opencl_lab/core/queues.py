@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
@@ -63,9 +64,13 @@ _gates: dict[int, Gate] = {}
 
 
 def set_gate(handle: cl.Device, gate: Gate) -> None:
-    """Use a device only within `gate`, and hold a context on it, so that its driver stays up."""
+    """Use a device only within `gate`.
+
+    A context on it is held for ever: PoCL 5 aborts where the last one is released while a device is
+    hidden.
+    """
     _gates[handle.int_ptr] = gate
-    _context(handle)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_context(handle)))
 
 
 def gate_of(handle: cl.Device) -> Gate | None:
@@ -87,23 +92,23 @@ def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
 @cache
 def _context(handle: Any) -> cl.Context:
     """Return the library's own context; with some drivers, queues do not keep it alive."""
-    try:
-        with within_gate(handle):
+    with within_gate(handle):
+        try:
             return cl.Context([handle])
-    except cl.Error as error:
-        raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
+        except cl.Error as error:
+            raise LaunchError(f"no context on {handle.name.strip()}: {error}") from error
 
 
 @cache
 def _queue(handle: Any, profiling: bool) -> cl.CommandQueue:
-    try:
-        context = _context(handle)
-        with within_gate(handle):
+    context = _context(handle)
+    with within_gate(handle):
+        try:
             if not profiling:
                 return cl.CommandQueue(context, handle)  # PoCL wants the root device
             return cl.CommandQueue(context, handle, cl.command_queue_properties.PROFILING_ENABLE)
-    except cl.Error as error:
-        raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
+        except cl.Error as error:
+            raise LaunchError(f"no queue on {handle.name.strip()}: {error}") from error
 
 
 def queue_of(handle: cl.Device, profiling: bool) -> cl.CommandQueue:

@@ -22,7 +22,7 @@ from opencl_lab.core.device import (
 # isort: split
 import pyopencl as cl
 
-from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
 from opencl_lab.drivers import intel, pocl_serial
 from opencl_lab.drivers.pocl import prepare_cache
@@ -156,6 +156,13 @@ def _preference(device: Device) -> tuple[bool, int, bool, bool, int, int, int, i
     )
 
 
+def _devices_of(platform: cl.Platform) -> list[cl.Device]:
+    try:
+        return platform.get_devices()
+    except cl.Error:  # one broken driver must not hide the others
+        return []
+
+
 @cache
 def _discover() -> tuple[Device, ...]:
     check_fork()
@@ -163,21 +170,18 @@ def _discover() -> tuple[Device, ...]:
     prepare_cache()
     intel.check_switch()
     intel.register()
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error:  # how the loader reports that there is no platform
-        platforms = []
-    intel.withdraw_unless_loaded()
     found = []
-    for platform_index, platform in enumerate(platforms):
+    with pocl_serial.listed() as may_be_serial:
         try:
-            with pocl_serial.listed(platform.version) as may_be_serial:
-                handles = platform.get_devices()
-            serial = None
-            if may_be_serial:
-                handles, serial = pocl_serial.split(handles)
-        except cl.Error:  # one broken driver must not hide the others
-            continue
+            platforms = cl.get_platforms()
+        except cl.Error:  # how the loader reports that there is no platform
+            platforms = []
+        listed = [_devices_of(platform) for platform in platforms]
+    intel.withdraw_unless_loaded()
+    for platform_index, (platform, handles) in enumerate(zip(platforms, listed, strict=True)):
+        serial = None
+        if may_be_serial and handles:
+            handles, serial = pocl_serial.split(platform.version, handles)
         for device_index, handle in enumerate(handles):
             try:
                 device = _record(handle, platform_index, device_index)
@@ -191,11 +195,14 @@ def _discover() -> tuple[Device, ...]:
 
 def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
-    side = _record(handle, device.platform_index, device.device_index)
-    gate = pocl_serial.hide(handle)
-    if gate is None:
+    try:
+        side = _record(handle, device.platform_index, device.device_index)
+        gate = pocl_serial.hide(handle)
+        if gate is None:
+            return None
+        set_gate(handle, gate)
+    except (cl.Error, LaunchError):
         return None
-    set_gate(handle, gate)
     # Both use one compiler, so the findings of `oclab doctor` hold for both.
     capabilities = replace(device.capabilities, launch_us=side.capabilities.launch_us)
     return replace(side, is_serial=True, capabilities=capabilities)

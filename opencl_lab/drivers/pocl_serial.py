@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import re
 import struct
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,12 +30,16 @@ from types import TracebackType
 import pyopencl as cl
 
 VARIABLE = "POCL_DEVICES"
-KNOWN = re.compile(r"PoCL [3-7]\.")
-"""Releases whose structure of a device is as `_available_word` expects."""
 NAMES = ("basic-", "cpu-minimal-")
 """How the names of the driver's devices begin."""
-DRIVERS = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
-"""Drivers beside a PoCL library for which other devices than the CPU may be listed."""
+DRIVER_FOLDERS = (
+    "/usr/lib/pocl",
+    "/usr/lib/*/pocl",
+    "/usr/local/lib/pocl",
+    f"{sys.prefix}/lib/pocl",
+)
+OTHER_DRIVER = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
+"""A driver of PoCL for other devices than the CPU, which the variable would have to name."""
 STRUCTURE_BYTES = 2048
 """How much of a structure is searched; the word is at byte 444 in PoCL 3.0."""
 WORD, POINTER = struct.Struct("I"), struct.Struct("P")
@@ -41,33 +47,22 @@ WORD, POINTER = struct.Struct("I"), struct.Struct("P")
 
 def _is_wanted() -> bool:
     switch = os.environ.get("OCLAB_SERIAL", "").lower()
-    return switch not in ("off", "0", "no", "false") and VARIABLE not in os.environ
-
-
-def _other_drivers() -> bool:
-    """Return whether a PoCL of this process may have devices besides the CPU."""
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
-    folders = {Path(path).parent for path in re.findall(r"/\S*/libpocl\S*", maps)}
-    return any(
-        DRIVERS.fullmatch(file.name)
-        for folder in folders
-        for inner in (folder, folder / "pocl")
-        if inner.is_dir()
-        for file in inner.iterdir()
-    )
+    if switch in ("off", "0", "no", "false") or VARIABLE in os.environ:
+        return False
+    if platform.system() != "Linux":
+        return False
+    files = (file for folder in DRIVER_FOLDERS for file in Path("/").glob(f"{folder[1:]}/*"))
+    return not any(OTHER_DRIVER.fullmatch(file.name) for file in files)
 
 
 @contextmanager
-def listed(platform_version: str) -> Iterator[bool]:
+def listed() -> Iterator[bool]:
     """Let PoCL, if it starts in this context, list the serial device, too; yield whether it may.
 
-    Not if the user has chosen its devices by ``POCL_DEVICES``, or with ``OCLAB_SERIAL=off``.
+    Not if the user has chosen its devices by ``POCL_DEVICES``, or with ``OCLAB_SERIAL=off``, nor
+    where PoCL has drivers of other devices. Some ICD loaders start it to list platforms.
     """
-    try:
-        wanted = bool(KNOWN.search(platform_version)) and _is_wanted() and not _other_drivers()
-    except OSError:  # no /proc: not Linux
-        wanted = False
-    if not wanted:
+    if not _is_wanted():
         yield False
         return
     os.environ[VARIABLE] = "pthread basic"
@@ -77,8 +72,12 @@ def listed(platform_version: str) -> Iterator[bool]:
         del os.environ[VARIABLE]  # other processes that this one starts must not list it
 
 
-def split(handles: Sequence[cl.Device]) -> tuple[list[cl.Device], cl.Device | None]:
-    """Return the devices of a PoCL platform without the serial one, and the serial one or None."""
+def split(
+    platform_version: str, handles: Sequence[cl.Device]
+) -> tuple[list[cl.Device], cl.Device | None]:
+    """Return the devices of a platform without PoCL's serial one, and that one or None."""
+    if "PoCL" not in platform_version:
+        return list(handles), None
     serial = [handle for handle in handles if handle.name.startswith(NAMES)]
     others = [handle for handle in handles if handle not in serial]
     if len(serial) != 1 or len(others) != 1:
@@ -146,11 +145,18 @@ def _available_word(handle: cl.Device) -> ctypes.c_uint32 | None:
                 continue
             word = ctypes.c_uint32.from_address(address)
             word.value = 0
-            found = not handle.available
+            hidden = not _is_available(handle)
             word.value = 1
-            if found:
+            if hidden:
                 return word
     return None
+
+
+def _is_available(handle: cl.Device) -> bool:
+    try:
+        return bool(handle.available)
+    except cl.Error:  # PoCL 5 tells nothing about a device that is not
+        return False
 
 
 def _reads_one(memory: FileIO, address: int) -> bool:

@@ -15,6 +15,7 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan
+from opencl_lab.core.queues import within_gate
 from opencl_lab.core.template import is_watched, kernel_digest
 from opencl_lab.runtime.freeing import with_room
 
@@ -45,7 +46,8 @@ def make_zero(queue: cl.CommandQueue, counters: Iterable[cl.Buffer]) -> None:
 
 def explain(error: cl.Error, queue: cl.CommandQueue) -> LaunchError:
     """Return a `LaunchError` for an error of the driver."""
-    name = queue.device.name.strip()
+    with within_gate(queue.device):
+        name = queue.device.name.strip()
     if isinstance(error, cl.MemoryError):
         return LaunchError(f"{name} ran out of memory: {error}")
     return LaunchError(f"the launch failed on {name}: {error}")
@@ -76,7 +78,8 @@ def _kernel_info(kernel: cl.Kernel, launch: Launch) -> KernelInfo:
     device = kernel.context.devices[0]
 
     def info(name: int) -> int:
-        value: Any = kernel.get_work_group_info(name, device)
+        with within_gate(device):
+            value: Any = kernel.get_work_group_info(name, device)
         return int(value)
 
     names = cl.kernel_work_group_info

@@ -16,7 +16,7 @@ import pyopencl.tools
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
-from opencl_lab.core.queues import MAKING, check_fork, gate_of
+from opencl_lab.core.queues import MAKING, check_fork, gate_of, within_gate
 from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
@@ -108,7 +108,8 @@ class Session(Programs):
                 for pointer, pool in list(self._pools.items()):
                     if not pool.active_bytes:
                         del self._pools[pointer]
-            pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
+            with within_gate(self.device.handle):
+                pool = pyopencl.tools.MemoryPool(pyopencl.tools.ImmediateAllocator(queue))
             return self._pools.setdefault(queue.int_ptr, pool)
 
     def pool(self, queue: cl.CommandQueue) -> QueuePool:
@@ -122,7 +123,9 @@ class Session(Programs):
             with self._lock:
                 while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
-                pool = QueuePool(queue, self._most_idle, self.alone(queue))
+                alone = self.alone(queue)
+                with within_gate(self.device.handle):
+                    pool = QueuePool(queue, self._most_idle, alone)
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
