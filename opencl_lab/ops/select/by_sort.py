@@ -12,7 +12,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.by_kind import ByKind
-from opencl_lab.ops.select import topk, unique
+from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.ops.solver import Algorithm
@@ -35,7 +35,7 @@ SORTS: tuple[type[Algorithm[SortProblem]], ...] = (
 )
 SORT_TEMPLATES = tuple(name for sort in SORTS for name in sort.templates)
 """Templates of a sort by whichever algorithm is the fastest."""
-HEADS_TEMPLATES = (gather.TEMPLATE, unique.TEMPLATE)
+HEADS_TEMPLATES = (gather.TEMPLATE, *HEADS.templates)
 
 
 def _followed(

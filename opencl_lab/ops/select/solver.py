@@ -25,10 +25,13 @@ class Topk(Solver[TopkProblem]):
     registry: ClassVar[Registry] = {
         "radix-select": "opencl_lab.ops.select.by_sort:RadixSelect",
         "sort": "opencl_lab.ops.select.by_sort:BySort",
+        "radix-rank": "opencl_lab.ops.select.topk:RadixRank",
     }
 
     def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return ``sort`` alone where that takes less time."""
+        """Return ``sort`` alone where that takes less time, and one launch for one thread."""
+        if device.compute_units == 1 and problem.n <= topk.WHOLE and problem.k <= topk.MOST_RANKED:
+            return ("radix-rank",)
         return ("sort",) if self._is_sorted(problem, device) else self.registry
 
     @staticmethod

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, lacks_groups
+from opencl_lab.core.kernels import c_type, index_type, lacks_groups, positive
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
@@ -17,6 +17,7 @@ from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/radix_select.cl.mako"
+RANK_TEMPLATE = "select/radix_rank.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
 WHOLE = 1 << 14
 """Most keys of a row that one group reads alone: from the second read on, from a cache."""
@@ -33,6 +34,8 @@ SLICE = 1 << 11
 """About how many keys such a slice has."""
 MOST_OF_SLICES = 1 << 13
 """Most keys that all slices of a row may find together, as one group reads them."""
+MOST_RANKED = 256
+"""Most keys that are ranked by comparing each with all others: 256 take 2 us."""
 FEW_SHARE = 4
 """The remaining keys of a row are copied once they are at most this fraction of the row, 1 / 4."""
 
@@ -180,6 +183,45 @@ def alike_slices(problem: TopkProblem, device: Device) -> int:
     slices = ceil_divide(problem.n, SLICE)
     fits = problem.n <= SLICED and slices * problem.k <= MOST_OF_SLICES
     return slices if device.kind != "cpu" and fits else 0
+
+
+class RadixRank(Algorithm[TopkProblem]):
+    """Radix select of few keys, which then are ranked: one launch, a thread for each row."""
+
+    name = "radix-rank"
+    templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)
+    space = SearchSpace(
+        (Parameter("ITEM_KEYS", (16, 32, 64, 128), "keys that are looked at together"),),
+        (positive("ITEM_KEYS"),),
+    )
+
+    def supports(self, problem: TopkProblem, device: Device) -> str | None:
+        """Need few keys of rows that stay in a cache."""
+        if problem.k > MOST_RANKED or problem.n > WHOLE_OF_MANY:
+            return f"more than {MOST_RANKED} keys, or rows of more than {WHOLE_OF_MANY}, take long"
+        return None
+
+    def default_config(self, problem: TopkProblem, device: Device) -> Config:
+        """Return four vectors of keys of four bytes."""
+        return Config(ITEM_KEYS=64)
+
+    def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch."""
+        n, k, rows = problem.n, problem.k, problem.rows
+        if not rows * k:
+            return Plan(_given(problem), ())
+        params = {
+            "ELEMENT": Element(c_type(problem.dtype), descending=problem.largest),
+            "MOST_RANKED": MOST_RANKED,
+            **config,
+        }
+        arguments: dict[str, Argument] = {
+            **named("keys", "values", "places"),
+            "n": np.uint32(n),
+            "k": np.uint32(k),
+        }
+        launch = Launch(RANK_TEMPLATE, "radix_rank", params, (rows,), (1,), arguments)
+        return Plan(_given(problem), (launch,))
 
 
 SELECTION = Selection()
