@@ -19,7 +19,9 @@
  */
 <%page args="ELEMENT, ITEM_KEYS, MOST_RANKED"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
+<%namespace name="types" file="/common/types.mako"/>\
 ${keys.declare(ELEMENT)}\
+typedef ${"ulong" if types.module.size(ELEMENT.key) == 8 else "uint"} wide_t; /* as wide as a rank */
 #define ITEM_KEYS ${ITEM_KEYS}
 #define DIGIT_BITS 8
 #define RADIX (1 << DIGIT_BITS)
@@ -31,15 +33,15 @@ static inline ukey_t digits_of(const ukey_t code, const uint shift)
 }
 ## Do something with the key at i, of code `mine`, for all keys of the row whose digits above `shift` bits are
 ## as `relation` says to those wanted.
-<%def name="each_key(shift, relation)">\
+<%def name="each_key(relation)">\
     for (uint tile = 0; tile < n; tile += ITEM_KEYS) {
         const uint end = LESSER(tile + ITEM_KEYS, n);
         uint hits = 0;
         for (uint i = tile; i < end; ++i)
-            hits += digits_of(code(keys[i]), ${shift}) ${relation} prefix;
+            hits += digits_of(code(keys[i]) - lowest, shift) ${relation} prefix;
         for (uint i = tile; hits && i < end; ++i) {
-            const ukey_t mine = code(keys[i]);
-            if (digits_of(mine, ${shift}) ${relation} prefix) {
+            const ukey_t mine = code(keys[i]) - lowest;
+            if (digits_of(mine, shift) ${relation} prefix) {
 ${caller.body()}\
             }
         }
@@ -57,29 +59,38 @@ void radix_rank(__global const ukey_t *restrict keys,
     values += get_group_id(0) * (size_t)k;
     places += get_group_id(0) * (size_t)k;
 
-    /* Find digits of the k-th code, until all keys that share them are wanted. */
+    /* Codes count from the first one, and have no more bits than the last one then. */
+    ukey_t lowest = code(keys[0]), highest = lowest;
+    for (uint i = 1; i < n; ++i) {
+        const ukey_t mine = code(keys[i]);
+        lowest = LESSER(lowest, mine);
+        highest = GREATER(highest, mine);
+    }
+    uint shift = KEY_BITS - (uint)clz((ukey_t)(highest - lowest));
     ukey_t prefix = 0;
-    uint shift = KEY_BITS, left = k, equal = n;
+
+    /* Find digits of the k-th code, until all keys that share them are wanted. */
+    uint left = k, equal = n;
     while (shift && left < equal) {
-        uint counts[RADIX];
-        for (uint v = 0; v < RADIX; ++v)
-            counts[v] = 0;
-<%self:each_key shift="shift" relation="==">\
-                ++counts[(mine >> (shift - DIGIT_BITS)) & (RADIX - 1)];
+        const uint below = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0, values = 1u << (shift - below);
+        uint counts[2][RADIX]; /* neighbours are counted apart, which waits less */
+        for (uint v = 0; v < values; ++v)
+            counts[0][v] = counts[1][v] = 0;
+<%self:each_key relation="==">\
+                ++counts[i & 1][(uint)(mine >> below) & (values - 1)];
 </%self:each_key>\
         uint digit = 0;
-        for (; counts[digit] < left; ++digit)
-            left -= counts[digit];
-        equal = counts[digit];
-        prefix = (ukey_t)(prefix << (DIGIT_BITS % KEY_BITS)) | (ukey_t)digit;
-        shift -= DIGIT_BITS;
+        for (; (equal = counts[0][digit] + counts[1][digit]) < left; ++digit)
+            left -= equal;
+        prefix = (ukey_t)(prefix << (shift - below) | digit);
+        shift = below;
     }
 
     /* Take the keys. */
-    ukey_t codes[${MOST_RANKED}];
+    wide_t codes[${MOST_RANKED}];
     uint from[${MOST_RANKED}];
     uint taken = 0;
-<%self:each_key shift="shift" relation="<=">\
+<%self:each_key relation="<=">\
                 const bool last = digits_of(mine, shift) == prefix;
                 if (!last || left) {
                     left -= last;

@@ -209,31 +209,33 @@ def unique(
     array = native(given)
     call = Call()
     call.use(array, queue, device)
-    on_device = is_device_array(array)
-    if not on_device and array.size and not call.device.unified_memory:
+    sent = not is_device_array(array) and array.size and not call.device.unified_memory
+    if sent:
         UniqueProblem(array.size, array.dtype)  # checked before anything is sent
         array = to_device(np.ascontiguousarray(array), call.queue)
-    wanted = {
-        "first_places": bool(return_index),
-        "inverse": bool(return_inverse),
-        "counts": bool(return_counts),
-    }
-    names = ["values", *(name for name, asked in wanted.items() if asked)]
-    found, *parts = _unique(array, **wanted, algorithm=algorithm, config=config, queue=call.queue)
-    m = 0
+        queue = device = None
+    found, *parts = _unique(
+        array,
+        first_places=bool(return_index),
+        inverse=bool(return_inverse),
+        counts=bool(return_counts),
+        algorithm=algorithm,
+        config=config,
+        queue=queue,
+        device=device,
+    )
+    on_device = is_device_array(found)
+    used: Any = found.queue if on_device else None  # host arrays are cut without one
     try:
-        if array.size:
-            m = int(found.get()[0] if is_device_array(found) else found[0])
-        results = [
-            reshaped(part, tuple(given.shape), call)
-            if name == "inverse"
-            else beginning(part, m, call.queue)
-            for name, part in zip(names, parts, strict=True)
-        ]
-        if is_device_array(array) and not on_device:
+        m = int(found.get()[0] if on_device else found[0]) if array.size else 0
+        whole = parts.pop(1 + bool(return_index)) if return_inverse else None
+        results = [beginning(part, m, used) for part in parts]
+        if whole is not None:
+            results.insert(1 + bool(return_index), reshaped(whole, tuple(given.shape), call))
+        if sent:
             results = [part.get() for part in results]
     except cl.Error as error:
-        raise explain(error, call.queue) from error
+        raise explain(error, used or call.queue) from error
     if not given.dtype.isnative:
         results[0] = results[0].astype(given.dtype)
     return results[0] if len(results) == 1 else tuple(results)
@@ -250,9 +252,10 @@ def _unique(
     algorithm: str,
     config: Mapping[str, Any] | None,
     queue: Any,
+    device: DeviceSpec,
 ) -> tuple[AnyArray, ...]:
     """Return the number of results, and arrays as long as `a` that begin with them."""
-    call.use(a, queue)
+    call.use(a, queue, device)
     rows = Rows.of(a, None, call)
     outputs = UNIQUE_SOLVER.run(
         UniqueProblem(rows.length, a.dtype, counts, first_places, inverse),

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
@@ -16,6 +17,17 @@ SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
 of eight bytes, and elsewhere. Of 50,000 float32 half take two cores of a Xeon 0.4 ms, not 0.8."""
 SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
+
+# Nanoseconds of a thread on an EPYC 9005, with keys of up to 4 bytes and of 8: for each key of a row
+# that is sorted or selected from, for each key that is taken and sorted, and for a row.
+SORTED_NS = 5.0, 6.5
+KEY_NS = 1.2, 2.0
+CHOSEN_NS = 20.0, 40.0
+ROW_NS = 700.0
+HEAD_NS = 1.2
+"""The same for each of the sorted keys of `unique`."""
+FURTHER_LAUNCH_US = 10.0
+"""Microseconds of a launch on threads that follows another one."""
 
 
 class Topk(Solver[TopkProblem]):
@@ -30,20 +42,44 @@ class Topk(Solver[TopkProblem]):
 
     def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return ``sort`` alone where that takes less time, and one launch for one thread."""
-        if device.compute_units == 1 and problem.n <= topk.WHOLE and problem.k <= topk.MOST_RANKED:
+        if device.compute_units == 1 and self._is_ranked(problem):
             return ("radix-rank",)
         return ("sort",) if self._is_sorted(problem, device) else self.registry
 
+    def serial_us(self, problem: TopkProblem) -> float:
+        """Return the microseconds of one thread, by measured costs of keys."""
+        long, n = problem.dtype.itemsize == 8, problem.n
+        if self._is_sorted_by_cpus(problem):
+            each = SORTED_NS[long] * n
+        else:
+            each = ROW_NS + KEY_NS[long] * n + CHOSEN_NS[long] * problem.k
+        return 1e-3 * problem.rows * each
+
+    def parallel_us(self, problem: TopkProblem, units: int) -> float:
+        """Return the same of all threads, with launches after the first one."""
+        further = 1
+        if problem.n > topk.WHOLE and not self._is_sorted_by_cpus(problem):
+            further += ceil_divide(8 * problem.dtype.itemsize, topk.LONG_DIGIT)
+        return self.serial_us(problem) / units + further * FURTHER_LAUNCH_US
+
     @staticmethod
-    def _is_sorted(problem: TopkProblem, device: Device) -> bool:
-        n, long = problem.n, problem.dtype.itemsize == 8
+    def _is_ranked(problem: TopkProblem) -> bool:
+        few = problem.rows * problem.n <= topk.SHORT
+        return few and problem.k <= topk.MOST_RANKED
+
+    @staticmethod
+    def _is_sorted_by_cpus(problem: TopkProblem) -> bool:
+        share = SORTED_SHARE_LONG if problem.dtype.itemsize == 8 else SORTED_SHARE
+        return problem.n <= SORTED_ROW or share * problem.k >= problem.n
+
+    @classmethod
+    def _is_sorted(cls, problem: TopkProblem, device: Device) -> bool:
         if device.kind == "cpu":
-            share = SORTED_SHARE_LONG if long else SORTED_SHARE
-            return n <= SORTED_ROW or share * problem.k >= n
-        if OTHER_SORTED_SHARE * problem.k >= n:
+            return cls._is_sorted_by_cpus(problem)
+        if OTHER_SORTED_SHARE * problem.k >= problem.n:
             return True
         # Here time is that of launches, and a pass takes longer than a step of a sort.
-        few = n * problem.rows <= topk.SLICED and not topk.is_whole(problem, device)
+        few = problem.n * problem.rows <= topk.SLICED and not topk.is_whole(problem, device)
         return few and not topk.alike_slices(problem, device)
 
 
@@ -60,6 +96,15 @@ class Unique(Solver[UniqueProblem]):
     def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms of the sort, in its order."""
         return SORT_SOLVER.ranked(problem.sorting, device)
+
+    def serial_us(self, problem: UniqueProblem) -> float:
+        """Return the microseconds of one thread: those of the sort, and of a pass."""
+        return SORT_SOLVER.serial_us(problem.sorting) + 1e-3 * HEAD_NS * problem.n
+
+    def parallel_us(self, problem: UniqueProblem, units: int) -> float:
+        """Return the same of all threads, with two or three more launches."""
+        sort = SORT_SOLVER.parallel_us(problem.sorting, units)
+        return sort + 1e-3 * HEAD_NS * problem.n / units + 2 * FURTHER_LAUNCH_US
 
 
 TOPK_SOLVER = Topk()

@@ -34,8 +34,10 @@ SLICE = 1 << 11
 """About how many keys such a slice has."""
 MOST_OF_SLICES = 1 << 13
 """Most keys that all slices of a row may find together, as one group reads them."""
-MOST_RANKED = 256
-"""Most keys that are ranked by comparing each with all others: 256 take 2 us."""
+MOST_RANKED = 128
+"""Most keys that are ranked by comparing each with all others: 128 take 2 us."""
+LONG_DIGIT = 11
+"""Bits of a digit of longer rows."""
 FEW_SHARE = 4
 """The remaining keys of a row are copied once they are at most this fraction of the row, 1 / 4."""
 
@@ -63,7 +65,7 @@ class Selection(Algorithm[TopkProblem]):
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
         """Return groups of one item and long digits for CPUs, unless rows are short."""
         if device.kind == "cpu":
-            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=11 if problem.n > SHORT else 8)
+            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=LONG_DIGIT if problem.n > SHORT else 8)
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
@@ -174,7 +176,7 @@ class _Launches:
 
 def is_whole(problem: TopkProblem, device: Device) -> bool:
     """Return whether a group reads a row alone."""
-    busy = problem.rows >= 2 * device.compute_units
+    busy = device.compute_units == 1 or problem.rows >= 2 * device.compute_units
     return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
 
 
@@ -198,7 +200,7 @@ class RadixRank(Algorithm[TopkProblem]):
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
         """Need few keys of rows that stay in a cache."""
         if problem.k > MOST_RANKED or problem.n > WHOLE_OF_MANY:
-            return f"more than {MOST_RANKED} keys, or rows of more than {WHOLE_OF_MANY}, take long"
+            return f"more than {MOST_RANKED} of a row, or of more than {WHOLE_OF_MANY}, take long"
         return None
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
