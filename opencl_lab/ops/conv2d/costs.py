@@ -32,7 +32,9 @@ def serial_us(problem: Conv2dProblem) -> float:
 def parallel_us(problem: Conv2dProblem, units: int) -> float:
     """Return the microseconds of so many threads, without the launch."""
     separable = problem.separable and math.prod(problem.filter_shape) >= MANY_TAPS
-    return _us(problem, SEPARABLE_NS if separable else REGISTER_NS, separable) / (1 + EFFICIENCY * (units - 1))
+    return _us(problem, SEPARABLE_NS if separable else REGISTER_NS, separable) / (
+        1 + EFFICIENCY * (units - 1)
+    )
 
 
 def rolls(problem: Conv2dProblem) -> bool:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import VECTOR_WIDTHS, largest_power, positive, vector_width
 from opencl_lab.core.plan import Argument, LocalMemory, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Parameter, SearchSpace
@@ -31,8 +32,8 @@ FEW_ROWS = 3
 SEPARATED = 25
 """Weights of a separable filter from which on its row and column are faster."""
 RESIDENT = 8 << 20
-"""Bytes of image and result up to which it is fast: 1000 x 1000 float32 by 3 x 3 take 0.16 ms instead
-of 0.20 by `register`, 2000 x 2000 take 1.5 instead of 1.0, as it writes rows apart from each other."""
+"""Bytes of image and result up to which it is fast. With a filter of 3 x 3, 1000 x 1000 float32
+take 0.16 ms, and 0.20 by `register`; 2000 x 2000 take 1.5 and 1.0, as it writes rows far apart."""
 
 
 class Rolling(Convolution):
@@ -73,7 +74,7 @@ class Rolling(Convolution):
         values = max(1, problem.out_width * problem.channels)
         width = largest_power(min(native // problem.sum_type.itemsize, values))
         most = 4 if problem.filter_height <= FEW_ROWS else 2
-        tile = min(TILE_BYTES, device.capabilities.local_memory // 2)
+        tile = max(1, min(TILE_BYTES, device.capabilities.local_memory // 2))
         vectors = largest_power(min(most, values // width))
         return Config(VECTOR_WIDTH=width, VECTORS=vectors, TILE_BYTES=tile)
 
@@ -91,6 +92,10 @@ class Rolling(Convolution):
         strip, word = _strip(problem, config), problem.sum_type.itemsize
         values = problem.out_width * problem.channels
         width = ceil_divide(values, ceil_divide(values, MOST_COLUMNS))
+        if strip.width > width:
+            raise InvalidConfig(
+                f"{strip.width} values side by side are more than the {width} of a row of a tile"
+            )
         line = round_up(width + (problem.filter_width - 1) * problem.channels, strip.vector_width)
         halo = problem.filter_height - 1 + separated
         rows = max(1, config.integer("TILE_BYTES") // (line * word) - halo)

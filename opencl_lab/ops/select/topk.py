@@ -65,7 +65,9 @@ class Selection(Algorithm[TopkProblem]):
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
         """Return groups of one item and long digits for CPUs, unless rows are short."""
         if device.kind == "cpu":
-            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=LONG_DIGIT if problem.n > SHORT else 8)
+            return Config(
+                WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=LONG_DIGIT if problem.n > SHORT else 8
+            )
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
