@@ -265,7 +265,9 @@ def test_stored_findings_come_back_as_capabilities(
         expected = replace(claimed, vector_bytes=32, forward_progress=True, max_work_group=16)
         assert probed == expected
         document = json.loads(path.read_text())
-        assert set(document) == {*("key", "version", "date", "capabilities", "peaks", "probes")}
+        assert set(document) == {
+            *("key", "version", "date", "capabilities", "peaks", "small_calls", "probes")
+        }
         for corrupt in ("", '{"key": ', "[]", '{"key": "another", "capabilities": {}}'):
             path.write_text(corrupt)
             device_module._discover.cache_clear()

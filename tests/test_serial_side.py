@@ -12,9 +12,16 @@ import pyopencl as cl
 import pytest
 
 import opencl_lab as ol
+from opencl_lab.core.device import SmallCalls
 from opencl_lab.core.queues import gate_of
+from opencl_lab.drivers.discovery import _discover
 from opencl_lab.drivers.pocl_serial import Gate
-from opencl_lab.ops.sort.solver import SortSolver
+from opencl_lab.drivers.probed import corrected
+from opencl_lab.lab.doctor.diagnose import store
+from opencl_lab.lab.doctor.examine import Finding
+from opencl_lab.lab.doctor.probes.small_calls import small_calls
+from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
 from opencl_lab.runtime.call import Call
 
 STARTED = "import pyopencl as cl; p = cl.get_platforms(); [q.get_devices() for q in p];"
@@ -59,6 +66,10 @@ def test_others_see_only_the_threads(threads, serial):
         assert chosen.devices == [threads.handle]
 
 
+def test_it_is_found_again(threads, serial):
+    assert _discover.__wrapped__()[ol.devices().index(threads)].serial_side == serial
+
+
 def test_it_is_found_by_text_queue_and_pickle(threads, serial):
     assert serial.spec == threads.spec + "/serial"
     assert ol.select_device(serial) is serial
@@ -69,9 +80,8 @@ def test_it_is_found_by_text_queue_and_pickle(threads, serial):
     assert serial.queue().context != threads.queue().context
     assert run(
         "import opencl_lab as ol, numpy as np; d = ol.select_device('serial');"
-        "listed = d.handle in d.handle.platform.get_devices();"
-        "print(d.is_serial, listed, ol.sort(np.arange(3)[::-1], device=d))"
-    ) == "True True [0 1 2]\n"  # fmt: skip
+        "print(d.is_serial, d.handle.available, ol.sort(np.arange(3)[::-1], device=d))"
+    ) == "True 1 [0 1 2]\n"  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,7 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
     for worker in workers:
         worker.start()
     while any(worker.is_alive() for worker in workers):
-        assert threads.handle in of_platform(threads)
+        assert of_platform(threads) == [threads.handle]
     assert not wrong
     assert of_platform(threads) == [threads.handle]
 
@@ -147,7 +157,7 @@ def used(monkeypatch, us, x, **how):
 def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
     x = np.arange(7, dtype=np.int32)[::-1]
     monkeypatch.setenv("OCLAB_TUNING", "off")  # another key for each case: nothing is replayed
-    together = threads.launch_us / (1 - 1 / threads.compute_units)
+    together = threads.small_calls("sort").wait_us / (1 - 1 / threads.compute_units)
     assert used(monkeypatch, 0.9 * together, x.copy()) == serial
     x = x.astype(np.int16)
     assert used(monkeypatch, 1.1 * together, x.copy()) == threads
@@ -158,7 +168,32 @@ def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
     assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
 
 
-def test_measured_launches_replace_the_built_in_figure(threads):
-    assert 20 < threads.launch_us < 100
-    found = replace(threads, capabilities=replace(threads.capabilities, launch_us=31.5))
-    assert found.launch_us == 31.5
+def test_measured_costs_replace_the_built_in_ones(monkeypatch, threads, serial):
+    built_in = threads.small_calls("sort")
+    assert built_in.slowness == 1
+    assert 20 < built_in.wait_us < 100
+    problem = SortProblem(10, np.dtype(np.int32))
+    monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: 30.0)
+    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: 10.0)
+    for costs, side in (((1, 25), serial), ((1, 15), threads), ((2, 25), threads)):
+        measured = replace(threads, measured_calls={"sort": SmallCalls(*costs)})
+        assert SORT_SOLVER.side(problem, measured) == side
+        assert SORT_SOLVER.side(problem, replace(measured, serial_side=None)) == measured
+
+
+def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
+    value = {"sort": {"slowness": 1.5, "wait_us": 40.0}, "gemm": {"slowness": "?"}}
+    store(threads, [Finding("small_calls", "", "ok", "", value)])
+    assert corrected(threads).measured_calls == {"sort": SmallCalls(1.5, 40.0)}
+
+
+@pytest.mark.full
+def test_doctor_measures_the_costs(threads):
+    *_, last = small_calls(threads)
+    assert last["verdict"] == "ok"
+    for costs in last["value"].values():
+        assert 0.1 < costs["slowness"] < 50
+        assert 0 <= costs["wait_us"] < 1e5
+    *_, last = small_calls(replace(threads, serial_side=None))
+    assert last["verdict"] == "no"

@@ -159,7 +159,8 @@ def main() -> None:
     serial = threads.serial_side
     if serial is None:
         sys.exit(f"{threads} has no serial side")
-    print(f"{threads}, {threads.compute_units} units, launch and wait {threads.launch_us:.0f} us")
+    costs = threads.measured_calls or "not measured: see oclab doctor"
+    print(f"{threads}, {threads.compute_units} units; costs of small calls: {costs}")
     names = ("serial", "threads", "auto", "library", "auto/better", "library/auto")
     print(f"{'call':32}" + "".join(f"{name:>13}" for name in names))
     rows = []

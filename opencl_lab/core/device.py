@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,8 +56,6 @@ class Capabilities:
         What a work-group writes before a fence and an atomic operation is visible to another group
         of the launch that sees the result of this operation. Assumed on CPUs, whose caches are
         coherent, and on NVIDIA's GPUs, where the fence is one of PTX.
-    launch_us : float
-        Microseconds that it takes to launch a kernel and to wait for it; 0 if not measured.
     """
 
     usable: bool = True
@@ -75,14 +74,31 @@ class Capabilities:
     event_timing: bool = True
     forward_progress: bool = False
     visible_writes: bool = False
-    launch_us: float = 0
+
+
+@dataclass(frozen=True)
+class SmallCalls:
+    """What small calls of one operation cost on a CPU, as `oclab doctor` measures it.
+
+    Parameters
+    ----------
+    slowness : float
+        Time of kernels on one thread, as a multiple of the operation's estimate.
+    wait_us : float
+        Microseconds that a call on all threads takes besides its kernels, and one on a single
+        thread does not.
+    """
+
+    slowness: float
+    wait_us: float
 
 
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")
 
 
-LAUNCH_US, LAUNCH_US_PER_UNIT, SERIAL_LAUNCH_US = 20.0, 3.0, 1.0
+WAIT_US, WAIT_US_PER_UNIT = 20.0, 3.0
+"""Built-in figures for the threads of a CPU: 23 us on 2 cores and 68 on 16 with PoCL."""
 SERIAL = "/serial"
 """End of the numbers that select the serial side of a device."""
 DOUBLE_UNITS = ((8, 0), (9, 0))
@@ -100,7 +116,8 @@ class Device:
 
     A device with `is_serial` runs kernels in the thread that enqueues them, one work-group after
     the other. PoCL has one for each processor; it is not listed, but is the `serial_side` of the
-    device that uses all threads. Small calls on host arrays run there.
+    device that uses all threads. Small calls on host arrays run there; `measured_calls` has their
+    costs by operation.
 
     Records can be pickled. In another process they get the handle of the device there that has the
     same `key` and `spec`, or None.
@@ -131,6 +148,9 @@ class Device:
     simulated: bool = False
     is_serial: bool = False
     capabilities: Capabilities = field(default_factory=Capabilities)
+    measured_calls: Mapping[str, SmallCalls] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     serial_side: Device | None = field(default=None, compare=False, repr=False)
     handle: Any = field(default=None, compare=False, repr=False)
 
@@ -161,15 +181,10 @@ class Device:
             raise DeviceNotFound(f"{self} is the record of a device that is not here")
         return queue_of(self.handle, profiling)
 
-    @property
-    def launch_us(self) -> float:
-        """Microseconds to launch a kernel and to wait for it.
-
-        As measured by `oclab doctor`, or, for the threads of a CPU, with PoCL on 2 and 16 cores.
-        """
-        if self.is_serial:
-            return SERIAL_LAUNCH_US
-        return self.capabilities.launch_us or LAUNCH_US + LAUNCH_US_PER_UNIT * self.compute_units
+    def small_calls(self, operation: str) -> SmallCalls:
+        """Return the costs of small calls of an operation: as measured, else the built-in ones."""
+        built_in = SmallCalls(1.0, WAIT_US + WAIT_US_PER_UNIT * self.compute_units)
+        return self.measured_calls.get(operation, built_in)
 
     @property
     def has_double_units(self) -> bool:

@@ -195,17 +195,22 @@ def _discover() -> tuple[Device, ...]:
 
 def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
+    side = _hidden(handle, device.platform_index, device.device_index)
+    # Both use one compiler, so the findings of `oclab doctor` hold for both.
+    return side and replace(side, capabilities=device.capabilities)
+
+
+@cache
+def _hidden(handle: cl.Device, platform_index: int, device_index: int) -> Device | None:
     try:
-        side = _record(handle, device.platform_index, device.device_index)
+        record = _record(handle, platform_index, device_index)  # it tells nothing once hidden
         gate = pocl_serial.hide(handle)
         if gate is None:
             return None
         set_gate(handle, gate)
     except (cl.Error, LaunchError):
         return None
-    # Both use one compiler, so the findings of `oclab doctor` hold for both.
-    capabilities = replace(device.capabilities, launch_us=side.capabilities.launch_us)
-    return replace(side, is_serial=True, capabilities=capabilities)
+    return replace(record, is_serial=True)
 
 
 _discovering = threading.RLock()

@@ -6,10 +6,10 @@ in the thread that enqueues it: launch and wait take 1 us. PoCL lists that devic
 ``POCL_DEVICES`` names it when PoCL starts, and then before all others, so that programs that take
 the first device would lose the threads.
 
-So the variable is set while PoCL starts, and then the device is hidden: PoCL's structure of a
-device has a word that says whether the device is available, and a device that is not is neither
-listed nor given as the default one. The library makes it available only while it uses it itself
-(`Gate`). In that time, mostly a few microseconds, another thread could see it.
+So the variable is set while PoCL starts, and then the device is hidden by two words of PoCL's
+structure of it. One is its type: a device of no type is not listed. But it can still be the default
+device, unless another word says that it is not available. The library makes it available only while
+it uses it (`Gate`); in these microseconds another thread could get it as the default device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import re
 import struct
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
@@ -41,7 +41,9 @@ DRIVER_FOLDERS = (
 OTHER_DRIVER = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
 """A driver of PoCL for other devices than the CPU, which the variable would have to name."""
 STRUCTURE_BYTES = 2048
-"""How much of a structure is searched; the word is at byte 444 in PoCL 3.0."""
+"""How much of a structure is searched; PoCL 3.0 has the words at bytes 40 and 444."""
+_found: dict[cl.Device, cl.Device] = {}
+"""The serial device of each device with threads, which is listed only once."""
 WORD, POINTER = struct.Struct("I"), struct.Struct("P")
 
 
@@ -80,13 +82,17 @@ def split(
         return list(handles), None
     serial = [handle for handle in handles if handle.name.startswith(NAMES)]
     others = [handle for handle in handles if handle not in serial]
-    if len(serial) != 1 or len(others) != 1:
+    if len(others) != 1 or len(serial) > 1:
         return list(handles), None
-    return others, serial[0]
+    if serial:
+        _found[others[0]] = serial[0]
+    return others, _found.get(others[0])
 
 
 class Gate:
     """A context in which a hidden device is available, for one thread at a time.
+
+    `word` says whether it is.
 
     A thread may enter it again.
     """
@@ -121,33 +127,40 @@ class Gate:
 def hide(handle: cl.Device) -> Gate | None:
     """Hide a device of PoCL and return its gate; None if the device cannot be hidden."""
     try:
-        word = _available_word(handle)
+        kind = _word(handle, handle.type, lambda: handle.type, pointers=False)
+        word = _word(handle, 1, lambda: _is_available(handle), pointers=True)
     except (OSError, OverflowError, ValueError):
         return None
-    return None if word is None else Gate(word)
+    if kind is None or word is None:
+        return None
+    kind.value = 0
+    return Gate(word)
 
 
-def _available_word(handle: cl.Device) -> ctypes.c_uint32 | None:
-    """Return the word that says whether a device is available, or None if it is not found.
+def _word(
+    handle: cl.Device, value: int, asked: Callable[[], int], pointers: bool
+) -> ctypes.c_uint32 | None:
+    """Return the word of a device that holds `value`, and that `asked` returns; None if not found.
 
-    It is in the device's structure, and since PoCL 5 the structure has a pointer to it. That a word
-    is the right one is seen by changing it for a moment; nothing runs on the device yet.
+    It is in the device's structure, or at a pointer there. That a word is the right one is seen by
+    changing it for a moment; nothing runs on the device yet.
     """
     # Unlike a pointer, this file gives an error for a bad address.
     with Path("/proc/self/mem").open("rb", buffering=0) as memory:
         memory.seek(handle.int_ptr)
         structure = memory.read(STRUCTURE_BYTES)
         places = [handle.int_ptr + place for place in range(0, len(structure), WORD.size)]
-        whole = len(structure) // POINTER.size * POINTER.size
-        places += [address for (address,) in POINTER.iter_unpack(structure[:whole])]
+        if pointers:
+            whole = len(structure) // POINTER.size * POINTER.size
+            places += [address for (address,) in POINTER.iter_unpack(structure[:whole])]
         for address in places:
-            if address % WORD.size or not _reads_one(memory, address):
+            if address % WORD.size or not _reads(memory, address, value):
                 continue
             word = ctypes.c_uint32.from_address(address)
             word.value = 0
-            hidden = not _is_available(handle)
-            word.value = 1
-            if hidden:
+            found = not asked()
+            word.value = value
+            if found:
                 return word
     return None
 
@@ -159,9 +172,9 @@ def _is_available(handle: cl.Device) -> bool:
         return False
 
 
-def _reads_one(memory: FileIO, address: int) -> bool:
+def _reads(memory: FileIO, address: int, value: int) -> bool:
     try:
         memory.seek(address)
-        return bool(memory.read(WORD.size) == WORD.pack(1))
+        return bool(memory.read(WORD.size) == WORD.pack(value))
     except (OSError, OverflowError, ValueError):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ class Probed(Struct, kw_only=True):
     key: str
     capabilities: Any = None
     peaks: Any = None
+    small_calls: Any = None
 
 
 class Report(Probed, kw_only=True, forbid_unknown_fields=True):
@@ -51,10 +53,16 @@ def stored_report(key: str) -> Probed | None:
 
 def corrected(device: Device) -> Device:
     """Return `device` with the findings of an earlier `oclab doctor`, if there are any."""
-    from opencl_lab.core.device import Capabilities  # elsewhere pyopencl may be missing
+    from opencl_lab.core.device import Capabilities, SmallCalls  # elsewhere pyopencl may be missing
 
     report = stored_report(device.key)
     if report is None:
         return device
     known = sound_fields(Capabilities, report.capabilities)
-    return replace(device, capabilities=replace(device.capabilities, **known))
+    calls = {}
+    if isinstance(report.small_calls, dict):
+        for operation, values in report.small_calls.items():
+            with suppress(TypeError):  # a field is missing
+                calls[operation] = SmallCalls(**sound_fields(SmallCalls, values))
+    capabilities = replace(device.capabilities, **known)
+    return replace(device, capabilities=capabilities, measured_calls=calls)

@@ -116,6 +116,8 @@ class Operation(ABC, Generic[P]):
     """Extensions of the files for inputs and result."""
     output: ClassVar[str]
     """Name of the array that is the result."""
+    small: ClassVar[Mapping[str, Any]]
+    """Options of a problem that takes about as long on one thread as on all of a CPU."""
     check_cases: ClassVar[tuple[Mapping[str, Any], ...]]
     """Changes of a problem to small sizes, larger than every tile and multiples of none. The tuner
     checks every configuration with the first of them, and with all before it can win."""

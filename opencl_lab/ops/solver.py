@@ -300,8 +300,10 @@ class Solver(ABC, Generic[P]):
         serial = device.serial_side
         if serial is None:
             return device
-        alone = self.serial_us(problem)
-        together = device.launch_us + self.parallel_us(problem, device.compute_units)
+        costs = device.small_calls(self.name)
+        alone = costs.slowness * self.serial_us(problem)
+        parallel_us = self.parallel_us(problem, device.compute_units)
+        together = costs.wait_us + costs.slowness * parallel_us
         if alone > min(together, MOST_SERIAL_US):
             return device
         named = algorithm not in self.groups

@@ -65,12 +65,6 @@ PROBES = (
         "trust total times only: kernel times of this driver are not plausible",
         alone=True,
     ),
-    Probe(
-        BEHAVIOUR + "launch_us",
-        "launch and wait",
-        "the built-in figure decides which small calls run in the calling thread",
-        alone=True,
-    ),
     Probe(BEHAVIOUR + "forward_progress", "progress between work-groups", FAULT, alone=True),
     Probe(BEHAVIOUR + "visible_writes", "writes seen by other work-groups", FAULT, alone=True),
     Probe(THROUGHPUT + "flops32", "peak of float32 arithmetic", NO_PEAK, alone=True),
@@ -80,6 +74,12 @@ PROBES = (
     Probe(MATRIX + "flops64_matrix", "peak of matrix units in float64", NO_PEAK, alone=True),
     Probe(THROUGHPUT + "copy_bytes", "peak of copying in memory", NO_PEAK, alone=True),
     Probe(THROUGHPUT + "cached_bytes", "peak of copying in caches", NO_PEAK, alone=True),
+    Probe(
+        "opencl_lab.lab.doctor.probes.small_calls:small_calls",
+        "small calls in the calling thread",
+        "built-in figures decide which calls run there",
+        alone=True,
+    ),
     Probe(TRANSFERS + "send_bytes", "peak of copying from pinned memory", NO_RATE, alone=True),
     Probe(TRANSFERS + "fetch_bytes", "peak of copying to pinned memory", NO_RATE, alone=True),
     Probe(TRANSFERS + "send_plain_bytes", "peak of copying from plain arrays", NO_RATE, alone=True),
@@ -130,6 +130,7 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         capabilities=capabilities,
         peaks=peaks,
+        small_calls=next((item.value for item in findings if item.name == "small_calls"), None),
         probes=list(findings),
     )
     write_json(path, as_json(written))

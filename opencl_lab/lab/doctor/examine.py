@@ -55,7 +55,7 @@ class Finding:
     """``ok``; ``no`` if an optional feature is absent; ``limited`` if less works than is claimed;
     ``broken`` if it fails; ``unknown`` if the probe itself failed."""
     detail: str  # what was seen, in words
-    value: bool | int | float | None = None  # as a capability, or as a peak
+    value: bool | int | float | dict[str, Any] | None = None  # a capability, a peak, costs
     advice: str = ""  # what to do about it, or what it means
     seconds: float = 0.0  # that the child ran
 

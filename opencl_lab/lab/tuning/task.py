@@ -74,4 +74,5 @@ class TuningTask:
     def __getstate__(self) -> dict[str, Any]:
         # An OpenCL handle is of no use in another process.
         state = {name: vars(self)[name] for name in self.__dataclass_fields__}
-        return {**state, "device": replace(self.device, handle=None), "data": dict(self.data)}
+        device = replace(self.device, handle=None, serial_side=None)
+        return {**state, "device": device, "data": dict(self.data)}

@@ -51,7 +51,7 @@ def make_task(
     chosen = get_operation(operation) if isinstance(operation, str) else operation
     options = chosen.with_defaults(problem)
     bound = chosen.problem(**options)
-    selected = select_device(device)
+    selected = chosen.side(bound, select_device(device), algorithm)  # where calls run
     algorithm_name = chosen.choose(bound, selected, algorithm).name
     data = {option.name: options[option.name] for option in chosen.options if option.about_data}
     task = TuningTask(chosen, algorithm_name, bound, selected, seed, data)

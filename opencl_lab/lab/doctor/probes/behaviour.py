@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from statistics import median
 
 import numpy as np
 import pyopencl as cl
@@ -12,8 +11,6 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
 from opencl_lab.lab.measuring.timing_sanity import agree
-
-LAUNCHES = 2000
 
 
 def usable(device: Device) -> Answers:
@@ -34,24 +31,6 @@ def usable(device: Device) -> Answers:
         yield {"verdict": "broken", "detail": why(error), "value": False}
         return
     yield {"verdict": "ok", "detail": f"built and run in {seconds * 1e3:.0f} ms", "value": True}
-
-
-def launch_us(device: Device) -> Answers:
-    """Measure how long it takes to launch a group on each compute unit and to wait for it."""
-    source = "__kernel void touch(__global uint *x) { x[get_global_id(0)]++; }"
-    session = ProbeSession(device)
-    touch, x = cl.Kernel(session.build(source), "touch"), session.words(device.compute_units)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    buffer = cl.Buffer(session.context, flags, hostbuf=x)
-    touch.set_args(buffer)
-    queue = cl.CommandQueue(session.context)  # without events that tell times
-    seconds = []
-    for _ in range(LAUNCHES):
-        begin = time.perf_counter()
-        cl.enqueue_nd_range_kernel(queue, touch, x.shape, (1,)).wait()
-        seconds.append(time.perf_counter() - begin)
-    us = 1e6 * median(seconds)
-    yield {"verdict": "ok", "value": us, "detail": f"{us:.1f} us"}
 
 
 def barriers_in_loops(device: Device) -> Answers:

@@ -55,6 +55,7 @@ class SearchSorted(Operation[SearchProblem]):
         Option("right", bool, False, "return indices after equal keys instead of before them"),
     )
     size_option = "n"
+    small = MappingProxyType({"n": 4000})
     check_cases = tuple(
         MappingProxyType({"n": 20_011, "m": 10_007, "right": right}) for right in (False, True)
     )

@@ -65,6 +65,7 @@ class Topk(RowsOperation[TopkProblem]):
         ),
     )
     doing = "looking through", ": each column"
+    small = MappingProxyType({"n": 8000, "k": 10})
     check_cases = (
         MappingProxyType({"n": 20_011, "k": 101, "rows": 3, "largest": False}),
         MappingProxyType({"n": 150_001, "k": 1_003, "rows": 1, "largest": True}),

@@ -70,6 +70,7 @@ class Unique(Operation[UniqueProblem]):
         Option("counts", bool, False, "also count how often each key occurs"),
     )
     size_option = "n"
+    small = MappingProxyType({"n": 4000})
     check_cases = tuple(
         MappingProxyType({"n": 20_011, "counts": counts}) for counts in (True, False)
     )
