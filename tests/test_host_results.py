@@ -86,7 +86,7 @@ def test_large_results_begin_with_a_line_of_a_cache():
 
 def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
     freed = []
-    monkeypatch.setattr(host_results, "free_unused", lambda: freed.append(True))
+    monkeypatch.setattr(host_results, "free_unused", lambda seconds: freed.append(True))
     pages = host_results._Pages
 
     def scarce(*shape):
@@ -98,7 +98,8 @@ def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
     assert HostResults(1 << 30).empty((5000,), INT32).shape == (5000,) and freed
 
 
-def test_results_of_further_calls(device, rng):
+def test_results_of_further_calls(device, rng, monkeypatch):
+    monkeypatch.setattr(host_results, "ALIGNED", 4096)
     keys = rng.integers(-(2**31), 2**31, (8, 3000)).astype(np.int32)
     pool = session_of(device.queue()).host_results
     pool.free_held()
@@ -119,7 +120,9 @@ def test_results_of_further_calls(device, rng):
     assert not pool.idle_bytes
 
 
-def test_threads_do_not_share_results(rng):
+def test_threads_do_not_share_results(rng, monkeypatch):
+    monkeypatch.setattr(host_results, "ALIGNED", 4096)
+
     def work(row):
         right = np.sort(row)
         last = ol.sort(row)

@@ -15,6 +15,7 @@ from scipy import ndimage
 
 import opencl_lab as ol
 from opencl_lab.runtime import replay
+from opencl_lab.runtime.call_key import ENVIRONMENT
 from opencl_lab.tuned import database
 
 pytestmark = pytest.mark.usefixtures("nothing_recorded")
@@ -237,6 +238,49 @@ def test_a_change_of_the_tuning_is_seen(device, rng, runs, monkeypatch):
     monkeypatch.setenv("OCLAB_TUNING", "off")
     ol.sort(x)
     assert len(runs) == 2
+
+
+def test_a_change_by_another_process_is_seen(rng, runs, monkeypatch, tmp_path):
+    x = rng.integers(0, 9, 50, np.int32)
+    for _ in range(2):
+        ol.sort(x)
+    assert len(runs) == 1
+    monkeypatch.setattr(replay, "TOUCH_SECONDS", -1)
+    monkeypatch.setattr(database, "_next_check", 0.0)
+    monkeypatch.setitem(database._tables, tmp_path / "new.json", ("another stamp", []))
+    ol.sort(x)
+    assert len(runs) == 1 and len(replay._recorded) == 1
+
+
+def test_a_change_of_the_tuning_during_the_first_call_is_seen(rng):
+    x = rng.integers(0, 9, 50, np.int32)
+    public = replay._public[ol.sort]
+    _, recorded = replay._record(public.function, (x,), {}, [x])
+    database.forget()
+    replay._keep("key", recorded)
+    assert not replay._recorded
+
+
+@pytest.mark.parametrize("name", ENVIRONMENT)
+def test_the_environment_belongs_to_the_key(name, monkeypatch):
+    keys = replay._public[ol.sort].keys
+    monkeypatch.delenv(name, raising=False)
+    before = keys.of((np.arange(3),), {})[0]
+    assert keys.of((np.arange(3),), {})[0] == before
+    monkeypatch.setenv(name, "1")
+    assert keys.of((np.arange(3),), {})[0] != before
+
+
+def test_views_of_an_array_share_its_memory(rng, runs):
+    whole = rng.standard_normal((2, 20, 20), dtype=np.float32)
+    a, b = whole[0].copy(), whole[1].copy()
+    out = np.empty((20, 20), np.float32)
+    for left, right, target in ((a, b, out), (a, whole[1], out), (a, b, a[:]), (a, a, out)):
+        for _ in range(3):
+            given, expected = left.copy(), left @ right
+            np.testing.assert_allclose(ol.gemm(left, right, out=target), expected, atol=1e-4)
+            left[...] = given
+    assert len(runs) == 7  # the first two have one key; NumPy copies for the third
 
 
 def test_the_allocator_of_the_caller_makes_results(queue, rng, runs):

@@ -60,7 +60,7 @@ class Gate(AbstractContextManager[None], Protocol):
         """Let the device be used anywhere from now on."""
 
 
-_gates: dict[int, Gate] = {}
+_gates: dict[Any, Gate] = {}
 
 
 def set_gate(handle: cl.Device, gate: Gate) -> None:
@@ -69,24 +69,24 @@ def set_gate(handle: cl.Device, gate: Gate) -> None:
     A context on it is held for ever: PoCL 5 aborts where the last one is released while a device is
     hidden.
     """
-    _gates[handle.int_ptr] = gate
+    _gates[handle] = gate
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(_context(handle)))
 
 
 def gate_of(handle: cl.Device) -> Gate | None:
     """Return the gate of a device; None for most devices, which need none."""
-    return _gates.get(handle.int_ptr)
+    return _gates.get(handle)
 
 
 def leave_open(handle: cl.Device) -> None:
     """Leave the gate of a device open, if it has one."""
-    if handle.int_ptr in _gates:
-        _gates[handle.int_ptr].leave_open()
+    if handle in _gates:
+        _gates[handle].leave_open()
 
 
 def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
     """Return the gate of a device, or a context that does nothing."""
-    return _gates.get(handle.int_ptr) or nullcontext()
+    return _gates.get(handle) or nullcontext()
 
 
 @cache

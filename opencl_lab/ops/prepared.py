@@ -23,9 +23,9 @@ from opencl_lab.ops.fft.functions.direct import dft
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.select.functions import searchsorted, topk
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.runtime.arrays import AnyArray, as_array, is_device_array
+from opencl_lab.runtime.arrays import AnyArray, as_array
 from opencl_lab.runtime.call import queue_for
-from opencl_lab.runtime.call_key import arrays_key, unpacked
+from opencl_lab.runtime.call_key import PAIRS, NoKeyError, arrays_key
 from opencl_lab.runtime.replay import RecordedCall, data_and_values, is_replayed, record
 
 FUNCTIONS = {
@@ -49,9 +49,7 @@ class _Last:
     recorded: RecordedCall
 
     @classmethod
-    def of(cls, given: Sequence[Any], count: int, recorded: RecordedCall) -> _Last | None:
-        if not all(map(is_device_array, given)):
-            return None  # the shape of a NumPy array may change in place
+    def of(cls, given: Sequence[Any], count: int, recorded: RecordedCall) -> _Last:
         return cls(tuple((weakref.ref(array), array.queue) for array in given), count, recorded)
 
     def was_of(self, given: Sequence[Any], count: int) -> bool:
@@ -124,21 +122,23 @@ class Prepared:
         InvalidProblem
             If an array has another shape or type than was prepared.
         """
-        given = [*arrays, *self._fixed]
-        if out is not None:
-            given += unpacked(out)
+        outs = () if out is None else out if type(out) in PAIRS else (out,)
+        given = [*arrays, *self._fixed, *outs]
         self.calls += 1
         last = self._last
         if last is not None and last.was_of(given, len(arrays)):
             return last.recorded.run(given)
-        key = arrays_key(given, len(arrays))
-        recorded = self._known.get(key)
+        try:
+            recorded = self._known.get((len(arrays), arrays_key(given)))
+        except NoKeyError:
+            recorded = None
         if recorded is None:
-            return self._first(arrays, out)
-        self._last = _Last.of(given, len(arrays), recorded)
+            return self._first(arrays, out, outs)
+        if type(given[0]) is not np.ndarray:  # the shape of a NumPy array may change in place
+            self._last = _Last.of(given, len(arrays), recorded)
         return recorded.run(given)
 
-    def _first(self, arrays: Sequence[AnyArray], out: AnyArray | None) -> Any:
+    def _first(self, arrays: Sequence[AnyArray], out: Any, outs: Sequence[AnyArray]) -> Any:
         made = [as_array(array) for array in arrays]
         got = [(tuple(array.shape), array.dtype) for array in made]
         wanted = list(zip(self.shapes, self.dtypes, strict=True))
@@ -146,17 +146,12 @@ class Prepared:
             name = self.function.__name__
             raise InvalidProblem(f"{name} was prepared for {_listed(wanted)}, not {_listed(got)}")
         options = self.options if out is None else {**self.options, "out": out}
-        given = [*made, *self._fixed, *unpacked(out)]
-        key = arrays_key(given, len(made))
+        given = [*made, *self._fixed, *outs]
         result, recorded, taken = record(self.function, made, options)
-        if (
-            recorded is not None
-            and key is not None
-            and list(map(id, taken)) == list(map(id, given))
-        ):
+        if recorded is not None and list(map(id, taken)) == list(map(id, given)):
             self._queue = recorded.queue
             if len(self._known) < MOST_LAYOUTS:
-                self._known[key] = recorded
+                self._known[len(made), arrays_key(given)] = recorded
         return result
 
     def __enter__(self) -> Prepared:

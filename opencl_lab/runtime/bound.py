@@ -69,13 +69,9 @@ class Fresh:
 
 @dataclass(frozen=True)
 class Result:
-    """An array that a call returns: one of the caller's, or a view of a new one."""
+    """An array that a call returns: one of the caller's, or a new one."""
 
     place: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    as_made: bool = False
-    """Whether it is a whole new host array, not a view of one."""
     attributes: dict[str, Any] = field(default_factory=dict)
     """Attributes of a new device array, without its memory and events."""
 
@@ -107,6 +103,7 @@ _enqueue = cl.enqueue_nd_range_kernel
 # pyopencl guesses the type of an argument, which takes 2 us where a buffer follows an address.
 _set_address = getattr(cl.Kernel, "_set_arg_svm", cl.Kernel.set_arg)
 _set = cl.Kernel.set_arg
+_SVM = cl.SVM
 # All arguments in one call: a quarter of the time, but without addresses.
 _set_all: Any = getattr(cl.Kernel, "_set_arg_multi", None)
 
@@ -275,46 +272,41 @@ class BoundCall(ABC):
         `memory` has an item for each place, of the caller's arrays and of new ones. The first
         launch waits for the given events. Return the event of the last launch, or None.
         """
-        try:
-            return self._enqueue(memory, wait_for, events)
-        except BaseException:
-            make_zero(self.queue, self._zeros)
-            raise
-
-    def _enqueue(
-        self, memory: list[DeviceMemory], wait_for: Sequence[cl.Event], events: Events | None
-    ) -> Any:
         queue, pool, in_order = self.queue, self._pool, self._in_order
-        if not in_order:  # earlier commands may still use the scratch memory
-            wait_for = [*wait_for, cl.enqueue_barrier(queue)]
-        waits = wait_for or None
         given = memory + self._fixed
         event = None
-        for lock, launches, scratch in self._runs:
-            places = given
-            if scratch:
-                blocks = [pool.take(nbytes) for nbytes in scratch]
-                places = given + blocks
-            with lock:
-                for kernel, global_size, local_size, arguments, take, start in launches:
-                    if take is not None:
-                        _set_all(kernel, take(places))
-                    else:
-                        for index, place in arguments:
-                            block = places[place]
-                            set_argument = _set_address if type(block) is cl.SVM else _set
-                            set_argument(kernel, index, block)
-                    # If the driver refuses, pyopencl tries again and raises the error.
-                    if start is None or waits or start():
-                        event = _enqueue(queue, kernel, global_size, local_size, None, waits)
-                        waits = None if in_order else [event]
-                        if events is not None:
-                            events.kernels.append(event)
-                    else:
-                        event = None
-            if scratch:
-                for nbytes, block in zip(scratch, blocks, strict=True):
-                    pool.give(nbytes, block)
+        try:
+            if not in_order:  # earlier commands may still use the scratch memory
+                wait_for = [*wait_for, cl.enqueue_barrier(queue)]
+            waits = wait_for or None
+            for lock, launches, scratch in self._runs:
+                places = given
+                if scratch:
+                    blocks = list(map(pool.take, scratch))
+                    places = given + blocks
+                with lock:
+                    for kernel, global_size, local_size, arguments, take, start in launches:
+                        if take is not None:
+                            _set_all(kernel, take(places))
+                        else:
+                            for index, place in arguments:
+                                block = places[place]
+                                set_argument = _set_address if type(block) is _SVM else _set
+                                set_argument(kernel, index, block)
+                        # If the driver refuses, pyopencl tries again and raises the error.
+                        if start is None or waits or start():
+                            event = _enqueue(queue, kernel, global_size, local_size, None, waits)
+                            waits = None if in_order else [event]
+                            if events is not None:
+                                events.kernels.append(event)
+                        else:
+                            event = None
+                if scratch:
+                    for nbytes, block in zip(scratch, blocks, strict=True):
+                        pool.give(nbytes, block)
+        except BaseException:
+            make_zero(queue, self._zeros)
+            raise
         for place, nbytes in self._passing:
             pool.give(nbytes, memory[place])
         return event

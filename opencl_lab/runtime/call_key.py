@@ -25,7 +25,8 @@ DATA = {"a", "b", "bias", "c", "v", "x", "image", "keys", "values", "out"}
 SIMPLE = {type(None), str, bool, int, bytes}
 """Types of options of which equal values have the same effect."""
 PAIRS = {tuple, list}
-DEVICE_ARRAYS = {cl.array.Array, PooledArray}
+DEVICE_ARRAYS: set[type] = {cl.array.Array, PooledArray}
+ARRAYS: set[type] = {np.ndarray, *DEVICE_ARRAYS}
 BUFFERS = {cl.Buffer, PooledBuffer}
 WHOLE_BUFFER = cl.mem_info.ASSOCIATED_MEMOBJECT
 """Query for the parent of a sub-buffer; None for other buffers."""
@@ -35,7 +36,7 @@ ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR", "OCLAB_DEVICE_B
 
 # A look-up in `os.environ` itself takes a microsecond per name, in every call.
 _variable = getattr(os.environ, "_data", os.environ).get
-_names = tuple(map(getattr(os.environ, "encodekey", str), ENVIRONMENT))
+_device, _tuning, _data_dir, _device_bytes = map(getattr(os.environ, "encodekey", str), ENVIRONMENT)
 
 
 class NoKeyError(Exception):
@@ -47,6 +48,10 @@ def _option_key(value: Any) -> Hashable:
     kind = type(value)
     if kind in SIMPLE:
         return kind, value
+    if kind is Device:
+        return kind, value.handle.int_ptr
+    if isinstance(value, cl.CommandQueue):
+        return value.int_ptr
     if kind is float:
         if value != value:
             raise NoKeyError
@@ -59,10 +64,6 @@ def _option_key(value: Any) -> Hashable:
         return kind, tuple((name, _option_key(item)) for name, item in value.items())
     if isinstance(value, np.generic) and value.dtype.kind in "biufc" and value == value:
         return kind, value.tobytes()
-    if isinstance(value, cl.CommandQueue):
-        return value.int_ptr
-    if kind is Device:
-        return kind, value.handle.int_ptr
     raise NoKeyError
 
 
@@ -90,30 +91,20 @@ def _device_key(array: cl.array.Array, addresses: list[int]) -> tuple[Hashable, 
     )
 
 
-def _host_key(array: Any) -> tuple[Hashable, ...]:
-    if type(array) is not np.ndarray or not array.size:
-        raise NoKeyError
-    flags = array.flags
-    return array.shape, array.strides, array.dtype, flags.aligned, flags.writeable
-
-
 def _sharing_key(arrays: Sequence[Any], addresses: Sequence[int]) -> tuple[Hashable, ...]:
     """Return which arrays share memory: host arrays, or device arrays at `addresses`."""
-    if len(arrays) < 2 or len(set(addresses)) == len(arrays):  # most calls on the device
-        return ()
     if addresses:
         if len(addresses) < len(arrays):
             raise NoKeyError  # some on the host, some on the device
         same = list(map(id, arrays))  # a view is not the same object, which is returned
         return (*map(addresses.index, addresses), *map(same.index, same))
-    if len(arrays) == 2 and not np.may_share_memory(*arrays):  # most calls on the host
-        return ()
-    return tuple(
+    pairs = [
         np.may_share_memory(array, other)
         and (array is other, array is other or array.ctypes.data == other.ctypes.data)
         for index, array in enumerate(arrays)
         for other in arrays[:index]
-    )
+    ]
+    return tuple(pairs) if any(pairs) else ()
 
 
 def _values_key(value: Any) -> Hashable:
@@ -128,26 +119,32 @@ def _values_key(value: Any) -> Hashable:
     return type(value), array.shape, array.dtype, array.tobytes()
 
 
-def arrays_key(arrays: Sequence[Any], count: int) -> Hashable:
-    """Return the key of arrays alone, for calls of one function with the same options; or None.
+def arrays_key(arrays: Sequence[Any]) -> Hashable:
+    """Return the key of arrays alone, for calls of one function with the same options.
 
-    The first `count` arrays are arguments, the others options.
+    Raises
+    ------
+    NoKeyError
+        If one cannot be compared, or if some are on the host and some on the device.
     """
-    parts: list[Any] = [count]
+    parts: list[Any] = []
     addresses: list[int] = []
-    try:
-        for array in arrays:
-            on_device = type(array) in DEVICE_ARRAYS
-            parts += _device_key(array, addresses) if on_device else _host_key(array)
+    owners: set[int] = set()
+    for array in arrays:
+        if type(array) is np.ndarray:
+            flags = array.flags
+            plain = flags.carray or (array.strides, flags.aligned, flags.writeable)
+            parts += array.shape, array.dtype, plain
+            if flags.owndata:
+                owners.add(id(array))
+        elif type(array) in DEVICE_ARRAYS:
+            parts += _device_key(array, addresses)
+        else:
+            raise NoKeyError
+    # Different buffers share nothing, nor do host arrays that own their memory.
+    if len(arrays) > 1 and len(owners or set(addresses)) < len(arrays):
         parts += _sharing_key(arrays, addresses)
-        return tuple(parts)
-    except NoKeyError:
-        return None
-
-
-def unpacked(out: Any) -> list[Any]:
-    """Return the arrays of an argument `out` as a list: none, one, or those of a pair."""
-    return list(out) if type(out) in PAIRS else [] if out is None else [out]
+    return tuple(parts)
 
 
 class Keys:
@@ -158,57 +155,55 @@ class Keys:
 
     def __init__(self, name: str, signature: inspect.Signature, values: Sequence[str]):
         self._name = name
-        self._place = {name: place for place, name in enumerate(signature.parameters)}
-        self._values = {self._place[name] for name in values}
-        self._data = {place for name, place in self._place.items() if name in DATA}
-        self._arrays = self._data | self._values
-        self._out = self._place.get("out")
+        # By position and by name: the types of an argument that is data.
+        self._data: dict[int | str, set[type]] = {}
+        self._values: set[int | str] = set()
+        for position, parameter in enumerate(signature.parameters):
+            kinds = ARRAYS if parameter in DATA else DEVICE_ARRAYS if parameter in values else set()
+            self._data |= {position: kinds, parameter: kinds}
+            if parameter in values:
+                self._values |= {position, parameter}
 
     def data_and_values(self, options: Mapping[str, Any]) -> tuple[list[Any], list[str]]:
         """Return the arrays among `options` that are data, and the names of `values` arrays."""
         data: list[Any] = []
         values: list[str] = []
         for name, value in options.items():
-            place, on_device = self._place[name], type(value) in DEVICE_ARRAYS
-            if (on_device and place in self._arrays) or (
-                type(value) is np.ndarray and place in self._data
-            ):
+            if type(value) in self._data[name]:
                 data.append(value)
-            elif place in self._values:
+            elif name in self._values:
                 values.append(name)
         return data, values
 
     def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Hashable, list[Any]]:
         """Return the key of a call, and its arrays; raise `NoKeyError` if it has none."""
         arrays: list[Any] = []
-        addresses: list[int] = []
-        parts: list[Any] = [self._name, *map(_variable, _names)]
-        given: Iterable[tuple[int, Any]] = enumerate(args)
+        data, variable = self._data, _variable
+        parts = [
+            self._name,
+            variable(_device),
+            variable(_tuning),
+            variable(_data_dir),
+            variable(_device_bytes),
+        ]
+        given: Iterable[tuple[int | str, Any]] = enumerate(args)
         if kwargs:
-            places = [self._place[name] for name in kwargs]
-            given = [*given, *zip(places, kwargs.values(), strict=True)]
+            given = [*given, *kwargs.items()]
         for place, value in given:
             kind = type(value)
             parts.append(place)
-            if kind in DEVICE_ARRAYS and place in self._arrays:
-                parts += _device_key(value, addresses)
+            if kind in data[place]:
                 arrays.append(value)
             elif place in self._values:
                 parts.append(_values_key(value))
             elif kind in SIMPLE:
                 parts += kind, value
-            elif kind is np.ndarray and place in self._data:
-                parts += _host_key(value)
-                arrays.append(value)
-            elif kind in PAIRS and place == self._out:
-                parts.append(kind)
-                for array in value:
-                    on_device = type(array) in DEVICE_ARRAYS
-                    parts += _device_key(array, addresses) if on_device else _host_key(array)
+            elif kind in PAIRS and place == "out":
+                parts += kind, len(value)
                 arrays += value
             else:
                 parts.append(_option_key(value))
         if not arrays:
             raise NoKeyError
-        parts += _sharing_key(arrays, addresses)
+        parts.append(arrays_key(arrays))
         return tuple(parts), arrays

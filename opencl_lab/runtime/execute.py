@@ -15,7 +15,7 @@ from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import Executable, KernelInfo, explain
 from opencl_lab.runtime.freeing import new_array
-from opencl_lab.runtime.host_call import HostCall
+from opencl_lab.runtime.host_call import HostCall, plain_types
 
 MOST_BOUND = 32
 """Most bound calls cached per executable: one for each queue, side of the arrays and `out`."""
@@ -92,8 +92,7 @@ def execute(
             call = device_call(executable, queue, tuple(given))
         else:
             given = {name: np.ascontiguousarray(array) for name, array in given.items()} | out
-            in_place = all(array.size and array.flags.writeable for array in given.values())
-            call = _host_call(executable, queue, tuple(given), in_place)
+            call = _host_call(executable, queue, tuple(given), plain_types(given.values()))
         results = call.run(tuple(given.values()), events)
     except cl.Error as error:
         raise explain(error, queue) from error
@@ -113,12 +112,15 @@ def device_call(executable: Executable, queue: cl.CommandQueue, names: Sequence[
 
 
 def _host_call(
-    executable: Executable, queue: cl.CommandQueue, names: Sequence[str], in_place: bool
+    executable: Executable,
+    queue: cl.CommandQueue,
+    names: Sequence[str],
+    types: Sequence[np.dtype[Any]] | None,
 ) -> HostCall:
-    key = (queue.int_ptr, in_place, *names)
+    key = (queue.int_ptr, types, *names)
     call: HostCall | None = executable.bound_calls.get(key)
     if call is None:
-        call = HostCall(queue, *_bound(executable, names), in_place=in_place)
+        call = HostCall(queue, *_bound(executable, names), types=types)
         _keep(executable, key, call)
     return call
 
@@ -132,10 +134,7 @@ def _bound(
     everything = places | {spec.name: place for place, spec in enumerate(new, len(names))}
     outputs = {spec.name: everything[spec.name] for spec in plan.with_role("out")}
     inputs = {name: place for name, place in places.items() if name not in outputs}
-    results = [
-        Result(outputs[spec.name], spec.shape, spec.dtype, as_made=True)
-        for spec in plan.with_role("out")
-    ]
+    results = [Result(place) for place in outputs.values()]
     fresh = [Fresh(spec.shape, spec.dtype, spec.nbytes) for spec in new]
     return (Run(executable, inputs, outputs),), len(names), fresh, results
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -12,6 +12,7 @@ import pyopencl as cl
 from opencl_lab.runtime import staging
 from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
 from opencl_lab.runtime.executable import DeviceMemory
+from opencl_lab.runtime.host_results import HostArray
 from opencl_lab.runtime.pointers import takes_pointers
 from opencl_lab.runtime.session import Session
 
@@ -21,7 +22,6 @@ POLLING_SECONDS = 1e-4
 """How long a call polls for its end before it sleeps, if enough compute units are left to kernels.
 In a trial on 16 cores, PoCL then sorted 1,000 keys in 58 us instead of 85."""
 
-HostArray: TypeAlias = np.ndarray[Any, Any]
 _NOTHING: HostArray = np.empty(0)  # stands for memory on the device
 
 
@@ -91,7 +91,7 @@ class HostMemory:
             return None
         if self._pointers and array.flags.writeable:  # pyopencl shares no read-only array
             memory = cl.SVM(array)
-            return None if _uneven(memory, array) else memory
+            return None if memory.svm_ptr % array.itemsize else memory
         if not _aligned(array):
             return None
         # Runtimes may copy the array to the buffer.
@@ -111,21 +111,22 @@ class HostMemory:
         return memory
 
 
-def _uneven(memory: cl.SVM[Any], array: HostArray) -> bool:
-    """Return whether an array, also a complex one, is not aligned to whole elements."""
-    return bool(memory.svm_ptr % array.itemsize)
-
-
 def _aligned(array: HostArray) -> bool:
     """Return whether an array, also a complex one, is aligned to whole elements."""
     return bool(array.ctypes.data % array.itemsize == 0)
 
 
+def plain_types(arrays: Collection[HostArray]) -> tuple[np.dtype[Any], ...] | None:
+    """Return the types of arrays, or None if one is empty or not contiguous, aligned, writeable."""
+    plain = all(array.size and array.flags.carray for array in arrays)
+    return tuple(array.dtype for array in arrays) if plain else None
+
+
 class HostCall(BoundCall):
     """A bound call on host arrays, which waits once.
 
-    With `in_place`, the caller's arrays are C-contiguous, writeable and not empty, and are used by
-    address if the device can. New arrays that are not returned exist on the device alone.
+    With `types`, those of the caller's arrays (see `plain_types`), these are used by address if the
+    device can. New arrays that are not returned exist on the device alone.
     """
 
     on_host = True
@@ -139,80 +140,86 @@ class HostCall(BoundCall):
         results: Sequence[Result],
         constants: Sequence[HostArray] = (),
         *,
-        in_place: bool,
+        types: Sequence[np.dtype[Any]] | None,
     ):
         self._constants = constants  # referenced here, as kernels may use them in place
-        self._by_address = False
+        self._pointers = False
         self.queue = queue
         memory = list(map(self._constant, constants))
         super().__init__(queue, runs, arrays, fresh, results, memory)
         self._access = [_access(runs, place) for place in range(arrays)]
-        self._may_share = in_place and all(self._access)
+        self._in_place = types is not None and all(self._access)
+        # NumPy aligns complex elements to their parts.
+        self._halves = [
+            (place, kind.itemsize)
+            for place, kind in enumerate(types or ())
+            if kind.alignment < kind.itemsize
+        ]
+        self._returns = [item.place for item in results]
+        maker = self._session.host_results.maker
+        self._new = [
+            (maker(item.shape, item.dtype) if place in self._returned else None, item.nbytes)
+            for place, item in enumerate(fresh, arrays)
+        ]
 
     def _constant(self, array: HostArray) -> DeviceMemory:
-        if self._by_address:
+        if self._pointers:
             return cl.SVM(array)
         flags = FLAGS.READ_ONLY | FLAGS.COPY_HOST_PTR
         return cl.Buffer(self.queue.context, flags, hostbuf=array)
 
-    def _run(self, arrays: Sequence[HostArray], events: Events | None) -> list[Any]:
-        with self._alone:
-            return self._views(self._run_alone(arrays, events))
-
-    def _run_alone(self, arrays: Sequence[HostArray], events: Events | None) -> list[HostArray]:
-        """Run it and return the arrays of all places; an empty one stands for device memory."""
-        session, queue, known = self._session, self.queue, [*arrays]
-        pointers = takes_pointers(session.device)
-        if self._constants and pointers != self._by_address:  # known only now
-            self._by_address = pointers
+    def _ask(self) -> bool:
+        """Return whether kernels take addresses: once they do, they always do."""
+        self._pointers = takes_pointers(self._session.device)
+        if self._pointers:
             self._fixed[: len(self._constants)] = map(self._constant, self._constants)
+        return self._pointers
+
+    def _run(self, arrays: Sequence[HostArray], events: Events | None) -> list[Any]:
+        session, queue = self._session, self.queue
+        known: list[HostArray] = [*arrays]
         host: HostMemory | None = None
-        try:
-            in_place = self._may_share and pointers
-            memory: list[Any] = list(map(cl.SVM, arrays)) if in_place else []
-            if not in_place or any(map(_uneven, memory, arrays)):
-                host = HostMemory(session, queue, pointers)
-                memory = list(map(host.of, self._access, arrays))
-            target = cl.SVM if host is None else host.target
-            for place, item in enumerate(self._fresh, self._arrays):
-                if place in self._returned:
-                    known.append(session.host_results.empty(item.shape, item.dtype))
-                    memory.append(target(known[-1]))
-                else:
-                    known.append(_NOTHING)
-                    memory.append(self._pool.take(item.nbytes))
-            event = self.enqueue(memory, (), events)
-            if host is not None:
-                host.fetch(event)
+        with self._alone:
+            try:
+                pointers = self._pointers or self._ask()
+                in_place = self._in_place and pointers
+                memory: list[Any] = list(map(cl.SVM, arrays)) if in_place else []
+                for place, itemsize in self._halves:
+                    in_place = in_place and memory[place].svm_ptr % itemsize == 0
+                if not in_place:
+                    host = HostMemory(session, queue, pointers)
+                    memory = list(map(host.of, self._access, arrays))
+                target = cl.SVM if host is None else host.target
+                for make, nbytes in self._new:
+                    if make is None:
+                        known.append(_NOTHING)
+                        memory.append(self._pool.take(nbytes))
+                    else:
+                        array = make()
+                        known.append(array)
+                        memory.append(target(array))
+                event = self.enqueue(memory, (), events)
+                if host is not None:
+                    host.fetch(event)
+                    queue.finish()
+                elif event is not None:
+                    # It follows all other launches, and waiting for it is faster than `finish`.
+                    if session.device.compute_units >= POLLING_UNITS:
+                        self._poll(event)
+                    event.wait()
+            except BaseException:
+                # The caller's arrays must not be in use once this is left, also by an error.
                 queue.finish()
-            elif event is not None:
-                # It follows all other launches, and waiting for it is faster than `finish`.
-                self._wait(event)
-        except BaseException:
-            # The caller's arrays must not be in use once this is left, also by an error.
-            queue.finish()
-            raise
+                raise
         if host is not None and events is not None:
             events.copies.extend(host.copies)
-        return known
+        return [known[place] for place in self._returns]
 
-    def _wait(self, event: cl.Event) -> None:
-        if self._session.device.compute_units >= POLLING_UNITS:
-            self.queue.flush()
-            end = perf_counter() + POLLING_SECONDS
-            while event.command_execution_status > 0 and perf_counter() < end:
-                pass
-        event.wait()
-
-    def _views(self, arrays: Sequence[HostArray]) -> list[Any]:
-        """Return the results: the caller's arrays, and views of new ones."""
-        results = []
-        for result in self._results:
-            array = arrays[result.place]
-            if result.place >= self._arrays and not result.as_made:
-                array = array.view(result.dtype).reshape(result.shape)
-            results.append(array)
-        return results
+    def _poll(self, event: cl.Event) -> None:
+        self.queue.flush()
+        end = perf_counter() + POLLING_SECONDS
+        while event.command_execution_status > 0 and perf_counter() < end:
+            pass
 
 
 def _access(runs: Sequence[Run], place: int) -> str:

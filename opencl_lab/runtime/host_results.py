@@ -12,7 +12,9 @@ store touches two lines, and products with small k take 3 to 18 % more processor
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +28,8 @@ ALIGNED = 1 << 20
 LINE_BYTES = 64
 MOST_IDLE = 512 << 20
 """Most idle bytes."""
+
+HostArray: TypeAlias = np.ndarray[Any, Any]
 
 
 class _Pages(np.ndarray):
@@ -67,7 +71,12 @@ class HostResults(Pool):
     def __init__(self, most_idle: float):
         super().__init__(_new_block, min(most_idle, MOST_IDLE))
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    def maker(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], HostArray]:
+        """Return a function that does the same as `empty`; small arrays are NumPy's own."""
+        small = math.prod(shape) * dtype.itemsize < ALIGNED
+        return partial(np.empty if small else self.empty, shape, dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> HostArray:
         """Return an uninitialized array, as `numpy.empty` does.
 
         Arrays of a megabyte and more do not own their memory: the base of a large one returns it to

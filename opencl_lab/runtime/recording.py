@@ -15,7 +15,7 @@ from opencl_lab.runtime.results import block_of
 
 
 class Recording:
-    """The recording of one call on non-empty arrays of the caller, all on the same side.
+    """The recording of one call on arrays of the caller, all on the same side.
 
     Attributes
     ----------
@@ -27,7 +27,8 @@ class Recording:
     conditions : list of callable
         Conditions under which the recording is valid.
     lost : bool
-        Whether the call cannot be replayed, such as after the use of memory of unknown origin.
+        Whether the call cannot be replayed, such as one on an empty array, or after the use of
+        memory of unknown origin.
     queue : pyopencl.CommandQueue or None
         Where executables ran.
     """
@@ -37,7 +38,7 @@ class Recording:
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
         self.conditions: list[Callable[[], bool]] = []
-        self.lost = False
+        self.lost = not all(array.size for array in arrays)
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
         self._alive: list[Any] = []  # referenced, so that no address is reused

@@ -20,7 +20,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import wraps
+from dataclasses import replace
+from functools import partial, wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from opencl_lab.runtime.call_key import MOST_CONSTANT, Keys
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import is_in_order
 from opencl_lab.runtime.freeing import call_when_freeing, free_unused
-from opencl_lab.runtime.host_call import HostCall
+from opencl_lab.runtime.host_call import HostCall, plain_types
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.results import attributes_of
 from opencl_lab.runtime.session import session_of
@@ -68,17 +69,17 @@ class RecordedCall:
         self.touched = time.monotonic()
         self.queue = recording.queue
         self.executables = tuple(run.executable for run in recording.runs)
-        self.watched = tuple(item for item in self.executables if item.watched)
+        watched = [item for item in self.executables if item.watched]
+        current = [partial(getattr, item, "current") for item in watched]
+        self.conditions: tuple[Callable[[], bool], ...] = (*recording.conditions, *current)
         self.generation = generation
-        self.conditions = tuple(recording.conditions)
         self._several = several
         what = (self.queue, recording.runs, len(arrays), recording.fresh, results)
         self._bound: BoundCall
         if is_device_array(arrays[0]):
             self._bound = DeviceCall(*what, [array.base_data for array in recording.constants])
         else:
-            plain = all(array.flags.c_contiguous and array.flags.writeable for array in arrays)
-            self._bound = HostCall(*what, recording.constants, in_place=plain)
+            self._bound = HostCall(*what, recording.constants, types=plain_types(arrays))
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Repeat the call with other arrays; the errors are those of the first call."""
@@ -123,6 +124,7 @@ def _forget_what_runs(dropped: Any) -> None:
 
 call_when_dropped(_forget_what_runs)
 call_when_freeing(lambda seconds: forget())
+database.call_when_changed(forget)
 
 
 def replayed(
@@ -210,17 +212,14 @@ def _record(
 
 def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
     """Return whether a recorded call is still valid, and mark it as recently used."""
-    if recorded.generation != database.generation():
-        return False
     for holds in recorded.conditions:
         if not holds():
             return False
-    for executable in recorded.watched:
-        if not executable.current:
-            return False
     now = time.monotonic()
     if now > recorded.touched + TOUCH_SECONDS:
-        if any(executable.dropped for executable in recorded.executables):
+        if recorded.generation != database.generation() or any(
+            executable.dropped for executable in recorded.executables
+        ):
             return False
         recorded.touched = now
         _keep(key, recorded)
@@ -235,6 +234,8 @@ def _keep(key: Hashable, recorded: RecordedCall) -> None:
         _recorded.move_to_end(key)
         if len(_recorded) > MOST_RECORDED:
             _recorded.popitem(last=False)
+    if recorded.generation != database.generation():  # changed since it was recorded
+        forget()
 
 
 def _recorded_call(
@@ -249,7 +250,7 @@ def _recorded_call(
         return None
     if sum(array.nbytes for array in recording.constants) > MOST_CONSTANT:
         return None
-    results = []
+    results, fresh = [], recording.fresh
     for array in returned:
         if not (isinstance(array, np.ndarray) or is_device_array(array)):
             return None  # a number
@@ -261,15 +262,13 @@ def _recorded_call(
             written = any(place in run.outputs.values() for run in recording.runs)
             if not written or array is not arrays[place]:
                 return None
-            results.append(Result(place, tuple(array.shape), array.dtype))
+            results.append(Result(place))
             continue
-        fresh = recording.fresh[place - len(arrays)]
-        if array.nbytes != fresh.nbytes:
+        index = place - len(arrays)
+        if array.nbytes != fresh[index].nbytes:
             return None
-        attributes = attributes_of(array) if is_device_array(array) else {}
-        shape, dtype = tuple(array.shape), array.dtype
-        as_made = (shape, dtype) == (fresh.shape, fresh.dtype)
-        results.append(Result(place, shape, dtype, as_made, attributes))
+        fresh[index] = replace(fresh[index], shape=tuple(array.shape), dtype=array.dtype)
+        results.append(Result(place, attributes_of(array) if is_device_array(array) else {}))
     if len({item.place for item in results}) < len(results):
         return None
     return RecordedCall(recording, arrays, results, several, generation)

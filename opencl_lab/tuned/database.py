@@ -274,6 +274,7 @@ def relatives(
 _lock = threading.RLock()
 _tables: dict[Path, tuple[Any, list[Entry]]] = {}
 _remembered: dict[Hashable, Any] = {}
+_when_changed: list[Callable[[], None]] = []
 _generation = 0
 _next_check = 0.0
 
@@ -301,6 +302,13 @@ def forget() -> None:
         _tables.clear()
         _remembered.clear()
         _generation += 1
+    for function in _when_changed:
+        function()
+
+
+def call_when_changed(function: Callable[[], None]) -> None:
+    """Register a function to call once tuned configurations may have changed."""
+    _when_changed.append(function)
 
 
 def generation() -> int:
