@@ -95,7 +95,7 @@ class Unique(Solver[UniqueProblem]):
 
     def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms of the sort, in its order."""
-        return (n for n in SORT_SOLVER.ranked(problem.sorting, device) if n in self.registry)
+        return SORT_SOLVER.ranked(problem.sorting, device)
 
     def serial_us(self, problem: UniqueProblem) -> float:
         """Return the microseconds of one thread: those of the sort, and of a pass."""
