@@ -8,6 +8,7 @@ import numpy as np
 
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.rolling import RESIDENT, Rolling, is_separated
+from opencl_lab.ops.estimates import on_threads
 
 VECTOR_BYTES = 64
 # Nanoseconds of a thread on an EPYC 9005, for a vector of results and for each of its products.
@@ -16,8 +17,6 @@ REGISTER_NS = 1.6, 0.22
 SEPARABLE_NS = 1.0, 0.45
 HALF_NS = 25.0
 """Further nanoseconds to convert a vector from half precision and back."""
-EFFICIENCY = 0.7
-"""What each further thread adds, as threads of one core share its units."""
 MANY_TAPS = 49
 """Weights from which on two short filters beat one in `register`: 7 x 7 was the first to gain."""
 
@@ -32,9 +31,8 @@ def serial_us(problem: Conv2dProblem) -> float:
 def parallel_us(problem: Conv2dProblem, units: int) -> float:
     """Return the microseconds of so many threads, without the launch."""
     separable = problem.separable and math.prod(problem.filter_shape) >= MANY_TAPS
-    return _us(problem, SEPARABLE_NS if separable else REGISTER_NS, separable) / (
-        1 + EFFICIENCY * (units - 1)
-    )
+    alone = _us(problem, SEPARABLE_NS if separable else REGISTER_NS, separable)
+    return on_threads(alone, units)
 
 
 def rolls(problem: Conv2dProblem) -> bool:

@@ -83,9 +83,8 @@ class BySort(Algorithm[TopkProblem]):
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the sort and one more."""
         n, k, rows, dtype = problem.n, problem.k, problem.rows, problem.dtype
-        order = SortProblem(n, dtype, rows, problem.largest, indices=True)
         first = GatherProblem(n, rows, dtype.itemsize, k, places=True)
-        sorting = SORT_SOLVER.plan(order, device)
+        sorting = SORT_SOLVER.plan(problem.order, device)
         if not rows * k:
             sorting = replace(sorting, launches=())
         return _followed(
@@ -107,10 +106,9 @@ class RadixSelect(topk.Selection):
         k, rows = problem.k, problem.rows
         if k < 2 or not rows:
             return selected
-        order = SortProblem(k, problem.dtype, rows, problem.largest, value_bytes=topk.LONG.itemsize)
         return _followed(
             selected,
-            SORT_SOLVER.plan(order, device),
+            SORT_SOLVER.plan(problem.selected, device),
             {"keys": "values", "values": "places"},
             {"sorted": ("values", problem.dtype), "sorted_values": ("places", topk.LONG)},
         )

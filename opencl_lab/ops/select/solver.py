@@ -7,9 +7,11 @@ from typing import ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import ceil_divide
+from opencl_lab.ops.estimates import FURTHER_LAUNCH_US, on_threads
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
 SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
@@ -18,16 +20,12 @@ of eight bytes, and elsewhere. Of 50,000 float32 half take two cores of a Xeon 0
 SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 
-# Nanoseconds of a thread on an EPYC 9005, with keys of up to 4 bytes and of 8: for each key of a
-# row that is sorted or selected from, for each key that is taken and sorted, and for a row.
-SORTED_NS = 5.0, 6.5
+# Nanoseconds of a thread on an EPYC 9005 for a key that is looked at, of up to 4 bytes and of 8; for
+# a row; for a comparison of ranks; and for one of the sorted keys of `unique`.
 KEY_NS = 1.2, 2.0
-CHOSEN_NS = 20.0, 40.0
 ROW_NS = 700.0
+RANK_NS = 0.2
 HEAD_NS = 1.2
-"""The same for each of the sorted keys of `unique`."""
-FURTHER_LAUNCH_US = 10.0
-"""Microseconds of a launch on threads that follows another one."""
 
 
 class Topk(Solver[TopkProblem]):
@@ -47,20 +45,32 @@ class Topk(Solver[TopkProblem]):
         return ("sort",) if self._is_sorted(problem, device) else self.registry
 
     def serial_us(self, problem: TopkProblem) -> float:
-        """Return the microseconds of one thread, by measured costs of keys."""
-        long, n = problem.dtype.itemsize == 8, problem.n
-        if self._is_sorted_by_cpus(problem):
-            each = SORTED_NS[long] * n
-        else:
-            each = ROW_NS + KEY_NS[long] * n + CHOSEN_NS[long] * problem.k
-        return 1e-3 * problem.rows * each
+        """Return the microseconds of one thread: those of passes, and of the sort."""
+        if self._is_ranked(problem):
+            each = ROW_NS + KEY_NS[1] * problem.n + RANK_NS * problem.k**2
+            return 1e-3 * problem.rows * each
+        return self._passes_us(problem) + SORT_SOLVER.serial_us(self._sorting(problem))
 
     def parallel_us(self, problem: TopkProblem, units: int) -> float:
-        """Return the same of all threads, with launches after the first one."""
+        """Return the same of all threads, with the launches after the first one."""
+        passes = on_threads(self._passes_us(problem), units)
         further = 1
         if problem.n > topk.WHOLE and not self._is_sorted_by_cpus(problem):
             further += ceil_divide(8 * problem.dtype.itemsize, topk.LONG_DIGIT)
-        return self.serial_us(problem) / units + further * FURTHER_LAUNCH_US
+        sort = SORT_SOLVER.parallel_us(self._sorting(problem), units)
+        return passes + sort + further * FURTHER_LAUNCH_US
+
+    def _passes_us(self, problem: TopkProblem) -> float:
+        if self._is_sorted_by_cpus(problem):
+            return 0.0
+        each = ROW_NS + KEY_NS[problem.dtype.itemsize == 8] * problem.n
+        return 1e-3 * problem.rows * each
+
+    def _sorting(self, problem: TopkProblem) -> SortProblem:
+        """Return the sort of all keys or of those that are selected."""
+        if self._is_sorted_by_cpus(problem):
+            return problem.order
+        return problem.selected
 
     @staticmethod
     def _is_ranked(problem: TopkProblem) -> bool:
@@ -103,8 +113,9 @@ class Unique(Solver[UniqueProblem]):
 
     def parallel_us(self, problem: UniqueProblem, units: int) -> float:
         """Return the same of all threads, with two or three more launches."""
+        heads = on_threads(1e-3 * HEAD_NS * problem.n, units)
         sort = SORT_SOLVER.parallel_us(problem.sorting, units)
-        return sort + 1e-3 * HEAD_NS * problem.n / units + 2 * FURTHER_LAUNCH_US
+        return sort + heads + 2 * FURTHER_LAUNCH_US
 
 
 TOPK_SOLVER = Topk()
