@@ -20,8 +20,8 @@ of eight bytes, and elsewhere. Of 50,000 float32 half take two cores of a Xeon 0
 SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 
-# Nanoseconds of a thread on an EPYC 9005 for a key that is looked at, of up to 4 bytes and of 8; for
-# a row; for a comparison of ranks; and for one of the sorted keys of `unique`.
+# Nanoseconds of a thread on an EPYC 9005 for a key that is looked at, of up to 4 bytes and of 8;
+# for a row; for a comparison of ranks; and for one of the sorted keys of `unique`.
 KEY_NS = 1.2, 2.0
 ROW_NS = 700.0
 RANK_NS = 0.2
