@@ -13,8 +13,9 @@ from opencl_lab.ops.estimates import on_threads
 VECTOR_BYTES = 64
 # Nanoseconds of a thread on an EPYC 9005, for a vector of results and for each of its products.
 ROLLING_NS = 1.2, 0.17
+ROLLING_LINES_NS = 1.2, 0.23  # with a row and a column
 REGISTER_NS = 1.6, 0.22
-SEPARABLE_NS = 1.0, 0.45
+SEPARABLE_NS = 2.0, 0.3
 HALF_NS = 25.0
 """Further nanoseconds to convert a vector from half precision and back."""
 MANY_TAPS = 49
@@ -25,7 +26,8 @@ def serial_us(problem: Conv2dProblem) -> float:
     """Return the microseconds of one thread."""
     if not rolls(problem):
         return parallel_us(problem, 1)
-    return _us(problem, ROLLING_NS, is_separated(problem))
+    separated = is_separated(problem)
+    return _us(problem, ROLLING_LINES_NS if separated else ROLLING_NS, separated)
 
 
 def parallel_us(problem: Conv2dProblem, units: int) -> float:
