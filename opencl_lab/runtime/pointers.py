@@ -36,6 +36,8 @@ def takes_pointers(device: Device) -> bool:
     a kernel tests it once per process. Building that kernel costs what hundreds of calls gain, and
     many processes make few calls: so the first few get the answer False.
     """
+    if device.is_serial:  # a kernel is a function that this thread calls
+        return True
     if device.shared_pointers or not device.unified_memory:
         return device.shared_pointers
     if device.kind != "cpu" or device.simulated:
