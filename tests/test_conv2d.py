@@ -305,7 +305,8 @@ def test_one_thread_rolls_sums_down_columns(dtype, serial, rng, monkeypatch):
 
 
 def test_one_thread_takes_small_filters_and_images():
-    one = Device("toy", "cpu", compute_units=1, native_vector_bytes=64)
+    room = Capabilities(fp64=True, local_memory=1 << 18)
+    one = Device("toy", "cpu", compute_units=1, native_vector_bytes=64, capabilities=room)
     names = {
         (64, 3): "rolling", (64, 13): "rolling", (64, 15): "register", (4000, 3): "register",
     }  # fmt: skip
@@ -317,13 +318,15 @@ def test_one_thread_takes_small_filters_and_images():
         CONV2D_SOLVER.plan(Conv2dProblem(64, 9, 3, 3), one, "rolling", {"VECTORS": 4})
     rolling_of = CONV2D_SOLVER.algorithm("rolling")
     assert rolling_of.supports(Conv2dProblem(64, 64, 3, 3), replace(one, kind="gpu"))
+    small = replace(one, capabilities=Capabilities(local_memory=1 << 10))
+    assert "no room" in rolling_of.supports(Conv2dProblem(64, 64, 3, 3), small)
     assert rolling_of.supports(Conv2dProblem(64, 64, 1, 20, channels=100), one)
     assert not rolling_of.supports(Conv2dProblem(64, 64, 15, 15, separable=True), one)
 
 
 def test_estimated_times_choose_the_side():
-    device = Device("toy", "cpu", compute_units=2, capabilities=Capabilities(launch_us=30))
-    device = replace(device, serial_side=Device("toy", "cpu", compute_units=1, is_serial=True))
+    one = Device("toy", "cpu", compute_units=1, is_serial=True)
+    device = Device("toy", "cpu", compute_units=2, serial_side=one)
     for dtype in ("uint8", "float16", "float64"):
         sides = [
             CONV2D_SOLVER.side(Conv2dProblem(n, n, 5, 5, np.dtype(dtype)), device).is_serial

@@ -46,7 +46,11 @@ class Rolling(Convolution):
         (
             Parameter("VECTOR_WIDTH", VECTOR_WIDTHS, "values of a row in a vector"),
             Parameter("VECTORS", (1, 2, 3, 4), "vectors side by side"),
-            Parameter("TILE_BYTES", (1 << 16, 1 << 17, 1 << 18), "bytes of a tile and its halo"),
+            Parameter(
+                "TILE_BYTES",
+                (1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 18),
+                "bytes of a tile and its halo",
+            ),
         ),
         (vector_width("VECTOR_WIDTH"), positive("VECTORS"), positive("TILE_BYTES")),
     )
@@ -63,9 +67,14 @@ class Rolling(Convolution):
         return None
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
-        """Need the caches of a CPU, and a filter whose sums stay in registers."""
+        """Need the caches of a CPU, room for a tile, and sums that stay in registers."""
         if device.kind != "cpu":
             return "its tiles need the caches of a CPU"
+        halo = (problem.filter_width - 1) * problem.channels + max(VECTOR_WIDTHS)
+        line = min(problem.out_width * problem.channels, MOST_COLUMNS) + halo
+        least = (problem.filter_height + 1) * line * problem.sum_type.itemsize
+        if least > device.capabilities.local_memory:
+            return "the device has no room for a tile of one row"
         return self.too_large(problem) or super().supports(problem, device)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:

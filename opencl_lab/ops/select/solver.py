@@ -10,6 +10,7 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.estimates import FURTHER_LAUNCH_US, on_threads
 from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
+from opencl_lab.ops.select.slices import is_one_thread
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
@@ -40,7 +41,7 @@ class Topk(Solver[TopkProblem]):
 
     def ranked(self, problem: TopkProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return ``sort`` alone where that takes less time, and one launch for one thread."""
-        if device.compute_units == 1 and self._is_ranked(problem):
+        if is_one_thread(device) and self._is_ranked(problem):
             return ("radix-rank",)
         return ("sort",) if self._is_sorted(problem, device) else self.registry
 

@@ -200,7 +200,9 @@ class RadixRank(Algorithm[TopkProblem]):
     )
 
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
-        """Need few keys of rows that stay in a cache."""
+        """Need a CPU, and few keys of rows that stay in a cache."""
+        if device.kind != "cpu":
+            return "one work-item selects from a row"
         if problem.k > MOST_RANKED or problem.n > WHOLE_OF_MANY:
             return f"more than {MOST_RANKED} of a row, or of more than {WHOLE_OF_MANY}, take long"
         return None

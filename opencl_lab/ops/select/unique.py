@@ -11,7 +11,14 @@ from opencl_lab.core.kernels import c_type, index_type, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select.problem import UniqueProblem
-from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
+from opencl_lab.ops.select.slices import (
+    PARAMETERS,
+    POWER,
+    check_group,
+    is_one_thread,
+    largest_group,
+    slices_of,
+)
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 
@@ -61,7 +68,7 @@ class Heads(Algorithm[UniqueProblem]):
             "FIRST": problem.first,
             "INVERSE": problem.inverse,
         }
-        if device.compute_units == 1:
+        if is_one_thread(device):
             counts = ["counts"] * problem.counts
             passed = named("keys", *order, "values", *places, *counts, "found") | {"n": index(n)}
             one = Launch(SERIAL_TEMPLATE, "heads_serial", params, (1,), (1,), passed)
