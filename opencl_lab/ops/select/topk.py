@@ -12,7 +12,14 @@ from opencl_lab.core.kernels import c_type, index_type, lacks_groups, positive
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
-from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
+from opencl_lab.ops.select.slices import (
+    PARAMETERS,
+    POWER,
+    check_group,
+    is_one_thread,
+    largest_group,
+    slices_of,
+)
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 
@@ -178,7 +185,7 @@ class _Launches:
 
 def is_whole(problem: TopkProblem, device: Device) -> bool:
     """Return whether a group reads a row alone."""
-    busy = device.compute_units == 1 or problem.rows >= 2 * device.compute_units
+    busy = is_one_thread(device) or problem.rows >= 2 * device.compute_units
     return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
 
 
