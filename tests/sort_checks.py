@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.solver import SORT_SOLVER
+
 # Small tiles, so that small arrays take merge passes too; one kernel for many sizes.
 SMALL = {
     "algorithm": "odd-even-merge",
@@ -35,3 +39,10 @@ def bits(array):
     """Return the bytes of every element, to tell -0.0 from 0.0 and NaN from NaN."""
     array = np.ascontiguousarray(array)
     return array.view(f"u{array.dtype.itemsize}")
+
+
+def taken(n):
+    """Return the name of what sorts `n` int32 from NumPy if nothing else is asked for."""
+    problem = SortProblem(n, np.dtype(np.int32))
+    side = SORT_SOLVER.side(problem, select_device())
+    return f"opencl:{SORT_SOLVER.choose(problem, side).name}"

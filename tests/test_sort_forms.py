@@ -294,3 +294,16 @@ def test_loops_that_are_unrolled(rng, queue):
     assert "#pragma unroll" in template.render(launch.template, launch.params).text
     keys = rng.integers(-9, 9, (1, MERGED)).astype(np.float32)
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, "unrolled"), np.sort(keys))
+
+
+@pytest.mark.parametrize("bits", [1, 5])
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
+def test_a_run_takes_three_digits_at_most(device, rng, bits, dtype):
+    """It has local memory for the counts of three: more of them damaged the heap of a process."""
+    if device.kind != "cpu":
+        pytest.skip("the form for CPUs")
+    keys = (rng.random(9000) * 2**31).astype(dtype)
+    config = {"DIGIT_BITS": bits, "CAPACITY": 1 << 14}
+    for _ in range(10):
+        result = ol.sort(keys, algorithm="radix", config=config, device=device)
+        np.testing.assert_array_equal(result, np.sort(keys))

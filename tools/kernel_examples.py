@@ -183,6 +183,7 @@ PLANNED: tuple[tuple[str, str, str, dict[str, Any], dict[str, Value]], ...] = (
     ("sort/merge_path_cpu", "sort merge-path", "pocl", {"n": 1_000_000}, {}),
     ("sort/merge_path_gpu", "sort merge-path", "h200", {"n": 1_000_000}, {}),
     ("sort/odd_even_merge", "sort odd-even-merge", "h200", {"n": 1_000_000}, {}),
+    ("sort/quicksort_cpu", "sort quicksort", "pocl", {"n": 10_000, "dtype": "float32"}, {}),
     ("sort/radix_cpu", "sort radix", "pocl", {"n": 1_000_000}, {}),
     ("sort/radix_gpu", "sort radix", "plain-gpu", {"n": 1_000_000}, {}),
     ("sort/radix_gpu_rows", "sort radix", "plain-gpu", {"n": 1000}, {}),

@@ -144,7 +144,8 @@ static void sort_run(${blocks.module.SOURCES[KIND]}, const index_t count, __glob
         for (index_t i = 0; i < count; i += ${RUN.block})
             update_extremes(&extremes, codes, stage_${KIND}(source, i, count, codes));
         differing = length_of(extremes.largest - extremes.least);
-        wanted = ${RUN.spare_bits} + length_of_index(count);
+        /* Three digits, as `counts` has room for. */
+        wanted = LESSER(${RUN.spare_bits} + length_of_index(count), ${3 * RUN.bits}u);
     }
     /* Low bits in which no key differs are none that tell them apart. */
     uint low = 0;

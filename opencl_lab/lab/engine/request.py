@@ -201,17 +201,25 @@ def _check_effort(request: Request) -> None:
         raise InvalidProblem(f"the time limit must be a time in seconds, not {request.budget:g}")
 
 
+def where_of(point: Point, device: Device, configured: bool = False) -> Device:
+    """Return where the library's calls run; those with parameters do not take the serial side."""
+    if configured or point.request.resident:
+        return device
+    return point.operation.side(point.problem, device)
+
+
 def _runs(point: Point, device: Device) -> Sequence[AlgorithmRun]:
     """Return the runs of a request; each pair of algorithm and variant occurs once."""
     request = point.request
     runs = request.runs
     if runs is None:
         variants = (request.variants or {"": {}}).items()
-        names = _algorithms(point, device, request.algorithms)
+        where = where_of(point, device, any(values for _, values in variants))
+        names = _algorithms(point, where, request.algorithms)
         runs = [(name, label, values) for name in names for label, values in variants]
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     for selection, label, values in runs:
-        for name in _algorithms(point, device, selection):
+        for name in _algorithms(point, where_of(point, device, bool(values)), selection):
             found.setdefault((name, label), values)
     return [(name, label, values) for (name, label), values in found.items()]
 

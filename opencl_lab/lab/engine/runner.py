@@ -11,7 +11,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.lab.engine.implementations import LONG_MS, Implementation, Workload
 from opencl_lab.lab.engine.ours import OpenCL
-from opencl_lab.lab.engine.request import Point, Request, check_point
+from opencl_lab.lab.engine.request import Point, Request, check_point, where_of
 from opencl_lab.lab.engine.row import Measurement, exit_status, over_baseline
 from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.rounds import LEAST_ROUNDS, Rounds
@@ -117,7 +117,7 @@ def run_point(
         ours = [item for item in implementations if isinstance(item, OpenCL)]
         return Comparison(
             workload,
-            over_baseline(_with_choice(rows, workload, device), request.baseline),
+            over_baseline(_with_choice(rows, workload, where_of(point, device)), request.baseline),
             next((item.outputs() for item in ours if item.status == "correct"), {}),
             [item.error for item in ours if item.error is not None],
             {item.name: item.profile() for item in ours},

@@ -22,6 +22,7 @@ from opencl_lab.ops.sort.merge_cpu import MergePathCpu
 from opencl_lab.ops.sort.merge_gpu import MergePathGpu
 from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.ops.sort.quicksort_cpu import QuicksortCpu
 from opencl_lab.ops.sort.radix_cpu import RadixCpu
 from opencl_lab.ops.sort.radix_gpu import RadixGpu
 from opencl_lab.ops.sort.solver import SORT_SOLVER
@@ -32,6 +33,7 @@ SORTS: tuple[type[Algorithm[SortProblem]], ...] = (
     MergePathCpu,
     MergePathGpu,
     OddEvenMerge,
+    QuicksortCpu,
 )
 SORT_TEMPLATES = tuple(name for sort in SORTS for name in sort.templates)
 """Templates of a sort by whichever algorithm is the fastest."""
@@ -225,3 +227,11 @@ class ByOddEvenMerge(_ByRuns):
     name = "odd-even-merge"
     templates: ClassVar[tuple[str, ...]] = (*OddEvenMerge.templates, *HEADS_TEMPLATES)
     space = OddEvenMerge.space
+
+
+class ByQuicksort(_ByRuns):
+    """By a quicksort of one thread, on CPUs."""
+
+    name = "quicksort"
+    templates: ClassVar[tuple[str, ...]] = (*QuicksortCpu.templates, *HEADS_TEMPLATES)
+    space = QuicksortCpu.space

@@ -102,6 +102,7 @@ class Unique(Solver[UniqueProblem]):
         "radix": "opencl_lab.ops.select.by_sort:ByRadix",
         "merge-path": "opencl_lab.ops.select.by_sort:ByMergePath",
         "odd-even-merge": "opencl_lab.ops.select.by_sort:ByOddEvenMerge",
+        "quicksort": "opencl_lab.ops.select.by_sort:ByQuicksort",
     }
 
     def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:

@@ -48,6 +48,7 @@ class SortSolver(Solver[SortProblem]):
         "radix": Radix(),
         "merge-path": MergePath(),
         "odd-even-merge": "opencl_lab.ops.sort.odd_even_merge:OddEvenMerge",
+        "quicksort": "opencl_lab.ops.sort.quicksort_cpu:QuicksortCpu",
     }
 
     def ranked(self, problem: SortProblem, device: Device, group: str = AUTO) -> Iterable[str]:
@@ -57,10 +58,26 @@ class SortSolver(Solver[SortProblem]):
         """
         return (self._fastest(problem, device), *self.registry)
 
+    def serial_us(self, problem: SortProblem) -> float:
+        """Return an estimate of the kernel time on one thread, in microseconds."""
+        from opencl_lab.ops.sort import costs
+
+        return costs.serial_us(problem)
+
+    def parallel_us(self, problem: SortProblem, units: int) -> float:
+        """Return an estimate of the kernel time on `units` threads, in microseconds."""
+        from opencl_lab.ops.sort import costs
+
+        return costs.parallel_us(problem, units)
+
     @staticmethod
     def _fastest(problem: SortProblem, device: Device) -> str:
         keys = problem.rows * problem.n
         if device.kind == "cpu":
+            from opencl_lab.ops.sort.quicksort_cpu import VECTOR, pays
+
+            if device.native_vector_bytes >= VECTOR and pays(problem, device.compute_units):
+                return "quicksort"
             if keys <= FEW and problem.dtype != np.float16:  # which takes three launches
                 return "odd-even-merge"
             short = SHORT_FLOATS if problem.dtype.kind == "f" else SHORT
