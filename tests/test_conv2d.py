@@ -12,12 +12,15 @@ import pytest
 from conv2d_checks import ALGORITHMS, assert_close, check, right
 from scipy import ndimage, signal
 
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import check_plan
 from opencl_lab.lab.ops.conv2d import expected
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.ops.conv2d import rolling
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import BOUNDARIES, Conv2dProblem
+from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
 
@@ -269,3 +272,64 @@ def test_device_arrays_stay_on_the_device(rng, queue):
     np.testing.assert_array_equal(conv2d(*there, saturate=False).get(), exact.astype(np.uint8))
     empty = conv2d(cl.array.empty(queue, (0, 4), np.float32), weights, mode="full")
     assert empty.shape == (2, 8) and not empty.get().any()
+
+
+# ----------------------------------------------------------------- one thread
+
+MODES = ("same", "full", "valid")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float32", "float64"])
+def test_one_thread_rolls_sums_down_columns(dtype, serial, rng, monkeypatch):
+    """As `naive` does, for tiles of any size, each boundary and mode."""
+    monkeypatch.setattr(rolling, "MOST_COLUMNS", 128)
+    filters = [rng.uniform(-1, 1, (3, 4)), np.outer(rng.random(6), rng.random(5))]
+    filters.append(rng.integers(-3, 4, (2, 2)))
+    shapes = rng.permutation([(1, 1, 1), (5, 8, 1), (40, 150, 1), (18, 65, 3), (30, 30, 2)])
+    for boundary, shape in zip(BOUNDARIES, shapes, strict=True):
+        weights = filters[int(rng.integers(len(filters)))]
+        image = (100 * rng.random(shape)).astype(dtype)
+        mode = MODES[int(rng.integers(2 + (min(shape[:2]) >= 6)))]
+        options = {
+            "boundary": boundary, "cval": -2, "flip": bool(rng.integers(2)), "mode": mode,
+            "channels_last": True, "saturate": bool(rng.integers(2)), "device": serial,
+        }  # fmt: skip
+        config = {"TILE_BYTES": int(rng.choice([1 << 10, 1 << 16]))}
+        got = conv2d(image, weights, algorithm="rolling", config=config, **options)
+        expected = conv2d(image, weights, algorithm="naive", **options)
+        if got.dtype.kind in "iu":
+            apart = (got - expected).view(f"i{got.itemsize}")
+            assert (np.abs(apart) <= (weights.dtype.kind == "f")).all()
+        else:
+            assert_close(got, expected, weights, 100)
+
+
+def test_one_thread_takes_small_filters_and_images():
+    room = Capabilities(fp64=True, local_memory=1 << 18)
+    one = Device("toy", "cpu", compute_units=1, native_vector_bytes=64, capabilities=room)
+    names = {
+        (64, 3): "rolling", (64, 13): "rolling", (64, 15): "register", (4000, 3): "register",
+    }  # fmt: skip
+    for (size, taps), name in names.items():
+        problem = Conv2dProblem(size, size, taps, taps)
+        assert CONV2D_SOLVER.choose(problem, one).name == name
+        assert next(iter(CONV2D_SOLVER.ranked(problem, replace(one, compute_units=2)))) != "rolling"
+    with pytest.raises(InvalidConfig, match="of a tile"):
+        CONV2D_SOLVER.plan(Conv2dProblem(64, 9, 3, 3), one, "rolling", {"VECTORS": 4})
+    rolling_of = CONV2D_SOLVER.algorithm("rolling")
+    assert rolling_of.supports(Conv2dProblem(64, 64, 3, 3), replace(one, kind="gpu"))
+    small = replace(one, capabilities=Capabilities(local_memory=1 << 10))
+    assert "no room" in rolling_of.supports(Conv2dProblem(64, 64, 3, 3), small)
+    assert rolling_of.supports(Conv2dProblem(64, 64, 1, 20, channels=100), one)
+    assert not rolling_of.supports(Conv2dProblem(64, 64, 15, 15, separable=True), one)
+
+
+def test_estimated_times_choose_the_side():
+    one = Device("toy", "cpu", compute_units=1, is_serial=True)
+    device = Device("toy", "cpu", compute_units=2, serial_side=one)
+    for dtype in ("uint8", "float16", "float64"):
+        sides = [
+            CONV2D_SOLVER.side(Conv2dProblem(n, n, 5, 5, np.dtype(dtype)), device).is_serial
+            for n in (16, 64, 128, 256, 1024, 4096)
+        ]
+        assert sides == sorted(sides, reverse=True) and sides[1] and not sides[-1]

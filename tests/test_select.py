@@ -107,7 +107,7 @@ def test_unique_explains_what_fails_while_it_waits(rng, queue, monkeypatch):
 
     monkeypatch.setattr(functions, "beginning", full)
     with pytest.raises(ol.LaunchError, match="ran out of memory"):
-        ol.unique(rng.integers(0, 9, 300), queue=queue)
+        ol.unique(cl.array.to_device(queue, rng.integers(0, 9, 300)))
 
 
 def test_unique_of_any_shape(rng, queue):
@@ -174,7 +174,44 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
             np.testing.assert_array_equal(outputs[name][: right.size], right)
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
+def test_unique_on_one_thread(dtype, serial, rng):
+    """The heads of runs take one launch."""
+    for n in (1, 2, 777):
+        keys = (
+            hard_floats(rng, n, dtype) if "float" in dtype else rng.integers(0, 2, n).astype(dtype)
+        )
+        results = ol.unique(keys, True, return_index=True, return_inverse=True, device=serial)
+        expected = np.unique(keys, True, True, True)
+        for got, right in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(got, right.astype(got.dtype), strict=True)
+        np.testing.assert_array_equal(ol.unique(keys, device=serial), expected[0])
+        np.testing.assert_array_equal(ol.unique(keys, True, device=serial)[1], expected[3])
+    problem = UniqueProblem(n, keys.dtype, True, True, True)
+    assert len(HEADS.plan(problem, HEADS.default_config(problem, serial), serial).launches) == 1
+
+
 # -------------------------------------------------------------- searchsorted
+
+
+def test_estimated_times_of_searches():
+    looked = [
+        SEARCH.serial_us(SearchProblem(n, m, np.dtype(dtype), sorter=sorter))
+        for n, m, dtype, sorter in (
+            (1000, 0, "int8", False), (1000, 500, "int8", False), (1000, 500, "int64", False),
+            (10**6, 500, "int64", False), (10**6, 500, "int64", True),
+        )
+    ]  # fmt: skip
+    assert looked[0] == 0 and looked == sorted(looked)
+
+
+def test_one_thread_searches_for_many_values_at_once(serial, rng):
+    keys, values = np.sort(rng.random(1000)), rng.random(100)
+    problem = SearchProblem(keys.size, values.size, keys.dtype)
+    binary = SEARCH.algorithm("binary-search")
+    assert binary.default_config(problem, serial)["VALUES"] == 64
+    found = ol.searchsorted(keys, values, device=serial)
+    np.testing.assert_array_equal(found, np.searchsorted(keys, values))
 
 
 @pytest.mark.few

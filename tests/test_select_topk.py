@@ -291,6 +291,8 @@ def test_topk_sorts_where_that_takes_less_time():
 
 
 def test_topk_waits_for_nothing(queue, rng, held_back, own_queue, device):
+    if device.is_serial:
+        pytest.skip("its launches run at once")
     mine = own_queue(device.handle)
     keys = rng.integers(0, 10**6, N, np.int32)
     given_keys = cl.array.to_device(mine, keys)
@@ -305,3 +307,37 @@ def test_prepared_topk(rng, queue):
     for _ in range(3):
         keys = rng.integers(0, 50, 300, np.int32)
         check(prepared(cl.array.to_device(queue, keys)), right_topk(keys, 5))
+
+
+# ----------------------------------------------------------------- one thread
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int32", "float16", "float64", "uint64"]
+)
+def test_one_thread_selects_and_ranks_in_one_launch(dtype, serial, rng):
+    for shape in ((1, 1), (1, 64), (7, 65), (2, 700)):
+        keys = drawn(rng, shape, dtype)
+        for k in {0, 1, min(shape[1], topk.MOST_RANKED), shape[1] // 9}:
+            largest = bool(rng.integers(2))
+            found = ol.topk(keys, k, largest=largest, algorithm="radix-rank", device=serial)
+            check(found, right_topk(keys, k, largest))
+    same = np.full(500, keys[0, 0])
+    check(ol.topk(same, 5, device=serial), right_topk(same, 5))
+
+
+def test_what_one_thread_takes():
+    one = replace(GPU, kind="cpu", compute_units=1)
+
+    def chosen(n, k, rows=1):
+        problem = TopkProblem(n, k, np.dtype(np.float32), rows)
+        return TOPK_SOLVER.choose(problem, one).name
+
+    assert chosen(1000, 10) == chosen(40, 40) == "radix-rank"
+    assert chosen(100_000, 10) == chosen(1000, 10, 50) == "radix-select"
+    assert chosen(1000, 500) == "sort"
+    assert topk.is_whole(TopkProblem(100_000, 10, np.dtype(np.float32)), one)
+    estimates = [
+        TOPK_SOLVER.serial_us(TopkProblem(n, 10, np.dtype(np.float32))) for n in (10, 1000, 10**7)
+    ]
+    assert estimates == sorted(estimates) and estimates[1] < 10 and estimates[-1] > 2000

@@ -14,7 +14,7 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from opencl_lab.ops.fft import cosine
 from opencl_lab.ops.fft.fast import FftAlgorithm
 from opencl_lab.ops.fft.passes.rows import mirror, pointwise_product
 from opencl_lab.ops.fft.problem import DftProblem
+from opencl_lab.ops.select.problem import UniqueProblem
+from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
 from opencl_lab.runtime.copies import Copy, View
 
@@ -104,6 +106,14 @@ def gathering() -> Example:
     return launched("sort/gather", plan, "7 elements of 8 bytes of each of 3 rows of 1000", "h200")
 
 
+def heads() -> Example:
+    """Return how one thread finds the heads of runs."""
+    problem = UniqueProblem(1000, np.dtype("float32"), counts=True)
+    device = replace(DEVICES["pocl"], compute_units=1)
+    plan = HEADS.plan(problem, HEADS.default_config(problem, device), device)
+    return launched("select/heads_serial", plan, "1000 sorted float32, counted", "pocl")
+
+
 def copying() -> Example:
     """Return a copy of a transposed matrix of float16 to a dense one of float32."""
     views = View((300, 200), (1, 300), 0), View.dense((300, 200))
@@ -131,6 +141,7 @@ PLANNED: tuple[tuple[str, str, str, dict[str, Any], dict[str, Value]], ...] = (
         "conv2d/register", "conv2d register", "h200", {"size": 1000, "ksize": 3},
         {"VECTOR_WIDTH": 4, "VECTORS": 1, "ROWS": 2},
     ),
+    ("conv2d/rolling", "conv2d rolling", "pocl", {"size": 300, "ksize": 3}, {"VECTORS": 2}),
     ("conv2d/tiled", "conv2d tiled", "h200", {"size": 1000, "ksize": 5}, {}),
     ("dft/direct_naive", "dft direct-naive", "h200", {"n": 1000, "batch": 8}, {}),
     (
@@ -165,6 +176,7 @@ PLANNED: tuple[tuple[str, str, str, dict[str, Any], dict[str, Value]], ...] = (
         {"size": 4096, "dtype": "float16"}, {"PACK": 1},
     ),
     ("gemm/tiled", "gemm tiled", "h200", {"size": 1000}, {}),
+    ("select/radix_rank", "topk radix-rank", "pocl", {"n": 1000, "k": 10}, {}),
     ("select/radix_select", "topk radix-select", "h200", {"n": 50_000, "k": 4}, {}),
     ("select/search", "searchsorted binary-search", "h200", {"n": 100_000, "m": 1000}, {}),
     ("select/unique", "unique radix", "h200", {"n": 50_000}, {}),
@@ -184,6 +196,7 @@ BY_OTHERS = {
     "fourier/mirror": spectra,
     "fourier/pointwise": product,
     "fourier/rows": columns,
+    "select/heads_serial": heads,
     "sort/gather": gathering,
 }
 """Kernel files that no operation of the lab launches."""

@@ -100,3 +100,11 @@ class Convolution(Algorithm[Conv2dProblem]):
     def _taps(self, one: Pass) -> dict[str, Argument]:
         """Return the filter's size as arguments, for kernels that are built for any size."""
         return {"filter_height": np.int32(one.taps[0]), "filter_width": np.int32(one.taps[1])}
+
+
+def line_buffers(problem: Conv2dProblem) -> list[Buffer]:
+    """Return the buffers of a filter of rank 1, besides that of its weights."""
+    return [
+        Buffer("row", "in", (problem.filter_width,), problem.sum_type),
+        Buffer("column", "in", (problem.filter_height,), problem.sum_type),
+    ]

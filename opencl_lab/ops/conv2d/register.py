@@ -17,7 +17,7 @@ from opencl_lab.core.kernels import (
 )
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
-from opencl_lab.ops.conv2d.launch import Convolution
+from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
 from opencl_lab.ops.conv2d.pixels import Pass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.strip import Strip
@@ -191,11 +191,7 @@ class Separable(Register):
         """Plan a launch along the rows, which extends the image, and one along the columns."""
         sums = problem.sum_type
         between = (problem.out_height + problem.filter_height - 1, problem.out_width)
-        buffers: list[Buffer] = [
-            *self._buffers(problem),
-            Buffer("row", "in", (problem.filter_width,), sums),
-            Buffer("column", "in", (problem.filter_height,), sums),
-        ]
+        buffers = [*self._buffers(problem), *line_buffers(problem)]
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
         shape = (problem.batch, *between, problem.channels)

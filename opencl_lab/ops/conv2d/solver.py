@@ -7,11 +7,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
+from opencl_lab.ops.conv2d import costs
+from opencl_lab.ops.conv2d.costs import MANY_TAPS
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
-
-MANY_TAPS = 49
-"""Weights from which on two short filters beat one: 7 x 7 was the first size to gain."""
 
 
 class Conv2dSolver(Solver[Conv2dProblem]):
@@ -24,13 +23,25 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
         "naive": "opencl_lab.ops.conv2d.direct:Naive",
         "fft": "opencl_lab.ops.conv2d.fft:FftConvolution",
+        "rolling": "opencl_lab.ops.conv2d.rolling:Rolling",
     }
 
     def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms by the size of the filter."""
+        one = ("rolling",) if device.compute_units == 1 and costs.rolls(problem) else ()
         if problem.filter_height * problem.filter_width < MANY_TAPS:
-            return ("register",)  # two passes over memory would not save enough
-        return ("fft", *self.registry) if _fft_pays(problem, device) else self.registry
+            return (*one, "register")  # two passes over memory would not save enough
+        if _fft_pays(problem, device):
+            return (*one, "fft", *self.registry)
+        return (*one, *self.registry)
+
+    def serial_us(self, problem: Conv2dProblem) -> float:
+        """Return the microseconds of one thread, by measured costs of sums."""
+        return costs.serial_us(problem)
+
+    def parallel_us(self, problem: Conv2dProblem, units: int) -> float:
+        """Return the microseconds of all threads, without the launch."""
+        return costs.parallel_us(problem, units)
 
 
 CONV2D_SOLVER = Conv2dSolver()

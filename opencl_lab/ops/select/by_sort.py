@@ -12,7 +12,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.by_kind import ByKind
-from opencl_lab.ops.select import topk, unique
+from opencl_lab.ops.select import topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
 from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.ops.solver import Algorithm
@@ -37,7 +37,7 @@ SORTS: tuple[type[Algorithm[SortProblem]], ...] = (
 )
 SORT_TEMPLATES = tuple(name for sort in SORTS for name in sort.templates)
 """Templates of a sort by whichever algorithm is the fastest."""
-HEADS_TEMPLATES = (gather.TEMPLATE, unique.TEMPLATE)
+HEADS_TEMPLATES = (gather.TEMPLATE, *HEADS.templates)
 
 
 def _followed(
@@ -85,9 +85,8 @@ class BySort(Algorithm[TopkProblem]):
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the sort and one more."""
         n, k, rows, dtype = problem.n, problem.k, problem.rows, problem.dtype
-        order = SortProblem(n, dtype, rows, problem.largest, indices=True)
         first = GatherProblem(n, rows, dtype.itemsize, k, places=True)
-        sorting = SORT_SOLVER.plan(order, device)
+        sorting = SORT_SOLVER.plan(problem.order, device)
         if not rows * k:
             sorting = replace(sorting, launches=())
         return _followed(
@@ -109,10 +108,9 @@ class RadixSelect(topk.Selection):
         k, rows = problem.k, problem.rows
         if k < 2 or not rows:
             return selected
-        order = SortProblem(k, problem.dtype, rows, problem.largest, value_bytes=topk.LONG.itemsize)
         return _followed(
             selected,
-            SORT_SOLVER.plan(order, device),
+            SORT_SOLVER.plan(problem.selected, device),
             {"keys": "values", "values": "places"},
             {"sorted": ("values", problem.dtype), "sorted_values": ("places", topk.LONG)},
         )

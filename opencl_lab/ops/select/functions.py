@@ -207,33 +207,34 @@ def unique(
     """
     given = as_array(a)
     array = native(given)
-    call = Call()
-    call.use(array, queue, device)
-    on_device = is_device_array(array)
-    if not on_device and array.size and not call.device.unified_memory:
-        UniqueProblem(array.size, array.dtype)  # checked before anything is sent
-        array = to_device(np.ascontiguousarray(array), call.queue)
-    wanted = {
+    options: dict[str, Any] = {
         "first_places": bool(return_index),
         "inverse": bool(return_inverse),
         "counts": bool(return_counts),
+        "algorithm": algorithm,
+        "config": config,
     }
-    names = ["values", *(name for name, asked in wanted.items() if asked)]
-    found, *parts = _unique(array, **wanted, algorithm=algorithm, config=config, queue=call.queue)
-    m = 0
+    arrays = _unique(array, **options, queue=queue, device=device)
+    sent = arrays is None
+    if arrays is None:
+        call = Call()
+        call.use(array, queue, device)
+        array = to_device(np.ascontiguousarray(array), call.queue)
+        arrays = _unique(array, **options, queue=None, device=None)
+        assert arrays is not None
+    found, *parts = arrays
+    on_device = is_device_array(found)
+    used: Any = found.queue if on_device else None  # host arrays are cut without one
     try:
-        if array.size:
-            m = int(found.get()[0] if is_device_array(found) else found[0])
-        results = [
-            reshaped(part, tuple(given.shape), call)
-            if name == "inverse"
-            else beginning(part, m, call.queue)
-            for name, part in zip(names, parts, strict=True)
-        ]
-        if is_device_array(array) and not on_device:
+        m = int(found.get()[0] if on_device else found[0]) if array.size else 0
+        whole = parts.pop(1 + bool(return_index)) if return_inverse else None
+        results = [beginning(part, m, used) for part in parts]
+        if whole is not None:
+            results.insert(1 + bool(return_index), reshaped(whole, tuple(given.shape), Call(used)))
+        if sent:
             results = [part.get() for part in results]
     except cl.Error as error:
-        raise explain(error, call.queue) from error
+        raise explain(error, used) from error
     if not given.dtype.isnative:
         results[0] = results[0].astype(given.dtype)
     return results[0] if len(results) == 1 else tuple(results)
@@ -250,12 +251,20 @@ def _unique(
     algorithm: str,
     config: Mapping[str, Any] | None,
     queue: Any,
-) -> tuple[AnyArray, ...]:
-    """Return the number of results, and arrays as long as `a` that begin with them."""
-    call.use(a, queue)
+    device: DeviceSpec,
+) -> tuple[AnyArray, ...] | None:
+    """Return the number of results, and arrays as long as `a` that begin with them.
+
+    None for a host array if the device has memory of its own: it is to be sent there first, so that
+    only results come back.
+    """
+    call.use(a, queue, device)
+    problem = UniqueProblem(a.size, a.dtype, counts, first_places, inverse)
+    if a.size and not is_device_array(a) and not call.device.unified_memory:
+        return None
     rows = Rows.of(a, None, call)
     outputs = UNIQUE_SOLVER.run(
-        UniqueProblem(rows.length, a.dtype, counts, first_places, inverse),
+        problem,
         {"keys": reshaped(rows.data, (rows.length,), call)},
         algorithm=algorithm,
         config=config,

@@ -49,6 +49,16 @@ class TopkProblem(Problem):
         return f"the {self.k:,} {which} of {rows}{self.n:,} {self.dtype} keys"
 
     @property
+    def order(self) -> SortProblem:
+        """The sort of all positions by their keys."""
+        return SortProblem(self.n, self.dtype, self.rows, self.largest, indices=True)
+
+    @property
+    def selected(self) -> SortProblem:
+        """The sort of the keys that are selected, with their positions."""
+        return SortProblem(self.k, self.dtype, self.rows, self.largest, value_bytes=8)
+
+    @property
     def work(self) -> Work:
         """One read of every key, and one write of each result."""
         item, keys = self.dtype.itemsize, self.rows * self.n

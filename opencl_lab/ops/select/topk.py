@@ -8,15 +8,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, lacks_groups
+from opencl_lab.core.kernels import c_type, index_type, lacks_groups, positive
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
-from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
+from opencl_lab.ops.select.slices import (
+    PARAMETERS,
+    POWER,
+    check_group,
+    is_one_thread,
+    largest_group,
+    slices_of,
+)
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/radix_select.cl.mako"
+RANK_TEMPLATE = "select/radix_rank.cl.mako"
 UINT, LONG = np.dtype(np.uint32), np.dtype(np.int64)
 WHOLE = 1 << 14
 """Most keys of a row that one group reads alone: from the second read on, from a cache."""
@@ -33,6 +41,10 @@ SLICE = 1 << 11
 """About how many keys such a slice has."""
 MOST_OF_SLICES = 1 << 13
 """Most keys that all slices of a row may find together, as one group reads them."""
+MOST_RANKED = 128
+"""Most keys that are ranked by comparing each with all others: 128 take 2 us."""
+LONG_DIGIT = 11
+"""Bits of a digit of longer rows."""
 FEW_SHARE = 4
 """The remaining keys of a row are copied once they are at most this fraction of the row, 1 / 4."""
 
@@ -60,7 +72,9 @@ class Selection(Algorithm[TopkProblem]):
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
         """Return groups of one item and long digits for CPUs, unless rows are short."""
         if device.kind == "cpu":
-            return Config(WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=11 if problem.n > SHORT else 8)
+            return Config(
+                WG_SIZE=1, ITEM_KEYS=64, DIGIT_BITS=LONG_DIGIT if problem.n > SHORT else 8
+            )
         return Config(WG_SIZE=largest_group(device), ITEM_KEYS=4, DIGIT_BITS=8)
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
@@ -171,7 +185,7 @@ class _Launches:
 
 def is_whole(problem: TopkProblem, device: Device) -> bool:
     """Return whether a group reads a row alone."""
-    busy = problem.rows >= 2 * device.compute_units
+    busy = is_one_thread(device) or problem.rows >= 2 * device.compute_units
     return problem.n <= WHOLE or (problem.n <= WHOLE_OF_MANY and busy)
 
 
@@ -180,6 +194,47 @@ def alike_slices(problem: TopkProblem, device: Device) -> int:
     slices = ceil_divide(problem.n, SLICE)
     fits = problem.n <= SLICED and slices * problem.k <= MOST_OF_SLICES
     return slices if device.kind != "cpu" and fits else 0
+
+
+class RadixRank(Algorithm[TopkProblem]):
+    """Radix select of few keys, which then are ranked: one launch, a thread for each row."""
+
+    name = "radix-rank"
+    templates: ClassVar[tuple[str, ...]] = (RANK_TEMPLATE,)
+    space = SearchSpace(
+        (Parameter("ITEM_KEYS", (16, 32, 64, 128), "keys that are looked at together"),),
+        (positive("ITEM_KEYS"),),
+    )
+
+    def supports(self, problem: TopkProblem, device: Device) -> str | None:
+        """Need a CPU, and few keys of rows that stay in a cache."""
+        if device.kind != "cpu":
+            return "one work-item selects from a row"
+        if problem.k > MOST_RANKED or problem.n > WHOLE_OF_MANY:
+            return f"more than {MOST_RANKED} of a row, or of more than {WHOLE_OF_MANY}, take long"
+        return None
+
+    def default_config(self, problem: TopkProblem, device: Device) -> Config:
+        """Return four vectors of keys of four bytes."""
+        return Config(ITEM_KEYS=64)
+
+    def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
+        """Plan one launch."""
+        n, k, rows = problem.n, problem.k, problem.rows
+        if not rows * k:
+            return Plan(_given(problem), ())
+        params = {
+            "ELEMENT": Element(c_type(problem.dtype), descending=problem.largest),
+            "MOST_RANKED": MOST_RANKED,
+            **config,
+        }
+        arguments: dict[str, Argument] = {
+            **named("keys", "values", "places"),
+            "n": np.uint32(n),
+            "k": np.uint32(k),
+        }
+        launch = Launch(RANK_TEMPLATE, "radix_rank", params, (rows,), (1,), arguments)
+        return Plan(_given(problem), (launch,))
 
 
 SELECTION = Selection()

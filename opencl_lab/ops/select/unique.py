@@ -11,11 +11,19 @@ from opencl_lab.core.kernels import c_type, index_type, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select.problem import UniqueProblem
-from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
+from opencl_lab.ops.select.slices import (
+    PARAMETERS,
+    POWER,
+    check_group,
+    is_one_thread,
+    largest_group,
+    slices_of,
+)
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 
 TEMPLATE = "select/unique.cl.mako"
+SERIAL_TEMPLATE = "select/heads_serial.cl.mako"
 LONG = np.dtype(np.int64)
 
 
@@ -23,7 +31,7 @@ class Heads(Algorithm[UniqueProblem]):
     """Count, slice by slice, the sorted keys that differ from the key before; then write them."""
 
     name = "heads"
-    templates = (TEMPLATE,)
+    templates = (TEMPLATE, SERIAL_TEMPLATE)
     space = SearchSpace(PARAMETERS, POWER)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
@@ -36,7 +44,7 @@ class Heads(Algorithm[UniqueProblem]):
         return Config(WG_SIZE=wg_size, ITEM_KEYS=64 if wg_size == 1 else 4)
 
     def plan(self, problem: UniqueProblem, config: Config, device: Device) -> Plan:
-        """Plan two launches, and a third one for counts."""
+        """Plan two launches, and a third one for counts; for one thread, one for all."""
         check_group(config, device)
         n = problem.n
         buffers = [
@@ -53,17 +61,21 @@ class Heads(Algorithm[UniqueProblem]):
         if not n:
             return Plan(tuple(buffers), ())
         index = index_type(n)
-        wg_size = config.integer("WG_SIZE")
-        slices = slices_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
         params: dict[str, Any] = {
             "ELEMENT": Element(c_type(problem.dtype)),
             "WIDE": index is np.uint64,
-            **config,
             "COUNTS": problem.counts,
             "FIRST": problem.first,
             "INVERSE": problem.inverse,
-            "PTX": device.capabilities.inline_ptx,
         }
+        if is_one_thread(device):
+            counts = ["counts"] * problem.counts
+            passed = named("keys", *order, "values", *places, *counts, "found") | {"n": index(n)}
+            one = Launch(SERIAL_TEMPLATE, "heads_serial", params, (1,), (1,), passed)
+            return Plan(tuple(buffers), (one,))
+        params |= {**config, "PTX": device.capabilities.inline_ptx}
+        wg_size = config.integer("WG_SIZE")
+        slices = slices_of(n, 1, wg_size * config.integer("ITEM_KEYS"), device)
         local = 4 * max(2 * wg_size, 32) + 16 * wg_size + 8
         buffers.append(Buffer("table", "scratch", (slices,), np.dtype(np.uint32)))
         if problem.counts:
