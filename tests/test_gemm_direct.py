@@ -161,6 +161,14 @@ def test_small_calls_stay_in_the_calling_thread(serial):
     assert GEMM_SOLVER.side(GemmProblem(64, 64, 64), threads, "tensor") is threads
 
 
+@pytest.mark.parametrize("shapes", [((6, 9), (9, 0)), ((0, 9), (9, 4)), ((0, 0), (0, 0))])
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_products_without_columns_or_rows(dtype, shapes, device):
+    a, b = (np.ones(shape, dtype) for shape in shapes)
+    for algorithm in ("auto", "direct") if device.kind == "cpu" else ("auto",):
+        assert ol.gemm(a, b, algorithm=algorithm, device=device).shape == (a @ b).shape
+
+
 def test_stacks_share_matrices(rng, serial):
     a, b = rng.random((4, 1, 5, 6), np.float32), rng.random((3, 6, 7), np.float32)
     np.testing.assert_allclose(ol.gemm(a, b, device=serial), a @ b, rtol=1e-5)
