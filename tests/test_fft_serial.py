@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import check_plan
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.axes import AXES_SOLVER, AxesProblem
@@ -168,3 +169,9 @@ def test_small_transforms_take_the_calling_thread(serial):
         (DftProblem(1024, C64, 8192), threads),
     ):
         assert DFT_SOLVER.side(problem, threads) is side
+
+
+def test_spectra_without_samples_are_refused_on_either_side(device):
+    for function in (ol.fft.irfft2, ol.fft.irfftn, ol.fft.hfftn):
+        with pytest.raises(InvalidProblem, match="needs at least one sample, not -2"):
+            function(np.zeros((3, 0), np.complex64), device=device)

@@ -63,7 +63,7 @@ class AxesProblem(Problem):
             real = kind != "c2c" and place == (0 if kind == "r2c" else len(axes) - 1)
             n = sizes[axis] if length is None else length
             needed = n // 2 + 1 if real and kind == "c2r" else n
-            if needed != sizes[axis] or not n or (real and axis != last):
+            if needed != sizes[axis] or n < 1 or (real and axis != last):
                 return None
             batch, inner = math.prod(sizes[:axis]), math.prod(sizes[axis + 1 :])
             scale = scale_of(n, norm, inverse)
