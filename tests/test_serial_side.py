@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -13,9 +14,8 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.device import SmallCalls
-from opencl_lab.core.queues import gate_of
+from opencl_lab.core.queues import Gate, gate_of
 from opencl_lab.drivers.discovery import _discover
-from opencl_lab.drivers.pocl_serial import Gate
 from opencl_lab.drivers.probed import corrected
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
@@ -29,6 +29,38 @@ SHOW = (
     "import opencl_lab as ol;"
     "print([(d.is_serial, d.serial_side) for d in ol.devices() if d.kind == 'cpu'])"
 )
+
+INTERRUPTED = """
+import signal, threading, time
+import numpy as np
+import opencl_lab as ol
+from opencl_lab.core.queues import gate_of
+x = np.arange(1000)[::-1].astype(np.int32)
+ol.sort(x)
+armed = False
+def interrupt(*_):
+    global armed
+    if armed:
+        armed = False
+        raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+signal.setitimer(signal.ITIMER_REAL, 1e-3, 3e-4)
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    try:
+        armed = True
+        while True:
+            ol.sort(x)
+    except KeyboardInterrupt:
+        pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+gate = gate_of(ol.select_device().serial_side.handle)
+taken = []
+other = threading.Thread(target=lambda: taken.append(gate.lock.acquire(timeout=5)))
+other.start()
+other.join()
+print(taken[0], gate.word.value)
+"""
 
 
 @pytest.fixture
@@ -123,19 +155,24 @@ def test_the_gate_closes_after_the_last_exit(serial):
 
     word = ctypes.c_uint32(1)
     gate = Gate(word)
-    with gate:
-        with gate:
+    with gate.opened():
+        with gate.opened():
             assert word.value == 1
         assert word.value == 1
     assert word.value == 0
-    with pytest.raises(KeyError), gate:
+    with pytest.raises(KeyError), gate.opened():
         raise KeyError
     assert word.value == 0
     gate.leave_open()
-    with gate:
+    with gate.opened():
         pass
     assert word.value == 1
     assert isinstance(gate_of(serial.handle), Gate)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_interrupted_calls_leave_nothing_locked(serial):
+    assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
 
 
 def used(monkeypatch, us, x, **how):

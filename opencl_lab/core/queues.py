@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import pyopencl as cl
 
@@ -50,14 +51,35 @@ def check_fork() -> None:
         )
 
 
-class Gate(AbstractContextManager[None], Protocol):
-    """A context in which a hidden device can be used, by one thread at a time.
+class Gate:
+    """Lets one thread at a time use a hidden device, whose `word` is 1 meanwhile, else 0.
 
-    It is needed to make contexts and queues, to build, to enqueue and to wait.
+    It is needed to make contexts and queues, to build, to enqueue and to wait. Who holds `lock`
+    sets the word to 1 and at the end to its earlier value, as one may hold it twice. Short calls do
+    so themselves: no Python function may enter or leave the lock, as Ctrl-C could end that
+    function halfway, and other threads would wait for ever.
     """
+
+    def __init__(self, word: ctypes.c_uint32):
+        self.word = word
+        self.lock = threading.RLock()
+        word.value = 0
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Hold the lock while the device can be used."""
+        with self.lock:
+            before = self.word.value
+            self.word.value = 1
+            try:
+                yield
+            finally:
+                self.word.value = before
 
     def leave_open(self) -> None:
         """Let the device be used anywhere from now on."""
+        with self.lock:  # else another thread would close it
+            self.word.value = 1
 
 
 _gates: dict[Any, Gate] = {}
@@ -85,8 +107,9 @@ def leave_open(handle: cl.Device) -> None:
 
 
 def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
-    """Return the gate of a device, or a context that does nothing."""
-    return _gates.get(handle) or nullcontext()
+    """Return a context in which a device can be used; it does nothing for most devices."""
+    gate = _gates.get(handle)
+    return nullcontext() if gate is None else gate.opened()
 
 
 @cache

@@ -20,14 +20,14 @@ import platform
 import re
 import struct
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 
 import pyopencl as cl
+
+from opencl_lab.core.queues import Gate
 
 VARIABLE = "POCL_DEVICES"
 NAMES = ("basic-", "cpu-minimal-")
@@ -87,41 +87,6 @@ def split(
     if serial:
         _found[others[0]] = serial[0]
     return others, _found.get(others[0])
-
-
-class Gate:
-    """A context in which a hidden device is available, for one thread at a time.
-
-    `word` says whether it is.
-
-    A thread may enter it again.
-    """
-
-    def __init__(self, word: ctypes.c_uint32):
-        self._word = word
-        self._lock = threading.RLock()
-        self._depth = self._at_rest = 0
-        word.value = 0
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._depth += 1
-        self._word.value = 1
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._depth -= 1
-        if not self._depth:
-            self._word.value = self._at_rest
-        self._lock.release()
-
-    def leave_open(self) -> None:
-        """Make the device available from now on, in programs that work on it alone."""
-        self._at_rest = self._word.value = 1
 
 
 def hide(handle: cl.Device) -> Gate | None:

@@ -69,8 +69,13 @@ class DeviceCall(BoundCall):
         for item in self._fresh:
             take = item.allocator or pool.take
             memory.append(take(item.nbytes))
-        with self._alone:
-            event = self.enqueue(memory, waits, events)
+        word = self._word
+        with self._lock:
+            before, word.value = word.value, 1
+            try:
+                event = self.enqueue(memory, waits, events)
+            finally:
+                word.value = before
         done = [] if event is None else [event]
         self._own_events = done or self._own_events
         results = []

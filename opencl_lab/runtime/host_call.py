@@ -186,7 +186,9 @@ class HostCall(BoundCall):
         session, queue = self._session, self.queue
         known: list[HostArray] = [*arrays]
         host: HostMemory | None = None
-        with self._alone:
+        word = self._word
+        with self._lock:
+            before, word.value = word.value, 1
             try:
                 pointers = self._pointers or self._ask()
                 in_place = self._in_place and pointers
@@ -218,6 +220,8 @@ class HostCall(BoundCall):
                 # The caller's arrays must not be in use once this is left, also by an error.
                 queue.finish()
                 raise
+            finally:
+                word.value = before
         if host is not None and events is not None:
             events.copies.extend(host.copies)
         return [known[place] for place in self._returns]

@@ -129,10 +129,13 @@ class Pool:
 
 
 class QueuePool(Pool):
-    """The pool of buffers of one queue; `alone` is the lock of the queue."""
+    """The pool of buffers of one queue; `alone` returns a context for its commands."""
 
     def __init__(
-        self, queue: cl.CommandQueue, most_idle: float, alone: AbstractContextManager[Any]
+        self,
+        queue: cl.CommandQueue,
+        most_idle: float,
+        alone: Callable[[], AbstractContextManager[Any]],
     ):
         # New memory is used at once, as some drivers report only then that there is none.
         super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle)
@@ -179,7 +182,7 @@ class PooledArray(cl.array.Array):
         own = vars(self)
         lease = own.get("_lease")
         if "events" not in own and lease is not None:
-            with lease.pool.alone:
+            with lease.pool.alone():
                 own.setdefault("events", [cl.enqueue_marker(lease.pool.queue)])
         events: list[cl.Event] = own["events"]
         return events
@@ -221,7 +224,7 @@ class PooledArray(cl.array.Array):
         lease = own["_lease"]
         pool, room = lease.pool, 1 << (nbytes - 1).bit_length()
         block = pool.take(room)
-        with pool.alone:
+        with pool.alone():
             event = cl.enqueue_copy(pool.queue, block, lease.block, byte_count=nbytes)
         return self.of(pool, block, attributes_of(self) | changes, event, room)
 
@@ -243,7 +246,7 @@ class PooledArray(cl.array.Array):
             plain.events = []  # the queue is in-order
         else:
             plain.events = list(self.events)
-        with lease.pool.alone:
+        with lease.pool.alone():
             return plain.get(queue, ary)  # it waits, so no queue uses the memory afterwards
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Session(Programs):
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}  # copies of host arrays, by queue
         self._results: dict[int, QueuePool] = {}  # results and scratch memory, by queue
-        self._alone: dict[int, AbstractContextManager[Any]] = {}
+        self._locks: dict[int, AbstractContextManager[Any]] = {}
         self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
         self.host_results = HostResults(self._most_idle)
         call_when_freeing(self.free)
@@ -123,23 +124,34 @@ class Session(Programs):
             with self._lock:
                 while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
-                alone = self.alone(queue)
+                alone = partial(self.alone, queue)
                 with within_gate(self.device.handle):
                     pool = QueuePool(queue, self._most_idle, alone)
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
     def alone(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
-        """Return the lock of a queue, to be held by a thread that enqueues or waits.
+        """Return a context in which a thread enqueues on a queue or waits for it.
 
-        NVIDIA's driver occasionally crashes if several threads do so at once. On a serial device it
-        is the gate, see `opencl_lab.core.queues.gate_of`.
+        NVIDIA's driver occasionally crashes if several threads do so at once.
         """
-        found = self._alone.get(queue.int_ptr)
+        gate = gate_of(self.device.handle)
+        return self.lock(queue) if gate is None else gate.opened()
+
+    def lock(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
+        """Return the lock of `alone`; who takes it alone sets `word`, see `Gate`."""
+        found = self._locks.get(queue.int_ptr)
         if found is None:
             gate = gate_of(self.device.handle)
-            found = self._alone.setdefault(queue.int_ptr, gate or threading.RLock())
+            lock = threading.RLock() if gate is None else gate.lock
+            found = self._locks.setdefault(queue.int_ptr, lock)
         return found
+
+    @property
+    def word(self) -> ctypes.c_uint32:
+        """The word of the device's `Gate`; one without effect for most devices."""
+        gate = gate_of(self.device.handle)
+        return ctypes.c_uint32() if gate is None else gate.word
 
     def free(self, seconds: float = -1) -> None:
         """Free what is not in use; wait at most `seconds` for other threads, -1 without limit."""
