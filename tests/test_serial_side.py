@@ -141,6 +141,7 @@ def test_the_gate_closes_after_the_last_exit(serial):
 def used(monkeypatch, us, x, **how):
     """Return the device of a call, if the model says that it takes `us` on one thread."""
     monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: us)
+    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: us / units)
     devices = []
     execute = Call.execute
 
@@ -163,6 +164,7 @@ def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
     assert used(monkeypatch, 1.1 * together, x.copy()) == threads
     x = x.astype(np.uint8)
     assert used(monkeypatch, 1, x, queue=threads.queue()) == threads
+    assert used(monkeypatch, 1, x, config={"CAPACITY": 1 << 14}, algorithm="radix") == threads
     assert used(monkeypatch, 1, x, config={}, device=threads) == serial
     assert used(monkeypatch, 1, ol.to_device(x.copy(), threads)) == threads
     assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial

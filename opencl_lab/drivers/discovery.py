@@ -197,7 +197,7 @@ def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
     side = _hidden(handle, device.platform_index, device.device_index)
     # Both use one compiler, so the findings of `oclab doctor` hold for both.
-    return side and replace(side, capabilities=device.capabilities)
+    return side and replace(side, side_of=device.key, capabilities=device.capabilities)
 
 
 @cache
@@ -210,7 +210,7 @@ def _hidden(handle: cl.Device, platform_index: int, device_index: int) -> Device
         set_gate(handle, gate)
     except (cl.Error, LaunchError):
         return None
-    return replace(record, is_serial=True)
+    return record
 
 
 _discovering = threading.RLock()

@@ -141,7 +141,7 @@ def _panel_bytes(problem: GemmProblem, vectors: int, width: int) -> int:
 
 def _vectors(problem: GemmProblem, vectors: int, width: int) -> tuple[int, int]:
     """Return the vectors of a panel, and those of the last one."""
-    total = ceil_divide(problem.n * problem.components, width)
+    total = max(1, ceil_divide(problem.n * problem.components, width))
     vectors = min(vectors, total)
     return vectors, (total - 1) % vectors + 1
 
