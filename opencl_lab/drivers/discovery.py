@@ -13,11 +13,8 @@ from functools import cache
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from opencl_lab.core.device import (
-    SERIAL,
-    Capabilities,
-    Device,
-)  # first: it says why pyopencl does not load
+# First: it says why pyopencl does not load.
+from opencl_lab.core.device import SERIAL, Capabilities, Device
 
 # isort: split
 import pyopencl as cl
@@ -289,10 +286,11 @@ def _why_this_runtime(device: Device, found: list[Device]) -> str:
 def choose_device(spec: str | int | None = None) -> Selection:
     """Choose a device and give the reason.
 
-    It is given by ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the numbers
-    ``platform:device``; or a substring of the name of the device, its platform, the platform's
-    version or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
-    If nothing matches, the `DeviceNotFound` lists what was seen.
+    It is given by ``gpu``, ``cpu`` or ``accelerator``; ``serial``, the serial side of the first
+    device that has one; an index into `devices`; the numbers ``platform:device``; or a substring of
+    the name of the device, its platform, the platform's version or its vendor. None means
+    ``$OCLAB_DEVICE`` if that is set, else the first of `devices`. If nothing matches, the
+    `DeviceNotFound` lists what was seen.
     """
     origin = "asked for"
     if spec is None and os.environ.get("OCLAB_DEVICE"):

@@ -29,6 +29,8 @@ from types import TracebackType
 
 import pyopencl as cl
 
+from opencl_lab.drivers.wheel import OFF
+
 VARIABLE = "POCL_DEVICES"
 NAMES = ("basic-", "cpu-minimal-")
 """How the names of the driver's devices begin."""
@@ -42,16 +44,15 @@ OTHER_DRIVER = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
 """A driver of PoCL for other devices than the CPU, which the variable would have to name."""
 STRUCTURE_BYTES = 2048
 """How much of a structure is searched; PoCL 3.0 has the words at bytes 40 and 444."""
+WORD, POINTER = struct.Struct("I"), struct.Struct("P")
+
 _found: dict[cl.Device, cl.Device] = {}
 """The serial device of each device with threads, which is listed only once."""
-WORD, POINTER = struct.Struct("I"), struct.Struct("P")
 
 
 def _is_wanted() -> bool:
-    switch = os.environ.get("OCLAB_SERIAL", "").lower()
-    if switch in ("off", "0", "no", "false") or VARIABLE in os.environ:
-        return False
-    if platform.system() != "Linux":
+    switch = os.environ.get("OCLAB_SERIAL", "").strip().lower()
+    if switch in OFF or VARIABLE in os.environ or platform.system() != "Linux":
         return False
     files = (file for folder in DRIVER_FOLDERS for file in Path("/").glob(f"{folder[1:]}/*"))
     return not any(OTHER_DRIVER.fullmatch(file.name) for file in files)
@@ -92,9 +93,7 @@ def split(
 class Gate:
     """A context in which a hidden device is available, for one thread at a time.
 
-    `word` says whether it is.
-
-    A thread may enter it again.
+    `word` is the device's own, which says whether it is available. A thread may enter it again.
     """
 
     def __init__(self, word: ctypes.c_uint32):

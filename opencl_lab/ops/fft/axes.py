@@ -17,7 +17,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan, Work
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.estimates import FURTHER_LAUNCH_US
-from opencl_lab.ops.fft.fast import FftAlgorithm
+from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import SPACE, TEMPLATES
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
@@ -26,8 +26,6 @@ from opencl_lab.ops.fft.transform import complex_type, finish, real_type
 from opencl_lab.ops.solver import Algorithm, Problem, Registry, Solver
 from opencl_lab.runtime.arrays import AnyArray, contiguous, direct_target, fitted
 from opencl_lab.runtime.call import Call
-
-FFT = FftAlgorithm()
 
 
 @dataclass(frozen=True)
