@@ -19,7 +19,8 @@ from opencl_lab.drivers.pocl_serial import Gate
 from opencl_lab.drivers.probed import corrected
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
-from opencl_lab.lab.doctor.probes.small_calls import small_calls
+from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
+from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
 from opencl_lab.runtime.call import Call
@@ -188,6 +189,14 @@ def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):
     value = {"sort": {"slowness": 1.5, "wait_us": 40.0}, "gemm": {"slowness": "?"}}
     store(threads, [Finding("small_calls", "", "ok", "", value)])
     assert corrected(threads).measured_calls == {"sort": SmallCalls(1.5, 40.0)}
+
+
+def test_every_operation_has_a_small_problem(monkeypatch, threads, serial):
+    for name, operation in operations().items():
+        problem = operation.problem(**operation.small)
+        assert 5 < operation.solver.serial_us(problem) < 500, name
+    monkeypatch.setattr(type(operation), "small", {})
+    assert _measured(operation, threads, serial) is None
 
 
 @pytest.mark.full
