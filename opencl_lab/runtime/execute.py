@@ -122,8 +122,7 @@ def _host_call(
     key = (queue.int_ptr, types, *names)
     call: HostCall | None = executable.bound_calls.get(key)
     if call is None:
-        call = HostCall(queue, *_bound(executable, names), types=types)
-        _keep(executable, key, call)
+        call = _keep(executable, key, HostCall(queue, *_bound(executable, names), types=types))
     return call
 
 

@@ -23,7 +23,7 @@ SHARE_US = 8.0
 
 def serial_us(problem: GemmProblem) -> float:
     """Return the microseconds on one thread: by `direct`, or by `gemv` if less."""
-    size = problem.sum_type.itemsize // problem.components
+    size = problem.number_bytes
     arithmetic = problem.work.flops / (FLOPS_PER_US * 4 / size)
     line = max(1, problem.n) * problem.components
     width = largest_power(16, VECTOR_BYTES // size, line)
