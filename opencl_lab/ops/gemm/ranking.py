@@ -90,7 +90,9 @@ def _stays_in_cache(problem: GemmProblem, device: Device) -> bool:
     small = problem.m * problem.n * problem.k < PRODUCT
     if small and problem.batch > 1 and not _is_alone(device):
         return False
-    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < IN_CACHE
+    # Threads that read B in place each read all of it.
+    most = 2 * IN_CACHE / max(2, device.compute_units)
+    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < most
 
 
 def _is_few(problem: GemmProblem, device: Device) -> bool:
