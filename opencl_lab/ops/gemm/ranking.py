@@ -88,7 +88,9 @@ def _is_small(problem: GemmProblem, device: Device) -> bool:
     tiny = problem.m * problem.n * problem.k < PRODUCT
     if tiny and problem.batch > 1 and not is_one_thread(device):
         return False
-    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < IN_CACHE
+    # Threads that read B in place each read all of it.
+    most = 2 * IN_CACHE / max(2, device.compute_units)
+    return (problem.m + problem.n) * problem.k * problem.dtype.itemsize < most
 
 
 def _is_few(problem: GemmProblem, device: Device) -> bool:
