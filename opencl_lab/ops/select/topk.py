@@ -202,9 +202,9 @@ class RadixRank(Algorithm[TopkProblem]):
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
         """Need a CPU, and few keys of rows that stay in a cache."""
         if device.kind != "cpu":
-            return "one work-item selects from a row"
+            return "it is for CPUs, as one work-item selects from a row"
         if problem.k > MOST_RANKED or problem.n > WHOLE_OF_MANY:
-            return f"more than {MOST_RANKED} of a row, or of more than {WHOLE_OF_MANY}, take long"
+            return f"it is for at most {MOST_RANKED} keys, of rows of at most {WHOLE_OF_MANY}"
         return None
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:

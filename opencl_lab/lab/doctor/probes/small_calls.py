@@ -30,7 +30,7 @@ def small_calls(device: Device) -> Answers:
         if costs is not None:
             found[name] = costs
     words = (
-        f"{name} {costs.slowness:.2f} x, wait {costs.wait_us:.0f} us"
+        f"{name} {costs.slowness:.2f} of its estimate, wait {costs.wait_us:.0f} us"
         for name, costs in found.items()
     )
     value = {name: asdict(costs) for name, costs in found.items()}
