@@ -1,5 +1,6 @@
 """The serial side of PoCL's device: hidden from others, and used where it is faster."""
 
+import ctypes
 import os
 import pickle
 import subprocess
@@ -120,8 +121,6 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
 
 
 def test_the_gate_closes_after_the_last_exit(serial):
-    import ctypes
-
     word = ctypes.c_uint32(1)
     gate = Gate(word)
     with gate:

@@ -113,7 +113,8 @@ class SerialPlanner(VectorPlanner):
         ends = own.pop("source"), own.pop("target")
         buffers = [known.pop(name) for name in launch.arguments if name.startswith("buffer_")]
         buffers = list(dict.fromkeys([*buffers, *ends]))
-        steps, numbers = launch.params["STEPS"], tuple(map(buffers.index, ends))
+        numbers = tuple(map(buffers.index, ends))
+        steps, sides = launch.params["STEPS"], launch.params["BUFFERS"]
         arguments = {
             **known,
             **{f"{name}_{len(steps)}": value for name, value in own.items()},
@@ -122,11 +123,7 @@ class SerialPlanner(VectorPlanner):
         builder.launches.append(
             replace(
                 launch,
-                params={
-                    **params,
-                    "STEPS": (*steps, each.step),
-                    "BUFFERS": (*launch.params["BUFFERS"], numbers),
-                },
+                params={**params, "STEPS": (*steps, each.step), "BUFFERS": (*sides, numbers)},
                 arguments=arguments,
                 local_bytes=max(launch.local_bytes, nbytes),
             )
