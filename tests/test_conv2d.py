@@ -325,7 +325,7 @@ def test_one_thread_takes_small_filters_and_images():
 
 
 def test_estimated_times_choose_the_side():
-    one = Device("toy", "cpu", compute_units=1, is_serial=True)
+    one = Device("toy", "cpu", compute_units=1, side_of="toy")
     device = Device("toy", "cpu", compute_units=2, serial_side=one)
     for dtype in ("uint8", "float16", "float64"):
         sides = [

@@ -292,6 +292,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("made", [GPU, CPU], ids=["gpu", "cpu"])
 def test_shape_decides_what_comes_first(made):
+    made = replace(made, compute_units=2) if made.kind == "cpu" else made
     for shape, first in EXPECTED[made.kind]:
         problem = GemmProblem(*shape)
         given = ranking.ranked(problem, made)

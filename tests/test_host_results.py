@@ -101,13 +101,14 @@ def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
 def test_results_of_further_calls(device, rng, monkeypatch):
     monkeypatch.setattr(host_results, "ALIGNED", 4096)
     keys = rng.integers(-(2**31), 2**31, (8, 3000)).astype(np.int32)
-    pool = session_of(device.queue()).host_results
+    queue = device.queue()
+    pool = session_of(queue).host_results
     pool.free_held()
-    kept = [ol.sort(row) for row in keys[:5]]
-    parts = [ol.sort(row)[::7] for row in keys[5:]]
+    kept = [ol.sort(row, queue=queue) for row in keys[:5]]
+    parts = [ol.sort(row, queue=queue)[::7] for row in keys[5:]]
     del kept[-1]
     assert pool.idle_bytes == 12_000
-    again = ol.sort(keys[0])
+    again = ol.sort(keys[0], queue=queue)
     assert not pool.idle_bytes
     for row, result in zip(keys[:4], kept, strict=True):
         np.testing.assert_array_equal(result, np.sort(row))

@@ -115,7 +115,7 @@ def test_what_is_replayed_counts_as_used(device, rng, monkeypatch):
         ol.sort(keys)
     recorded = list(replay._recorded.values())[-1]
     executable = recorded.executables[0]
-    ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32))
+    ol.gemm(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), queue=queue)
     assert list(session._executables._entries.values())[-1] is not executable
     monkeypatch.setattr(replay, "TOUCH_SECONDS", -1)
     ol.sort(keys)

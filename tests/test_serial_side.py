@@ -1,5 +1,6 @@
 """The serial side of PoCL's device: hidden from others, and used where it is faster."""
 
+import ctypes
 import os
 import pickle
 import signal
@@ -19,7 +20,8 @@ from opencl_lab.drivers.discovery import _discover
 from opencl_lab.drivers.probed import corrected
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
-from opencl_lab.lab.doctor.probes.small_calls import small_calls
+from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
+from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
 from opencl_lab.runtime.call import Call
@@ -151,8 +153,6 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
 
 
 def test_the_gate_closes_after_the_last_exit(serial):
-    import ctypes
-
     word = ctypes.c_uint32(1)
     gate = Gate(word)
     with gate.opened():
@@ -178,6 +178,7 @@ def test_interrupted_calls_leave_nothing_locked(serial):
 def used(monkeypatch, us, x, **how):
     """Return the device of a call, if the model says that it takes `us` on one thread."""
     monkeypatch.setattr(SortSolver, "serial_us", lambda self, problem: us)
+    monkeypatch.setattr(SortSolver, "parallel_us", lambda self, problem, units: us / units)
     devices = []
     execute = Call.execute
 
@@ -200,6 +201,7 @@ def test_calls_go_where_the_model_says(monkeypatch, threads, serial):
     assert used(monkeypatch, 1.1 * together, x.copy()) == threads
     x = x.astype(np.uint8)
     assert used(monkeypatch, 1, x, queue=threads.queue()) == threads
+    assert used(monkeypatch, 1, x, config={"CAPACITY": 1 << 14}, algorithm="radix") == threads
     assert used(monkeypatch, 1, x, config={}, device=threads) == serial
     assert used(monkeypatch, 1, ol.to_device(x.copy(), threads)) == threads
     assert used(monkeypatch, 3000, x, algorithm="radix", device=serial) == serial
@@ -223,6 +225,14 @@ def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):
     value = {"sort": {"slowness": 1.5, "wait_us": 40.0}, "gemm": {"slowness": "?"}}
     store(threads, [Finding("small_calls", "", "ok", "", value)])
     assert corrected(threads).measured_calls == {"sort": SmallCalls(1.5, 40.0)}
+
+
+def test_every_operation_has_a_small_problem(monkeypatch, threads, serial):
+    for name, operation in operations().items():
+        problem = operation.problem(**operation.small)
+        assert 5 < operation.solver.serial_us(problem) < 500, name
+    monkeypatch.setattr(type(operation), "small", {})
+    assert _measured(operation, threads, serial) is None
 
 
 @pytest.mark.full

@@ -72,12 +72,12 @@ void radix_rank(__global const ukey_t *restrict keys,
     /* Find digits of the k-th code, until all keys that share them are wanted. */
     uint left = k, equal = n;
     while (shift && left < equal) {
-        const uint below = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0, values = 1u << (shift - below);
+        const uint below = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0, radix = 1u << (shift - below);
         uint counts[2][RADIX]; /* neighbours are counted apart, which waits less */
-        for (uint v = 0; v < values; ++v)
+        for (uint v = 0; v < radix; ++v)
             counts[0][v] = counts[1][v] = 0;
 <%self:each_key relation="==">\
-                ++counts[i & 1][(uint)(mine >> below) & (values - 1)];
+                ++counts[i & 1][(uint)(mine >> below) & (radix - 1)];
 </%self:each_key>\
         uint digit = 0;
         for (; (equal = counts[0][digit] + counts[1][digit]) < left; ++digit)

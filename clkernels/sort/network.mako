@@ -56,7 +56,18 @@
 typedef ${WORD}${LANES} words_t;
 typedef struct __attribute__((packed)) { words_t vector; } loose_words_t;
 
-#define IN_ORDER(a, b) { const words_t less = (a) < (b) ? (a) : (b); (b) = (a) < (b) ? (b) : (a); (a) = less; }
+/* LLVM 16 makes no minimum of a comparison and a selection. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_elementwise_min)
+#define VECTOR_MIN(a, b) __builtin_elementwise_min(a, b)
+#define VECTOR_MAX(a, b) __builtin_elementwise_max(a, b)
+#endif
+#endif
+#if !defined(VECTOR_MIN)
+#define VECTOR_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define VECTOR_MAX(a, b) ((a) < (b) ? (b) : (a))
+#endif
+#define IN_ORDER(a, b) { const words_t less = VECTOR_MIN(a, b); (b) = VECTOR_MAX(a, b); (a) = less; }
 
 /* Exchange the upper lanes of `a` with the lower ones of `b`. */
 #define SWAP(a, b, upper, lower) { const words_t old = a; a.upper = b.lower; b.lower = old.upper; }
@@ -84,8 +95,7 @@ static inline void merge_rows(words_t *rows)
 static inline words_t exchanged_${mask}(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.${other};
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (${integer}${LANES})(${upper}) ? more : less;
+    return (${integer}${LANES})(${upper}) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 % endfor
@@ -138,8 +148,8 @@ static inline void bitonic_split(words_t *run, const uint blocks)
         const uint block = blocks - 1 - row / BLOCK_ROWS;
         words_t *here = run + row, *there = run + block * BLOCK_ROWS + BLOCK_ROWS - 1 - row % BLOCK_ROWS;
         const words_t mine = *here, opposite = (*there).${lanes(range(LANES - 1, -1, -1))};
-        const words_t more = mine < opposite ? opposite : mine;
-        *here = mine < opposite ? mine : opposite;
+        const words_t more = VECTOR_MAX(mine, opposite);
+        *here = VECTOR_MIN(mine, opposite);
         *there = more.${lanes(range(LANES - 1, -1, -1))};
     }
 }

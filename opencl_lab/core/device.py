@@ -98,7 +98,7 @@ def _slug(text: str) -> str:
 
 
 WAIT_US, WAIT_US_PER_UNIT = 20.0, 3.0
-"""Built-in figures for the threads of a CPU: 23 us on 2 cores and 68 on 16 with PoCL."""
+"""Built-in `SmallCalls.wait_us`: with PoCL 23 us were measured on 2 cores, and 68 on 16."""
 SERIAL = "/serial"
 """End of the numbers that select the serial side of a device."""
 DOUBLE_UNITS = ((8, 0), (9, 0))
@@ -114,10 +114,10 @@ class Device:
     host memory in place. `handle` is the `pyopencl.Device`; it is None in records made by hand for
     tests of plans.
 
-    A device with `is_serial` runs kernels in the thread that enqueues them, one work-group after
-    the other. PoCL has one for each processor; it is not listed, but is the `serial_side` of the
-    device that uses all threads. Small calls on host arrays run there; `measured_calls` has their
-    costs by operation.
+    A serial device runs kernels in the thread that enqueues them, one work-group after the other.
+    PoCL has one for each processor; it is not listed, but is the `serial_side` of the device that
+    uses all threads, whose `key` is its `side_of`. Small calls on host arrays run there;
+    `measured_calls` has their costs by operation.
 
     Records can be pickled. In another process they get the handle of the device there that has the
     same `key` and `spec`, or None.
@@ -146,7 +146,7 @@ class Device:
     shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
-    is_serial: bool = False
+    side_of: str = ""
     capabilities: Capabilities = field(default_factory=Capabilities)
     measured_calls: Mapping[str, SmallCalls] = field(
         default_factory=dict, compare=False, repr=False
@@ -185,6 +185,11 @@ class Device:
         """Return the costs of small calls of an operation: as measured, else the built-in ones."""
         built_in = SmallCalls(1.0, WAIT_US + WAIT_US_PER_UNIT * self.compute_units)
         return self.measured_calls.get(operation, built_in)
+
+    @property
+    def is_serial(self) -> bool:
+        """Whether kernels run in the calling thread."""
+        return bool(self.side_of)
 
     @property
     def has_double_units(self) -> bool:

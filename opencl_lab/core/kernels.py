@@ -109,6 +109,11 @@ def group_limit(device: Device) -> int:
     return min(device.capabilities.max_work_group, device.max_work_items[0])
 
 
+def is_one_thread(device: Device) -> bool:
+    """Return whether a single thread of a CPU does all work."""
+    return device.kind == "cpu" and device.compute_units == 1
+
+
 def item_launch(
     template: str,
     kernel: str,

@@ -13,11 +13,8 @@ from functools import cache
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from opencl_lab.core.device import (
-    SERIAL,
-    Capabilities,
-    Device,
-)  # first: it says why pyopencl does not load
+# First: it says why pyopencl does not load.
+from opencl_lab.core.device import SERIAL, Capabilities, Device
 
 # isort: split
 import pyopencl as cl
@@ -197,7 +194,7 @@ def _serial_side(handle: cl.Device, device: Device) -> Device | None:
     """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
     side = _hidden(handle, device.platform_index, device.device_index)
     # Both use one compiler, so the findings of `oclab doctor` hold for both.
-    return side and replace(side, capabilities=device.capabilities)
+    return side and replace(side, side_of=device.key, capabilities=device.capabilities)
 
 
 @cache
@@ -210,7 +207,7 @@ def _hidden(handle: cl.Device, platform_index: int, device_index: int) -> Device
         set_gate(handle, gate)
     except (cl.Error, LaunchError):
         return None
-    return replace(record, is_serial=True)
+    return record
 
 
 _discovering = threading.RLock()
@@ -289,10 +286,11 @@ def _why_this_runtime(device: Device, found: list[Device]) -> str:
 def choose_device(spec: str | int | None = None) -> Selection:
     """Choose a device and give the reason.
 
-    It is given by ``gpu``, ``cpu`` or ``accelerator``; an index into `devices`; the numbers
-    ``platform:device``; or a substring of the name of the device, its platform, the platform's
-    version or its vendor. None means ``$OCLAB_DEVICE`` if that is set, else the first of `devices`.
-    If nothing matches, the `DeviceNotFound` lists what was seen.
+    It is given by ``gpu``, ``cpu`` or ``accelerator``; ``serial``, the serial side of the first
+    device that has one; an index into `devices`; the numbers ``platform:device``; or a substring of
+    the name of the device, its platform, the platform's version or its vendor. None means
+    ``$OCLAB_DEVICE`` if that is set, else the first of `devices`. If nothing matches, the
+    `DeviceNotFound` lists what was seen.
     """
     origin = "asked for"
     if spec is None and os.environ.get("OCLAB_DEVICE"):

@@ -28,6 +28,7 @@ from pathlib import Path
 import pyopencl as cl
 
 from opencl_lab.core.queues import Gate
+from opencl_lab.drivers.wheel import OFF
 
 VARIABLE = "POCL_DEVICES"
 NAMES = ("basic-", "cpu-minimal-")
@@ -42,16 +43,15 @@ OTHER_DRIVER = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
 """A driver of PoCL for other devices than the CPU, which the variable would have to name."""
 STRUCTURE_BYTES = 2048
 """How much of a structure is searched; PoCL 3.0 has the words at bytes 40 and 444."""
+WORD, POINTER = struct.Struct("I"), struct.Struct("P")
+
 _found: dict[cl.Device, cl.Device] = {}
 """The serial device of each device with threads, which is listed only once."""
-WORD, POINTER = struct.Struct("I"), struct.Struct("P")
 
 
 def _is_wanted() -> bool:
-    switch = os.environ.get("OCLAB_SERIAL", "").lower()
-    if switch in ("off", "0", "no", "false") or VARIABLE in os.environ:
-        return False
-    if platform.system() != "Linux":
+    switch = os.environ.get("OCLAB_SERIAL", "").strip().lower()
+    if switch in OFF or VARIABLE in os.environ or platform.system() != "Linux":
         return False
     files = (file for folder in DRIVER_FOLDERS for file in Path("/").glob(f"{folder[1:]}/*"))
     return not any(OTHER_DRIVER.fullmatch(file.name) for file in files)

@@ -285,9 +285,9 @@ class Solver(ABC, Generic[P]):
         raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
 
     def serial_us(self, problem: P) -> float:
-        """Return the estimated microseconds on one thread; infinite if all threads are to be used.
+        """Return the estimated microseconds of kernels on one thread; infinite for all threads.
 
-        It is for `side`, which compares it with `parallel_us`.
+        It is for `side`, which compares it with `parallel_us`; see `opencl_lab.ops.estimates`.
         """
         return math.inf
 

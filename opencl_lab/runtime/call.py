@@ -95,7 +95,10 @@ class Call:
         self, array: Any, queue: cl.CommandQueue | None = None, device: DeviceSpec = None
     ) -> None:
         """Work on the queue of a device array, else on the one asked for; see `queue_for`."""
-        self._movable = queue is self._queue is None and not isinstance(array, cl.array.Array)
+        if queue is not None or isinstance(array, cl.array.Array):
+            self._movable = False
+        elif device is not None or self._queue is None:
+            self._movable = True
         self._queue = queue_for(array, self._queue if queue is None else queue, device)
         self._session = None
 

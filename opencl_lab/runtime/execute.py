@@ -11,6 +11,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.queues import within_gate
 from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import Executable, KernelInfo, explain
@@ -37,29 +38,30 @@ class Execution:
 
     def profile(self) -> list[tuple[KernelInfo, float]]:
         """Wait; return each launch's kernel and its time in milliseconds, in order."""
-        times = [_milliseconds([event]) for event in self.kernel_events]
+        times = [self._milliseconds([event]) for event in self.kernel_events]
         return list(zip(self.executable.kernel_info(), times, strict=True))
 
     @property
     def kernel_ms(self) -> float:
         """Time inside kernels in milliseconds, from their events; waits for them."""
-        return _milliseconds(self.kernel_events)
+        return self._milliseconds(self.kernel_events)
 
     @property
     def transfer_ms(self) -> float:
         """Time in copies between host and device in milliseconds, 0 for shared memory."""
-        return _milliseconds(self.transfer_events)
+        return self._milliseconds(self.transfer_events)
 
-
-def _milliseconds(events: list[cl.Event]) -> float:
-    try:
-        if events:
-            cl.wait_for_events(events)
-        return sum(event.profile.end - event.profile.start for event in events) * 1e-6
-    except cl.Error as error:
-        raise LaunchError(
-            f"no times: {error}; was the queue made with profiling enabled?"
-        ) from error
+    def _milliseconds(self, events: list[cl.Event]) -> float:
+        try:
+            if events:
+                kernel, *_ = self.executable.launches[0]
+                with within_gate(kernel.context.devices[0]):
+                    cl.wait_for_events(events)
+            return sum(event.profile.end - event.profile.start for event in events) * 1e-6
+        except cl.Error as error:
+            raise LaunchError(
+                f"no times: {error}; was the queue made with profiling enabled?"
+            ) from error
 
 
 def execute(
@@ -120,8 +122,7 @@ def _host_call(
     key = (queue.int_ptr, types, *names)
     call: HostCall | None = executable.bound_calls.get(key)
     if call is None:
-        call = HostCall(queue, *_bound(executable, names), types=types)
-        _keep(executable, key, call)
+        call = _keep(executable, key, HostCall(queue, *_bound(executable, names), types=types))
     return call
 
 

@@ -78,9 +78,9 @@ void radix_rank(__global const ukey_t *restrict keys,
     /* Find digits of the k-th code, until all keys that share them are wanted. */
     uint left = k, equal = n;
     while (shift && left < equal) {
-        const uint below = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0, values = 1u << (shift - below);
+        const uint below = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0, radix = 1u << (shift - below);
         uint counts[2][RADIX]; /* neighbours are counted apart, which waits less */
-        for (uint v = 0; v < values; ++v)
+        for (uint v = 0; v < radix; ++v)
             counts[0][v] = counts[1][v] = 0;
         for (uint tile = 0; tile < n; tile += ITEM_KEYS) {
             const uint end = LESSER(tile + ITEM_KEYS, n);
@@ -90,7 +90,7 @@ void radix_rank(__global const ukey_t *restrict keys,
             for (uint i = tile; hits && i < end; ++i) {
                 const ukey_t mine = code(keys[i]) - lowest;
                 if (digits_of(mine, shift) == prefix) {
-                    ++counts[i & 1][(uint)(mine >> below) & (values - 1)];
+                    ++counts[i & 1][(uint)(mine >> below) & (radix - 1)];
                 }
             }
         }

@@ -60,7 +60,18 @@ typedef uint index_t;
 typedef uint16 words_t;
 typedef struct __attribute__((packed)) { words_t vector; } loose_words_t;
 
-#define IN_ORDER(a, b) { const words_t less = (a) < (b) ? (a) : (b); (b) = (a) < (b) ? (b) : (a); (a) = less; }
+/* LLVM 16 makes no minimum of a comparison and a selection. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_elementwise_min)
+#define VECTOR_MIN(a, b) __builtin_elementwise_min(a, b)
+#define VECTOR_MAX(a, b) __builtin_elementwise_max(a, b)
+#endif
+#endif
+#if !defined(VECTOR_MIN)
+#define VECTOR_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define VECTOR_MAX(a, b) ((a) < (b) ? (b) : (a))
+#endif
+#define IN_ORDER(a, b) { const words_t less = VECTOR_MIN(a, b); (b) = VECTOR_MAX(a, b); (a) = less; }
 
 /* Exchange the upper lanes of `a` with the lower ones of `b`. */
 #define SWAP(a, b, upper, lower) { const words_t old = a; a.upper = b.lower; b.lower = old.upper; }
@@ -106,50 +117,43 @@ static inline void merge_rows(words_t *rows)
 static inline words_t exchanged_1(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.s1032547698badcfe;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1) ? more : less;
+    return (int16)(0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline words_t exchanged_2(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.s23016745ab89efcd;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1) ? more : less;
+    return (int16)(0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline words_t exchanged_3(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.s32107654ba98fedc;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1) ? more : less;
+    return (int16)(0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1, 0, 0, -1, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline words_t exchanged_4(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.s45670123cdef89ab;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, 0, 0, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, -1, -1, -1) ? more : less;
+    return (int16)(0, 0, 0, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, -1, -1, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline words_t exchanged_7(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.s76543210fedcba98;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, 0, 0, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, -1, -1, -1) ? more : less;
+    return (int16)(0, 0, 0, 0, -1, -1, -1, -1, 0, 0, 0, 0, -1, -1, -1, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline words_t exchanged_8(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.s89abcdef01234567;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1) ? more : less;
+    return (int16)(0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline words_t exchanged_15(const words_t mine, const words_t opposite)
 {
     const words_t there = opposite.sfedcba9876543210;
-    const words_t less = mine < there ? mine : there, more = mine < there ? there : mine;
-    return (int16)(0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1) ? more : less;
+    return (int16)(0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1) ? VECTOR_MAX(mine, there) : VECTOR_MIN(mine, there);
 }
 
 static inline void sort_block(words_t *rows)
@@ -563,8 +567,8 @@ static inline void bitonic_split(words_t *run, const uint blocks)
         const uint block = blocks - 1 - row / BLOCK_ROWS;
         words_t *here = run + row, *there = run + block * BLOCK_ROWS + BLOCK_ROWS - 1 - row % BLOCK_ROWS;
         const words_t mine = *here, opposite = (*there).sfedcba9876543210;
-        const words_t more = mine < opposite ? opposite : mine;
-        *here = mine < opposite ? mine : opposite;
+        const words_t more = VECTOR_MAX(mine, opposite);
+        *here = VECTOR_MIN(mine, opposite);
         *there = more.sfedcba9876543210;
     }
 }

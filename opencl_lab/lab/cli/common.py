@@ -164,8 +164,8 @@ GLOBAL_OPTIONS = (
     click.option(
         "--device",
         metavar="SPEC",
-        help="The device: gpu, cpu, accelerator, an index of `oclab devices`, platform:device, "
-        "or a part of its name.",
+        help="The device: gpu, cpu, accelerator, serial, an index of `oclab devices`, "
+        "platform:device, or a part of its name.",
         **_STORED,
     ),
     click.option(

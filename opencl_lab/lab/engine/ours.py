@@ -88,7 +88,6 @@ class OpenCL(Implementation):
         given = self.config
         if self.data == "host" and not given:
             self.device = operation.side(problem, self.device, self.algorithm)
-            self._peaks = stored_peaks(self.device)
         if self.algorithm not in operation.choices:
             algorithm = operation.choose(problem, self.device, self.algorithm)
             self.config = algorithm.configure(problem, self.device, given)

@@ -69,13 +69,17 @@ class Peaks:
 
 
 def stored_peaks(device: Device) -> Peaks | None:
-    """Return the peaks that `oclab doctor` has measured on a device; None if it has not."""
-    path = probe_file(device.key)
+    """Return the peaks that `oclab doctor` has measured on a device; None if it has not.
+
+    Those of a serial side are the peaks of all threads.
+    """
+    key = device.side_of or device.key
+    path = probe_file(key)
     try:
         state = path.stat()
     except OSError:
         return None
-    return _read(path, device.key, state.st_mtime_ns, state.st_size)
+    return _read(path, key, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=16)

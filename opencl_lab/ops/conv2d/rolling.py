@@ -55,17 +55,6 @@ class Rolling(Convolution):
         (vector_width("VECTOR_WIDTH"), positive("VECTORS"), positive("TILE_BYTES")),
     )
 
-    @staticmethod
-    def too_large(problem: Conv2dProblem) -> str | None:
-        """Return why the filter is too large, or None."""
-        rows, columns = problem.filter_shape
-        taps = rows + columns if is_separated(problem) else rows * columns
-        if rows > MOST_ROWS or taps > MOST_TAPS:
-            return f"more than {MOST_ROWS} rows or {MOST_TAPS} weights do not stay in registers"
-        if (columns - 1) * problem.channels > MOST_HALO:
-            return f"a halo of more than {MOST_HALO} values is too long"
-        return None
-
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
         """Need the caches of a CPU, room for a tile, and sums that stay in registers."""
         if device.kind != "cpu":
@@ -75,7 +64,7 @@ class Rolling(Convolution):
         least = (problem.filter_height + 1) * line * problem.sum_type.itemsize
         if least > device.capabilities.local_memory:
             return "the device has no room for a tile of one row"
-        return self.too_large(problem) or super().supports(problem, device)
+        return _too_large(problem) or super().supports(problem, device)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return the widest vectors, and as many as have room in registers and in a row."""
@@ -135,6 +124,22 @@ class Rolling(Convolution):
 def is_separated(problem: Conv2dProblem) -> bool:
     """Return whether rows are filtered before columns."""
     return problem.separable and problem.filter_height * problem.filter_width >= SEPARATED
+
+
+def pays(problem: Conv2dProblem) -> bool:
+    """Return whether it is the fastest on one thread."""
+    return problem.work.bytes <= RESIDENT and _too_large(problem) is None
+
+
+def _too_large(problem: Conv2dProblem) -> str | None:
+    """Return why the filter is too large, or None."""
+    rows, columns = problem.filter_shape
+    taps = rows + columns if is_separated(problem) else rows * columns
+    if rows > MOST_ROWS or taps > MOST_TAPS:
+        return f"more than {MOST_ROWS} rows or {MOST_TAPS} weights do not stay in registers"
+    if (columns - 1) * problem.channels > MOST_HALO:
+        return f"a halo of more than {MOST_HALO} values is too long"
+    return None
 
 
 def _strip(problem: Conv2dProblem, config: Config) -> Strip:

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.conv2d import costs
-from opencl_lab.ops.conv2d.costs import MANY_TAPS
+from opencl_lab.core.kernels import is_one_thread
+from opencl_lab.ops.conv2d import estimates, rolling
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
@@ -28,20 +28,20 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
     def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms by the size of the filter."""
-        one = ("rolling",) if device.compute_units == 1 and costs.rolls(problem) else ()
-        if problem.filter_height * problem.filter_width < MANY_TAPS:
+        one = ("rolling",) if is_one_thread(device) and rolling.pays(problem) else ()
+        if problem.filter_height * problem.filter_width < estimates.MANY_TAPS:
             return (*one, "register")  # two passes over memory would not save enough
         if _fft_pays(problem, device):
             return (*one, "fft", *self.registry)
         return (*one, *self.registry)
 
     def serial_us(self, problem: Conv2dProblem) -> float:
-        """Return the microseconds of one thread, by measured costs of sums."""
-        return costs.serial_us(problem)
+        """Return the estimated microseconds on one thread."""
+        return estimates.serial_us(problem)
 
     def parallel_us(self, problem: Conv2dProblem, units: int) -> float:
-        """Return the microseconds of all threads, without the launch."""
-        return costs.parallel_us(problem, units)
+        """Return the estimated microseconds on `units` threads."""
+        return estimates.parallel_us(problem, units)
 
 
 CONV2D_SOLVER = Conv2dSolver()

@@ -16,18 +16,16 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Plan, Work
 from opencl_lab.core.space import Config
-from opencl_lab.ops.fft.fast import FftAlgorithm
+from opencl_lab.ops.fft.estimates import FURTHER_LAUNCH_US
+from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import SPACE, TEMPLATES
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
-from opencl_lab.ops.fft.sides import FURTHER_LAUNCH_US
 from opencl_lab.ops.fft.solver import DFT_SOLVER, DftSolver
 from opencl_lab.ops.fft.transform import complex_type, finish, real_type
 from opencl_lab.ops.solver import Algorithm, Problem, Registry, Solver
 from opencl_lab.runtime.arrays import AnyArray, contiguous, direct_target, fitted
 from opencl_lab.runtime.call import Call
-
-FFT = FftAlgorithm()
 
 
 @dataclass(frozen=True)
@@ -124,11 +122,11 @@ class AxesSolver(Solver[AxesProblem]):
     tunable = False
 
     def serial_us(self, problem: AxesProblem) -> float:
-        """Return the sum of all axes."""
+        """Return the estimated microseconds on one thread: those of all axes."""
         return sum(map(DFT_SOLVER.serial_us, problem.turns))
 
     def parallel_us(self, problem: AxesProblem, units: int) -> float:
-        """Return the sum of all axes, which have a launch each."""
+        """Return the estimated microseconds on `units` threads, with a launch for each axis."""
         launches = FURTHER_LAUNCH_US * (len(problem.turns) - 1)
         return launches + sum(DFT_SOLVER.parallel_us(turn, units) for turn in problem.turns)
 

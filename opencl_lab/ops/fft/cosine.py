@@ -13,7 +13,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Plan
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import counted
-from opencl_lab.ops.fft.fast import FftAlgorithm
+from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
 from opencl_lab.ops.fft.passes.twiddles import strided_twiddles
@@ -25,7 +25,6 @@ from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.rows import Rows
 
 TEMPLATE = "dft/cosine.cl.mako"
-FFT = FftAlgorithm()
 INVERSES = {1: 1, 2: 3, 3: 2, 4: 4}
 """The type that inverts each type, up to a factor."""
 

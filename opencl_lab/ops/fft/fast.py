@@ -84,3 +84,6 @@ class FftAlgorithm(Algorithm[DftProblem]):
         else:
             layout = BatchedLayout.columns(n, batch, inner, source, target)
         any_length(planner, builder, layout, How(problem.inverse, problem.scale))
+
+
+FFT = FftAlgorithm()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.fft import sides
+from opencl_lab.ops.fft import estimates
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
@@ -42,24 +42,24 @@ class DftSolver(Solver[DftProblem]):
         return (*direct, *self.registry) if short else self.registry
 
     def serial_us(self, problem: DftProblem) -> float:
-        """Return the estimated time of the fast transform on one thread."""
-        return sides.serial_us(problem)
+        """Return the estimated microseconds of fast transforms on one thread."""
+        return estimates.serial_us(problem)
 
     def parallel_us(self, problem: DftProblem, units: int) -> float:
-        """Return the estimated time of the fast transform on several threads."""
-        return sides.parallel_us(problem, units)
+        """Return the estimated microseconds of fast transforms on `units` threads."""
+        return estimates.parallel_us(problem, units)
 
 
 class DirectSolver(DftSolver):
-    """The same for calls of the direct sum, which takes another time."""
+    """The same for calls that take the direct sum."""
 
     def serial_us(self, problem: DftProblem) -> float:
-        """Return the estimated time of direct sums on one thread."""
-        return sides.direct_us(problem)
+        """Return the estimated microseconds of direct sums on one thread."""
+        return estimates.direct_us(problem)
 
     def parallel_us(self, problem: DftProblem, units: int) -> float:
-        """Return the estimated time of direct sums on several threads."""
-        return sides.direct_us(problem) / units
+        """Return the estimated microseconds of direct sums on `units` threads."""
+        return estimates.direct_us(problem) / units
 
 
 DFT_SOLVER = DftSolver()

@@ -121,12 +121,7 @@ def _packs(problem: GemmProblem) -> bool:
 def _width(problem: GemmProblem, device: Device) -> int:
     """Return the real numbers of a vector: as many as the device's have, but at most a row."""
     line = max(1, problem.n) * problem.components
-    return largest_power(16, device.native_vector_bytes // _size(problem), line)
-
-
-def _size(problem: GemmProblem) -> int:
-    """Return the bytes of a real number, or of an integer."""
-    return problem.sum_type.itemsize // problem.components
+    return largest_power(16, device.native_vector_bytes // problem.number_bytes, line)
 
 
 def _room(device: Device) -> int:
@@ -136,7 +131,7 @@ def _room(device: Device) -> int:
 def _panel_bytes(problem: GemmProblem, vectors: int, width: int) -> int:
     """Return the bytes of a copied panel; 0 if B is read in place."""
     numbers = problem.depth * problem.components * vectors * width
-    return numbers * _size(problem) * _packs(problem)
+    return numbers * problem.number_bytes * _packs(problem)
 
 
 def _vectors(problem: GemmProblem, vectors: int, width: int) -> tuple[int, int]:
@@ -176,9 +171,9 @@ def _blocking(problem: GemmProblem, rows: int, width: int, device: Device) -> Bl
         components=problem.components,
         tile_k=0,
         unroll=1,
-        cache_line=LINE_BYTES // _size(problem),
+        cache_line=LINE_BYTES // problem.number_bytes,
         pack_a=False,
         pack_b="panel" if _packs(problem) else "none",
         sums="result",
-        load_width=largest_power(device.capabilities.vector_bytes // _size(problem)),
+        load_width=largest_power(device.capabilities.vector_bytes // problem.number_bytes),
     )

@@ -159,9 +159,14 @@ class GemmProblem(Problem):
         return 2 if self.is_complex else 1
 
     @property
+    def number_bytes(self) -> int:
+        """Bytes of an integer, or of a real number, that is summed."""
+        return self.sum_type.itemsize // self.components
+
+    @property
     def real_type(self) -> np.dtype[Any]:
         """Type of the real numbers that are added up: `sum_type`, or its components."""
-        return np.dtype(f"f{self.sum_type.itemsize // self.components}")
+        return np.dtype(f"f{self.number_bytes}")
 
     @property
     def depth(self) -> int:

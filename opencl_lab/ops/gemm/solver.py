@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.gemm import ranking, times
+from opencl_lab.ops.gemm import estimates, ranking
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
@@ -42,12 +42,12 @@ class GemmSolver(Solver[GemmProblem]):
         return tuple(name for name in likely if name in self.registry)
 
     def serial_us(self, problem: GemmProblem) -> float:
-        """Return the estimated microseconds on one thread, see `times`."""
-        return times.serial_us(problem)
+        """Return the estimated microseconds on one thread."""
+        return estimates.serial_us(problem)
 
     def parallel_us(self, problem: GemmProblem, units: int) -> float:
-        """Return the estimated microseconds on `units` threads, without the launch and the wait."""
-        return times.parallel_us(problem, units)
+        """Return the estimated microseconds on `units` threads."""
+        return estimates.parallel_us(problem, units)
 
 
 GEMM_SOLVER = GemmSolver()

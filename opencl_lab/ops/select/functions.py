@@ -227,10 +227,11 @@ def unique(
     used: Any = found.queue if on_device else None  # host arrays are cut without one
     try:
         m = int(found.get()[0] if on_device else found[0]) if array.size else 0
-        whole = parts.pop(1 + bool(return_index)) if return_inverse else None
+        place = 1 + bool(return_index)  # of the inverse, which is not cut
+        whole = parts.pop(place) if return_inverse else None
         results = [beginning(part, m, used) for part in parts]
         if whole is not None:
-            results.insert(1 + bool(return_index), reshaped(whole, tuple(given.shape), Call(used)))
+            results.insert(place, reshaped(whole, tuple(given.shape), Call(used)))
         if sent:
             results = [part.get() for part in results]
     except cl.Error as error:

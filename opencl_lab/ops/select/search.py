@@ -11,6 +11,7 @@ from opencl_lab.core.kernels import c_type, index_type, item_launch, positive
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.estimates import on_threads
+from opencl_lab.ops.select import estimates
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.slices import largest_group
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
@@ -22,10 +23,6 @@ MANY = 1024
 """Values from which an item of a CPU makes many searches at once; the last item may have fewer."""
 MANY_ALONE = 32
 """The same for one thread."""
-LOOK_NS = 0.4, 0.6
-"""Nanoseconds of a thread on an EPYC 9005 for a look at a key of up to 4 bytes, and of 8."""
-SORTER_LOOK_NS = 0.8
-"""Further nanoseconds with a sorter."""
 MOST = 256
 """Most values of an item: each is a variable of its own in the kernel."""
 
@@ -92,12 +89,11 @@ class Search(Solver[SearchProblem]):
     registry: ClassVar[Registry] = {"binary-search": BinarySearch()}
 
     def serial_us(self, problem: SearchProblem) -> float:
-        """Return the microseconds of one thread, by the number of looks."""
-        look = LOOK_NS[problem.dtype.itemsize == 8] + SORTER_LOOK_NS * problem.sorter
-        return 1e-3 * look * problem.m * problem.n.bit_length()
+        """Return the estimated microseconds on one thread."""
+        return estimates.search_us(problem)
 
     def parallel_us(self, problem: SearchProblem, units: int) -> float:
-        """Return the microseconds of so many threads."""
+        """Return the estimated microseconds on `units` threads."""
         return on_threads(self.serial_us(problem), units)
 
 

@@ -35,11 +35,6 @@ def largest_group(device: Device) -> int:
     return largest_power(256, device.capabilities.max_work_group)
 
 
-def is_one_thread(device: Device) -> bool:
-    """Return whether a single thread of a CPU does all work."""
-    return device.kind == "cpu" and device.compute_units == 1
-
-
 def slices_of(n: int, rows: int, tile: int, device: Device) -> int:
     """Return into how many slices of whole tiles a row is cut."""
     groups = GROUPS.get(device.kind, OTHER_GROUPS) * device.compute_units

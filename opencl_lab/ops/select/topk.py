@@ -8,18 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, lacks_groups, positive
+from opencl_lab.core.kernels import c_type, index_type, is_one_thread, lacks_groups, positive
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
-from opencl_lab.ops.select.slices import (
-    PARAMETERS,
-    POWER,
-    check_group,
-    is_one_thread,
-    largest_group,
-    slices_of,
-)
+from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 
@@ -209,9 +202,9 @@ class RadixRank(Algorithm[TopkProblem]):
     def supports(self, problem: TopkProblem, device: Device) -> str | None:
         """Need a CPU, and few keys of rows that stay in a cache."""
         if device.kind != "cpu":
-            return "one work-item selects from a row"
+            return "it is for CPUs, as one work-item selects from a row"
         if problem.k > MOST_RANKED or problem.n > WHOLE_OF_MANY:
-            return f"more than {MOST_RANKED} of a row, or of more than {WHOLE_OF_MANY}, take long"
+            return f"it is for at most {MOST_RANKED} keys, of rows of at most {WHOLE_OF_MANY}"
         return None
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:

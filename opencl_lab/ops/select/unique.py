@@ -7,18 +7,11 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, lacks_groups
+from opencl_lab.core.kernels import c_type, index_type, is_one_thread, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select.problem import UniqueProblem
-from opencl_lab.ops.select.slices import (
-    PARAMETERS,
-    POWER,
-    check_group,
-    is_one_thread,
-    largest_group,
-    slices_of,
-)
+from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort.elements import Element
 

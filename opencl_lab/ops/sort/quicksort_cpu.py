@@ -16,7 +16,7 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 TEMPLATE = "sort/quicksort_cpu.cl.mako"
 
-VECTOR = 64
+VECTOR_BYTES = 64
 """Bytes of a vector register, which words are sorted in."""
 ROWS = 16
 """Vectors of a block of a sorting network, as in ``network.mako``."""
@@ -51,7 +51,7 @@ def pays(problem: SortProblem, units: int) -> bool:
     size = word_bytes(problem)
     if size is None:
         return False
-    if problem.rows > 1 and _width(problem, VECTOR // size) < VECTOR // size:
+    if problem.rows > 1 and _width(problem, VECTOR_BYTES // size) < VECTOR_BYTES // size:
         return True  # short rows share blocks of a network
     if units > 1:
         return False
@@ -93,7 +93,7 @@ class QuicksortCpu(Algorithm[SortProblem]):
         elements, size = Elements(problem), word_bytes(problem)
         if problem.n * problem.rows == 0 or size is None:
             return Plan(tuple(elements.buffers), ())
-        lanes = VECTOR // size
+        lanes = VECTOR_BYTES // size
         # A single row has a block for itself, for which no more kernels are compiled.
         width = _width(problem, lanes) if problem.rows > 1 else lanes
         units = device.compute_units

@@ -59,24 +59,24 @@ class SortSolver(Solver[SortProblem]):
         return (self._fastest(problem, device), *self.registry)
 
     def serial_us(self, problem: SortProblem) -> float:
-        """Return an estimate of the kernel time on one thread, in microseconds."""
-        from opencl_lab.ops.sort import costs
+        """Return the estimated microseconds on one thread."""
+        from opencl_lab.ops.sort import estimates
 
-        return costs.serial_us(problem)
+        return estimates.serial_us(problem)
 
     def parallel_us(self, problem: SortProblem, units: int) -> float:
-        """Return an estimate of the kernel time on `units` threads, in microseconds."""
-        from opencl_lab.ops.sort import costs
+        """Return the estimated microseconds on `units` threads."""
+        from opencl_lab.ops.sort import estimates
 
-        return costs.parallel_us(problem, units)
+        return estimates.parallel_us(problem, units)
 
     @staticmethod
     def _fastest(problem: SortProblem, device: Device) -> str:
         keys = problem.rows * problem.n
         if device.kind == "cpu":
-            from opencl_lab.ops.sort.quicksort_cpu import VECTOR, pays
+            from opencl_lab.ops.sort.quicksort_cpu import VECTOR_BYTES, pays
 
-            if device.native_vector_bytes >= VECTOR and pays(problem, device.compute_units):
+            if device.native_vector_bytes >= VECTOR_BYTES and pays(problem, device.compute_units):
                 return "quicksort"
             if keys <= FEW and problem.dtype != np.float16:  # which takes three launches
                 return "odd-even-merge"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -31,7 +30,7 @@ def small_calls(device: Device) -> Answers:
         if costs is not None:
             found[name] = costs
     words = (
-        f"{name} {costs.slowness:.2f} x, wait {costs.wait_us:.0f} us"
+        f"{name} {costs.slowness:.2f} of its estimate, wait {costs.wait_us:.0f} us"
         for name, costs in found.items()
     )
     value = {name: asdict(costs) for name, costs in found.items()}
@@ -39,10 +38,10 @@ def small_calls(device: Device) -> Answers:
 
 
 def _measured(operation: Operation[Any], device: Device, serial: Device) -> SmallCalls | None:
+    if not operation.small:
+        return None
     problem = operation.problem(**operation.small)
     alone_us = operation.solver.serial_us(problem)
-    if math.isinf(alone_us):
-        return None
     inputs = operation.generate(problem, 0, **operation.small)
     queue = serial.queue(profiling=True)
     kernel_us = min(
@@ -57,6 +56,7 @@ def _measured(operation: Operation[Any], device: Device, serial: Device) -> Smal
     beyond_us = min(threads for _, threads in rounds) - min(caller for caller, _ in rounds)
     slowness = kernel_us / alone_us
     parallel_us = operation.solver.parallel_us(problem, device.compute_units)
+    # The kernels are a part of both times, and not the same one.
     return SmallCalls(slowness, max(0.0, beyond_us + slowness * (alone_us - parallel_us)))
 
 

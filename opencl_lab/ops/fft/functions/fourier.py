@@ -268,8 +268,7 @@ def _complex_axes(
     order, lengths = axes_and_lengths(x, s, axes)
     if not order:  # the result must not be the input
         return finish(copied(x, call, dtype=complex_type(x)), out, call)
-    turns = order[::-1], lengths[::-1]
-    done = at_once(call, x, "c2c", *turns, norm, out, inverse=inverse)
+    done = at_once(call, x, "c2c", order[::-1], lengths[::-1], norm, out, inverse=inverse)
     if done is not None:
         return done
     for axis, length, target in last_first(order, lengths, out):
@@ -306,13 +305,12 @@ def _to_real_axes(
 ) -> AnyArray:
     """Transform frequencies, or their conjugates, along several axes to real numbers."""
     order, lengths = _real_axes(x, s, axes)
-    last = lengths[-1] if s is not None else 2 * (x.shape[order[-1]] - 1)
-    lengths[-1] = last
-    how = {"inverse": True, "conjugate": conjugate}
-    done = at_once(call, x, "c2r", order, lengths, norm, out, **how)
+    if s is None:
+        lengths[-1] = 2 * (x.shape[order[-1]] - 1)
+    done = at_once(call, x, "c2r", order, lengths, norm, out, inverse=True, conjugate=conjugate)
     if done is not None:
         return done
     for axis, length in zip(order[:-1], lengths[:-1], strict=True):
         x = complex_axis(x, length, axis, norm, True, call, conjugate=conjugate)
         conjugate = False
-    return to_real(x, last, order[-1], norm, call, out, conjugate=conjugate)
+    return to_real(x, lengths[-1], order[-1], norm, call, out, conjugate=conjugate)

@@ -109,19 +109,21 @@ class SerialPlanner(VectorPlanner):
         last = builder.launches[-1] if builder.launches else None
         if last and last.kernel == KERNEL and last.params.items() >= params.items():
             launch = builder.launches.pop()
-        names = [value for name, value in launch.arguments.items() if name.startswith("buffer_")]
-        names = list(dict.fromkeys([*names, each.arguments["source"], each.arguments["target"]]))
-        steps, buffers = launch.params["STEPS"], launch.params["BUFFERS"]
-        ends = tuple(names.index(each.arguments[side]) for side in ("source", "target"))
+        known, own = dict(launch.arguments), dict(each.arguments)
+        ends = own.pop("source"), own.pop("target")
+        buffers = [known.pop(name) for name in launch.arguments if name.startswith("buffer_")]
+        buffers = list(dict.fromkeys([*buffers, *ends]))
+        numbers = tuple(map(buffers.index, ends))
+        steps, sides = launch.params["STEPS"], launch.params["BUFFERS"]
         arguments = {
-            **{k: v for k, v in launch.arguments.items() if not k.startswith("buffer_")},
-            **{f"{k}_{len(steps)}": v for k, v in each.arguments.items() if v not in names},
-            **{f"buffer_{number}": name for number, name in enumerate(names)},
+            **known,
+            **{f"{name}_{len(steps)}": value for name, value in own.items()},
+            **{f"buffer_{number}": buffer for number, buffer in enumerate(buffers)},
         }
         builder.launches.append(
             replace(
                 launch,
-                params={**params, "STEPS": (*steps, each.step), "BUFFERS": (*buffers, ends)},
+                params={**params, "STEPS": (*steps, each.step), "BUFFERS": (*sides, numbers)},
                 arguments=arguments,
                 local_bytes=max(launch.local_bytes, nbytes),
             )

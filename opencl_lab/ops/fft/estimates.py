@@ -1,7 +1,6 @@
-"""Estimated times of transforms on one thread and on several, by which a call takes its side.
+"""Estimated times of transforms on the threads of a CPU: see `opencl_lab.ops.estimates`.
 
-They are fitted to kernels on cores with vectors of 64 bytes, where the choice is close: at 30 to
-150 microseconds.
+They are fitted where the choice is close, at 30 to 150 microseconds.
 """
 
 from __future__ import annotations
@@ -14,38 +13,38 @@ from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, rad
 from opencl_lab.ops.fft.passes.vector import LONGEST
 from opencl_lab.ops.fft.problem import DftProblem
 
-# Nanoseconds of one thread for each complex number in single precision; double takes twice as long.
-FLOP = 0.010
+# For each complex number in single precision; double takes twice as long.
+FLOP_NS = 0.010
 """An operation of a butterfly."""
-PASS = 0.03
+PASS_NS = 0.03
 """To read and write in a pass."""
-POINT = 0.10
+POINT_NS = 0.10
 """To read and write the user's arrays."""
-HALVES = (0.15, 1.6)
+HALVES_NS = (0.15, 1.6)
 """To compute the spectrum of a packed real row, or the reverse: in the launch of the transform, on
 one thread, and in a launch of its own."""
-CHIRPS = (0.2, 4.5)
+CHIRPS_NS = (0.2, 4.5)
 """To multiply by chirps in a convolution, likewise."""
-PAIRS = 2.0
+PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
 SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
 FURTHER_LAUNCH_US = 8.0
-"""Microseconds for a further launch on several threads."""
+"""A launch on threads that follows another one of a transform."""
 GROUP_NS, TERM_NS, PRODUCT_NS = 200.0, 0.065, 0.07
-"""Nanoseconds of direct sums: to begin with 16 frequencies of a row; for a term, half as long if
-the signal is real; for a term where many short rows are a matrix product."""
+"""Direct sums: to begin with 16 frequencies of a row; a term, half as long if the signal is real; a
+term where many short rows are a matrix product."""
 
 
 def serial_us(problem: DftProblem) -> float:
-    """Return the estimated microseconds of fast transforms on one thread."""
+    """Return the microseconds of fast transforms on one thread."""
     if problem.inner > 1 and problem.n > LONGEST:
         return math.inf  # columns become rows first, in launches that wait for memory
     return _work_us(problem, alone=True)
 
 
 def parallel_us(problem: DftProblem, units: int) -> float:
-    """Return the same on several threads, without the first launch."""
+    """Return the microseconds of fast transforms on `units` threads."""
     n, real = problem.n, problem.kind != "c2c"
     further = 4 if real and n % 2 else int(real)
     further += 0 if is_smooth(_length(problem)) else 4
@@ -53,7 +52,7 @@ def parallel_us(problem: DftProblem, units: int) -> float:
 
 
 def direct_us(problem: DftProblem) -> float:
-    """Return the estimated microseconds of direct sums on one thread."""
+    """Return the microseconds of direct sums on one thread."""
     if problem.many_short_rows:
         sums = PRODUCT_NS * problem.terms
     else:
@@ -73,7 +72,7 @@ def _work_us(problem: DftProblem, alone: bool) -> float:
         return 0.0
     if problem.kind != "c2c":
         odd = problem.n % 2
-        rows, around = (ceil_divide(rows, 2), PAIRS) if odd else (rows, HALVES[not alone])
+        rows, around = (ceil_divide(rows, 2), PAIRS_NS) if odd else (rows, HALVES_NS[not alone])
     each = around + _transform_ns(n, alone) * (1 if alone else SHARED)
     return 1e-3 * n * rows * each * problem.real.itemsize / 4
 
@@ -81,6 +80,6 @@ def _work_us(problem: DftProblem, alone: bool) -> float:
 def _transform_ns(n: int, alone: bool) -> float:
     """Return the nanoseconds for each number of a complex transform of length `n`."""
     if is_smooth(n):
-        return POINT + sum(FLOP * operations(radix) + PASS for radix in radices_of(n, 8))
+        return POINT_NS + sum(FLOP_NS * operations(radix) + PASS_NS for radix in radices_of(n, 8))
     m = convolution_length(n)
-    return m / n * (2 * _transform_ns(m, alone) + CHIRPS[not alone])
+    return m / n * (2 * _transform_ns(m, alone) + CHIRPS_NS[not alone])

@@ -1,7 +1,4 @@
-"""Estimates of kernel times on the threads of a CPU, to choose where a small sort runs.
-
-The constants were measured at 4 GHz, on a processor whose vectors have 64 bytes.
-"""
+"""Estimated times of a sort on the threads of a CPU: see `opencl_lab.ops.estimates`."""
 
 from __future__ import annotations
 
@@ -12,22 +9,22 @@ from opencl_lab.ops.sort.quicksort_cpu import pays, word_bytes
 from opencl_lab.ops.sort.radix_cpu import CUT, LONGEST_NETWORKS
 
 CALL_US = 0.3
-"""Microseconds of a kernel with hardly any keys."""
+"""A kernel with hardly any keys."""
 ROW_NS = 3.0
-"""Nanoseconds of a row besides its keys."""
+"""A row, besides its keys."""
 BLOCK_NS, DOUBLING_NS = 0.35, 0.09
-"""Nanoseconds per key of 4 bytes in networks and quicksort: in a row of 16 keys, and more for each
+"""A key in networks and quicksort by words of 4 bytes: in a row of 16 keys, and more for each
 doubling of it; twice that for words of 8 bytes."""
 RADIX_NS = {1: 1.1, 2: 1.8, 4: 2.3, 8: 2.6}
-"""Nanoseconds per key in radix passes of one thread, by the bytes of a key; floats take twice."""
+"""A key in radix passes of one thread, by its bytes; floats take twice."""
 VALUE_NS = 0.5
-"""Nanoseconds that a value adds per key."""
+"""What a value adds to its key."""
 CUT_US = 15.0
-"""Microseconds of a row that all threads share, besides its keys: for phases that wait."""
+"""A row that all threads share, besides its keys: for phases that wait."""
 CUT_NS = {1: 1.0, 2: 2.6, 4: 1.6, 8: 3.7}
-"""Nanoseconds per key and thread there, by the bytes of a key."""
+"""A key there, of each thread, by its bytes."""
 CUT_VALUE_NS = 1.8
-"""Nanoseconds that a value adds there."""
+"""What a value adds to its key there."""
 
 
 def _networks_us(problem: SortProblem, size: int) -> float:
@@ -52,7 +49,7 @@ def _total_us(problem: SortProblem, per_key: float) -> float:
 
 
 def serial_us(problem: SortProblem) -> float:
-    """Return the microseconds that one thread takes."""
+    """Return the microseconds on one thread."""
     size = word_bytes(problem)
     if size is not None and pays(problem, 1):
         return _networks_us(problem, size)
@@ -60,7 +57,7 @@ def serial_us(problem: SortProblem) -> float:
 
 
 def parallel_us(problem: SortProblem, units: int) -> float:
-    """Return the microseconds that `units` threads take, from when they have started."""
+    """Return the microseconds on `units` threads."""
     size = problem.dtype.itemsize
     if problem.n > CUT:
         per_key = CUT_NS[size] + CUT_VALUE_NS * _has_values(problem)
