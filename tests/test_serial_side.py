@@ -32,6 +32,10 @@ SHOW = (
     "print([(d.is_serial, d.serial_side) for d in ol.devices() if d.kind == 'cpu'])"
 )
 
+TUNE_SORT = (
+    "import sys; from opencl_lab.__main__ import main;"
+    "sys.argv[1:] = 'tune sort --n 100 --device serial --budget 1'.split(); main()"
+)
 INTERRUPTED = """
 import signal, threading, time
 import numpy as np
@@ -173,6 +177,11 @@ def test_the_gate_closes_after_the_last_exit(serial):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 def test_interrupted_calls_leave_nothing_locked(serial):
     assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
+
+
+def test_a_search_says_that_it_is_for_the_calling_thread(serial):
+    shown = run(TUNE_SORT)
+    assert "sort by quicksort: 100 int32 keys, in the calling thread" in shown
 
 
 def used(monkeypatch, us, x, **how):

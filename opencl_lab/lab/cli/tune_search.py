@@ -128,4 +128,5 @@ def _status(result: TuneResult) -> int:
 
 
 def _title(task: TuningTask) -> str:
-    return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}"
+    where = ", in the calling thread" if task.device.is_serial else ""
+    return f"{task.operation.name} by {task.algorithm_name}: {task.problem.title}{where}"
