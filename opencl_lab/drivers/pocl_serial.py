@@ -122,9 +122,11 @@ def _word(
             if address % WORD.size or not _reads(memory, address, value):
                 continue
             word = ctypes.c_uint32.from_address(address)
-            word.value = 0
-            found = not asked()
-            word.value = value
+            try:
+                word.value = 0
+                found = not asked()
+            finally:
+                word.value = value
             if found:
                 return word
     return None

@@ -91,6 +91,8 @@ def _say_shares(report: CallReport) -> None:
         f"its {launches}: {number(report.kernel_us, 3)} µs in kernels by their events; "
         f"its result: {size_text(report.result_bytes)}"
     )
+    if report.in_caller:
+        settings().say("calls on host arrays run in the calling thread")
     if report.kernel_us > report.cost(OURS, "device").call_us:
         settings().say(EVENTS)
     shares = ", ".join(f"{name} {number(value, 3)}" for name, value in report.shares().items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
@@ -96,6 +96,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
     plot_path = output_path(search.plot_file, check_plot)
     selection = settings().begin()
     task = make(selection.device)
+    selection = replace(selection, device=task.device)  # perhaps its serial side
     settings().say_device()
     settings().say(f"{_title(task)}")
     with interrupt_at_termination(), watch(task) as progress:

@@ -59,6 +59,7 @@ class CallReport:
     kernel_us: float  # of its kernels, by their events
     result_bytes: int
     left_out: Mapping[str, str]  # why peers are missing
+    in_caller: bool = False  # whether calls on host arrays run in the calling thread
 
     def cost(self, what: str, side: Side = "") -> CallCost:
         """Return one of the costs."""
@@ -90,6 +91,7 @@ class CallReport:
             "result_bytes": self.result_bytes,
             "shares_us": self.shares(),
             "left_out": dict(self.left_out),
+            "in_caller": self.in_caller,
         }
 
 
@@ -138,6 +140,7 @@ def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
         median(run.kernel_ms for run in runs[2:]) * 1e3,
         sum(item.nbytes for item in plan.with_role("out")),
         left_out,
+        chosen.side(problem, device).is_serial,
     )
 
 
