@@ -11,8 +11,8 @@ from __future__ import annotations
 VECTOR_BYTES = 64
 EFFICIENCY = 0.7
 """What each further thread adds to the first, as threads of one core share its units."""
-FURTHER_LAUNCH_US = 20.0
-"""A launch on threads that follows another one."""
+FURTHER_LAUNCH_US = 10.0
+"""A launch on threads that follows another one, for each thread that it wakes."""
 
 
 def on_threads(serial_us: float, units: int) -> float:

@@ -127,7 +127,7 @@ class AxesSolver(Solver[AxesProblem]):
 
     def parallel_us(self, problem: AxesProblem, units: int) -> float:
         """Return the estimated microseconds on `units` threads, with a launch for each axis."""
-        launches = FURTHER_LAUNCH_US * (len(problem.turns) - 1)
+        launches = FURTHER_LAUNCH_US * units * (len(problem.turns) - 1)
         return launches + sum(DFT_SOLVER.parallel_us(turn, units) for turn in problem.turns)
 
 

@@ -29,8 +29,8 @@ PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
 SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
-FURTHER_LAUNCH_US = 8.0
-"""A launch on threads that follows another one of a transform."""
+FURTHER_LAUNCH_US = 4.0
+"""A launch on threads that follows another one of a transform, for each thread that it wakes."""
 GROUP_NS, TERM_NS, PRODUCT_NS = 200.0, 0.065, 0.07
 """Direct sums: to begin with 16 frequencies of a row; a term, half as long if the signal is real; a
 term where many short rows are a matrix product."""
@@ -48,7 +48,7 @@ def parallel_us(problem: DftProblem, units: int) -> float:
     n, real = problem.n, problem.kind != "c2c"
     further = 4 if real and n % 2 else int(real)
     further += 0 if is_smooth(_length(problem)) else 4
-    return _work_us(problem, alone=False) / units + FURTHER_LAUNCH_US * further
+    return _work_us(problem, alone=False) / units + FURTHER_LAUNCH_US * units * further
 
 
 def direct_us(problem: DftProblem) -> float:

@@ -48,13 +48,13 @@ class Topk(Solver[TopkProblem]):
     def parallel_us(self, problem: TopkProblem, units: int) -> float:
         """Return the estimated microseconds on `units` threads."""
         if self._is_sorted_by_cpus(problem):
-            return SORT_SOLVER.parallel_us(problem.order, units) + FURTHER_LAUNCH_US
+            return SORT_SOLVER.parallel_us(problem.order, units) + FURTHER_LAUNCH_US * units
         further = 1
         if problem.n > topk.WHOLE:
             further += ceil_divide(8 * problem.dtype.itemsize, topk.LONG_DIGIT)
         select = on_threads(estimates.selected_us(problem), units)
         sort = SORT_SOLVER.parallel_us(problem.selected, units)
-        return select + sort + further * FURTHER_LAUNCH_US
+        return select + sort + further * FURTHER_LAUNCH_US * units
 
     @staticmethod
     def _is_ranked(problem: TopkProblem) -> bool:
@@ -100,7 +100,7 @@ class Unique(Solver[UniqueProblem]):
         """Return the estimated microseconds on `units` threads."""
         heads = on_threads(estimates.heads_us(problem), units)
         sort = SORT_SOLVER.parallel_us(problem.sorting, units)
-        return sort + heads + 2 * FURTHER_LAUNCH_US
+        return sort + heads + 2 * FURTHER_LAUNCH_US * units
 
 
 TOPK_SOLVER = Topk()
