@@ -25,6 +25,14 @@ def bench(shapes, out, *more):
 
 
 @pytest.mark.full
+def test_what_auto_takes_is_that_of_the_side_of_the_call(tmp_path):
+    path, out = tmp_path / "small.txt", tmp_path / "out"
+    path.write_text("2,3,4\n3,5,8192\n")
+    assert bench(path, out, "--against", "blas").returncode == 0
+    assert json.loads((out / "shapes.json").read_text())["summary"]["wrong"] == []
+
+
+@pytest.mark.full
 def test_every_shape_has_a_row_and_a_place_in_the_summary(shapes, tmp_path):
     out = tmp_path / "out"
     chosen = "--algorithm", "gemv,blocked", "--against", "blas,c:omp", "--baseline", "blas"

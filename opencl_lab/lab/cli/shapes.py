@@ -9,11 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.options import RunOptions, used_options
 from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
 from opencl_lab.lab.cli.values import whole_numbers
+from opencl_lab.lab.engine.request import where_of
 from opencl_lab.lab.engine.row import Side
 from opencl_lab.lab.engine.sweep import Shape, ShapeSweep
 from opencl_lab.lab.operation import Operation
@@ -97,12 +99,17 @@ class ShapeOutputs(SweepOutputs):
             judged(
                 sweep.shapes[place],
                 rows,
-                sweep.chosen.choose(sweep.problem(place), device).name,
+                self._taken(place, device),
                 side,
                 sweep.request.baseline,
             )
             for place, rows in self.series
         ]
+
+    def _taken(self, place: int, device: Device) -> str:
+        """Return the algorithm that ``auto`` takes where the calls run."""
+        point = self.sweep.point(place)
+        return point.operation.choose(point.problem, where_of(point, device)).name
 
     def said(self) -> dict[str, Any]:
         """Return the content of the document besides the rows."""
