@@ -110,8 +110,8 @@ def _word(
     It is in the device's structure, or at a pointer there. That a word is the right one is seen by
     changing it for a moment; nothing runs on the device yet.
     """
-    # Unlike a pointer, this file gives an error for a bad address.
-    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+    # Unlike a pointer, this file gives an error for a bad address, and writes to any other.
+    with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
         memory.seek(handle.int_ptr)
         structure = memory.read(STRUCTURE_BYTES)
         places = [handle.int_ptr + place for place in range(0, len(structure), WORD.size)]
@@ -121,14 +121,13 @@ def _word(
         for address in places:
             if address % WORD.size or not _reads(memory, address, value):
                 continue
-            word = ctypes.c_uint32.from_address(address)
             try:
-                word.value = 0
+                _write(memory, address, 0)
                 found = not asked()
             finally:
-                word.value = value
+                _write(memory, address, value)
             if found:
-                return word
+                return ctypes.c_uint32.from_address(address)
     return None
 
 
@@ -145,3 +144,8 @@ def _reads(memory: FileIO, address: int, value: int) -> bool:
         return bool(memory.read(WORD.size) == WORD.pack(value))
     except (OSError, OverflowError, ValueError):
         return False
+
+
+def _write(memory: FileIO, address: int, value: int) -> None:
+    memory.seek(address)
+    memory.write(WORD.pack(value))
