@@ -238,8 +238,8 @@ def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, t
     assert [item["status"] for item in tried] == ["correct"] * 3
     assert tried[0]["config"] == dict(TILED.default_config(PROBLEM, device))
     assert all(item["check_ms"] > 0 and item["times_ms"] for item in tried)  # measured here
-    fastest = min(tried, key=lambda item: sorted(item["times_ms"])[len(item["times_ms"]) // 2])
-    assert found["stored"] == (fastest != tried[0])
+    assert found["best"]["config"] in [item["config"] for item in tried]
+    assert found["stored"] == (found["best"]["config"] != tried[0]["config"])
     assert dict(TILED.configure(PROBLEM, device)) == found["best"]["config"]
     assert len(in_journal(task)) >= 3
 
