@@ -150,7 +150,8 @@ def test_estimates_grow_with_the_work_and_shrink_with_threads():
     problem = DftProblem(1024, C64, 512)
     assert DFT_SOLVER.serial_us(replace(problem, dtype=C128)) == 2 * DFT_SOLVER.serial_us(problem)
     assert DFT_SOLVER.parallel_us(problem, 8) < DFT_SOLVER.serial_us(problem) / 4
-    assert DFT_SOLVER.serial_us(DftProblem(1009, C64)) > DFT_SOLVER.serial_us(DftProblem(1008, C64))
+    for slow in (1008, 1009):  # their programs take long to build
+        assert math.isinf(DFT_SOLVER.serial_us(DftProblem(slow, C64)))
     assert math.isinf(DFT_SOLVER.serial_us(DftProblem(10_000, C64, 1, 8)))
     for rows in (1, 100):
         sums = DftProblem(100, C64, rows)

@@ -9,7 +9,12 @@ import math
 
 from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.costs import operations
-from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, radices_of
+from opencl_lab.ops.fft.passes.factors import (
+    convolution_length,
+    is_smooth,
+    largest_prime,
+    radices_of,
+)
 from opencl_lab.ops.fft.passes.vector import LONGEST
 from opencl_lab.ops.fft.problem import DftProblem
 
@@ -27,6 +32,9 @@ CHIRPS_NS = (0.2, 4.5)
 """To multiply by chirps in a convolution, likewise."""
 PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
+QUICK = (1, 2, 3, 5)
+"""Largest prime factors of lengths whose programs for one thread are quick to build. Others take up
+to a second, four times as long as those for threads, which several lengths share."""
 SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
 FURTHER_LAUNCH_US = 4.0
@@ -40,6 +48,8 @@ def serial_us(problem: DftProblem) -> float:
     """Return the microseconds of fast transforms on one thread."""
     if problem.inner > 1 and problem.n > LONGEST:
         return math.inf  # columns become rows first, in launches that wait for memory
+    if _length(problem) and largest_prime(_length(problem)) not in QUICK:
+        return math.inf
     return _work_us(problem, alone=True)
 
 
