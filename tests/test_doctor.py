@@ -26,7 +26,7 @@ from opencl_lab.lab.doctor.probes import behaviour
 from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.doctor.toolchain import toolchain
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.workers.serving import find
+from opencl_lab.workers.serving import find
 
 PLANTED = """
 import ctypes, os, time

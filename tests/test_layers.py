@@ -21,7 +21,7 @@ BY_COMPUTED_NAME = {
     "__init__": "the public names, at their first use",
     "lab/cli/lazy": "the commands, whose places are written in `cli/main`",
     "ops/solver": "the algorithms, whose places their solver names",
-    "lab/workers/serving": "what a worker serves with",
+    "workers/serving": "what a worker serves with",
     "lab/reference/descriptor": "other libraries",
 }
 """Modules that import what they are told; elsewhere a name is written where it is imported."""

@@ -19,8 +19,8 @@ from opencl_lab.lab.tuning.ahead import FEW, LEAST_BATCH, Ahead, builders_for
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
 from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.lab.workers.serving import Failed
-from opencl_lab.lab.workers.worker import Died
+from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.worker import Died
 
 FOREVER = math.inf
 CONFIGS = [planted.config("none", size) for size in range(1, 13)]

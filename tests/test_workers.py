@@ -16,9 +16,9 @@ import pytest
 
 import opencl_lab
 from opencl_lab.core.errors import BuildError
-from opencl_lab.lab.workers.link import Ended, Link, pack
-from opencl_lab.lab.workers.serving import Failed
-from opencl_lab.lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.link import Ended, Link, pack
+from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.worker import Died, Worker, opening
 
 ROOT = str(Path(opencl_lab.__file__).parents[1])
 
@@ -257,7 +257,7 @@ def test_what_a_script_defines_is_known(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         f"import sys; sys.path[:0] = [{ROOT!r}, {str(Path(__file__).parent)!r}]\n"
-        "from opencl_lab.lab.workers.worker import Worker, opening\n"
+        "from opencl_lab.workers.worker import Worker, opening\n"
         "class Own:\n"
         "    pass\n"
         "if __name__ == '__main__':\n"

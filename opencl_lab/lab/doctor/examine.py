@@ -13,8 +13,8 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.lab.workers.serving import Failed
-from opencl_lab.lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.worker import Died, Worker, opening
 
 TIME_LIMIT = 20.0
 

@@ -18,8 +18,8 @@ from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers import intel, wheel
 from opencl_lab.drivers.wheel import DRIVER, VENDORS
 from opencl_lab.lab.doctor.toolchain import Tool
-from opencl_lab.lab.workers.serving import Failed
-from opencl_lab.lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.worker import Died, Worker, opening
 
 TIME_LIMIT = 20.0
 LOAD = "opencl_lab.lab.doctor.driver:load"

@@ -15,7 +15,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.template import render
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.measuring.timing_sanity import agree
-from opencl_lab.lab.workers.serving import find
+from opencl_lab.workers.serving import find
 
 Answer: TypeAlias = dict[str, Any]
 Answers: TypeAlias = Iterator[Answer]

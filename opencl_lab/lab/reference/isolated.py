@@ -12,8 +12,8 @@ from typing import Any
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.workers.serving import Failed, find
-from opencl_lab.lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.serving import Failed, find
+from opencl_lab.workers.worker import Died, Worker, opening
 
 
 class IsolatedReference:

@@ -25,8 +25,8 @@ from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
 from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, MpiReference
 from opencl_lab.lab.reference.ranks import remove, shared_files
-from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
-from opencl_lab.lab.workers.worker import command, end, last_line, opening
+from opencl_lab.workers.link import Ended, Frames, Link, pack
+from opencl_lab.workers.worker import command, end, last_line, opening
 
 INSTALL_MPI = "pip install mpi4py mpich"
 MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without these

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.lab.workers.serving import at_hangup, find
+from opencl_lab.workers.serving import at_hangup, find
 
 SHARED = "/dev/shm/mpich_shm_"
 

@@ -26,9 +26,9 @@ from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
-from opencl_lab.lab.workers.link import Frames
-from opencl_lab.lab.workers.serving import Failed
-from opencl_lab.lab.workers.worker import Died, Worker
+from opencl_lab.workers.link import Frames
+from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.worker import Died, Worker
 
 GENEROUS_SECONDS = 60.0  # timeout of a phase before there are times to compare with
 HOST_SECONDS = 600.0  # timeout for inputs and expected results, which depend on no configuration

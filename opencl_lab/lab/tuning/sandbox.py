@@ -25,9 +25,9 @@ from opencl_lab.lab.tuning.ahead import (
 )
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.task import TuningTask
-from opencl_lab.lab.workers.link import Frames
-from opencl_lab.lab.workers.serving import Failed
-from opencl_lab.lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.link import Frames
+from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.worker import Died, Worker, opening
 
 LEAST_RUN_SECONDS, RUN_FACTOR = 2.0, 10.0
 GRACE_SECONDS = 5.0

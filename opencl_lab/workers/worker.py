@@ -17,14 +17,14 @@ from typing import Any
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.drivers.processes import on_all_processors
-from opencl_lab.lab.workers.link import Ended, Frames, Link, pack
-from opencl_lab.lab.workers.serving import Failed
+from opencl_lab.workers.link import Ended, Frames, Link, pack
+from opencl_lab.workers.serving import Failed
 
 # The path comes first: with "-m", modules in the current folder would hide those of the library.
 START = """
 import sys
 sys.path[:] = sys.argv[2:]
-from opencl_lab.lab.workers.serving import main
+from opencl_lab.workers.serving import main
 main(sys.argv[1])
 """
 GRACE_SECONDS = 5.0  # for a process to end after its link has

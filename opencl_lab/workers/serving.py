@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from opencl_lab.core.errors import OclabError
-from opencl_lab.lab.workers.link import Ended, Link
+from opencl_lab.workers.link import Ended, Link
 
 POLL_SECONDS = 60.0  # interval of polling the other end
 ORPHAN_SECONDS = 3600
