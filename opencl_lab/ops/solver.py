@@ -19,6 +19,7 @@ import numpy as np
 from opencl_lab.core import template
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.kernels import NO_DOUBLE
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest
@@ -275,14 +276,17 @@ class Solver(ABC, Generic[P]):
             If there is no such algorithm, or it does not support this problem here.
         """
         names = self.ranked(problem, device, name) if name in self.groups else (name,)
-        reasons = []
+        reasons: dict[str, list[str]] = {}
         for candidate in dict.fromkeys(names):
             algorithm = self.algorithm(candidate).on(device.kind)
             reason = algorithm.supports(problem, device)
             if reason is None:
                 return algorithm
-            reasons.append(f"{candidate}: {reason}")
-        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
+            reasons.setdefault(reason, []).append(candidate)
+        why = [f"{', '.join(named)}: {reason}" for reason, named in reasons.items()]
+        if NO_DOUBLE in reasons:
+            why.append("take another device (see `oclab devices`) or single precision")
+        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(why)}")
 
     def serial_us(self, problem: P) -> float:
         """Return the estimated microseconds of kernels on one thread; infinite for all threads.
