@@ -181,10 +181,10 @@ def test_matrix(row, monkeypatch):
     """On arrays of the host and of the device, with the same programs."""
     operation, algorithm, device, case, config = row
     monkeypatch.setitem(operation.solver._loaded, algorithm.name, algorithm)
-    problem, inputs, expected = made(operation, case)
-    reason = algorithm.supports(problem, device)
-    if reason is not None:
+    reason = algorithm.supports(case.problem(operation), device)
+    if reason is not None:  # before its data, which may be large
         pytest.skip(f"{algorithm.name} on {device.name}: {reason}")
+    problem, inputs, expected = made(operation, case)
     queue = device.queue(profiling=True)
     chosen = algorithm.configure(problem, device, config)
     outputs = algorithm.plan(problem, chosen, device).with_role("out")

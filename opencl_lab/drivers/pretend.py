@@ -147,7 +147,7 @@ def _least(found: Capabilities, limits: Limits) -> Capabilities:
 
 @contextmanager
 def limited_groups() -> Iterator[None]:
-    """Let PoCL, if it starts in this context, refuse groups larger than the pretended device has."""
+    """Let PoCL, if it starts in this context, refuse groups that the pretended device lacks."""
     limits = asked()
     if limits is None or GROUP_VARIABLE in os.environ:
         yield
