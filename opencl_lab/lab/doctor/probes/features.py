@@ -10,7 +10,8 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
+from opencl_lab.selftest.trial import Wrong, check, why
 
 Attempt: TypeAlias = Callable[[ProbeSession], str | None]
 """Tries a feature; raises an error, or returns an observation in words."""

@@ -9,7 +9,8 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
+from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
+from opencl_lab.selftest.trial import Array, Wrong, check, why
 
 
 def _short(reached: int, detail: str, error: Exception) -> Answer:
