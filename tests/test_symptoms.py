@@ -1,11 +1,16 @@
 """Checks by symptom: right on a sound device, and each fault that is planted is seen."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from opencl_lab.lab.doctor.probes import behaviour
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Buffer, Plan, check_plan
+from opencl_lab.lab.doctor.probes import behaviour, features, limits, numerics, vectors
+from opencl_lab.ops.sort.part_sizes import needs_parts
+from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.selftest import symptoms
 from opencl_lab.selftest.symptoms import BASICS
 from opencl_lab.selftest.trial import Trial, Wrong
@@ -71,14 +76,85 @@ def test_what_many_turns_make_is_what_one_turn_makes_many_times():
     np.testing.assert_array_equal(symptoms.after(x, turns), expected)
 
 
+FEW_GROUPS = """
+#define get_sub_group_id() (uint)get_local_id(0)
+#define get_sub_group_local_id() 0u
+#define sub_group_broadcast(x, lane) (x)
+#define sub_group_reduce_add(x) (x)
+"""
+"""Sub-groups of one item: what a device without any could have."""
+GIB = 1 << 30
+LOOPS_END = ("turns < most", "turns < min(most, 65535u)")
+WRONG_GROUPS = FEW_GROUPS.replace("(x)\n", "(x + 1)\n")
+ALL_STORES = (limits.local_memory, r"tile\[i\] = hash")
+SUMS, FORMS = "a * b + a", vectors.vector_bytes
+PROBED = [
+    (behaviour.usable, *LOOPS_END, False, "without an error"),
+    (behaviour.barriers_in_loops, r"if \(l % 3 == 1\).*", "", False, "group of 64: what items"),
+    (limits.max_work_group, r"\+= tile", "+= get_local_size(0) > 64 ? 0 : tile", 64, "64 of"),
+    (*ALL_STORES, "tile[i & ~1u] = hash", 0, "0 of"),
+    (*ALL_STORES, "if (i < 40000) tile[i] = hash", 1 << 17, "131072 of"),
+    (limits.max_allocation, r"s\[places(.*?)\]\]", r"s[places\1] % 67108864]", 1 << 28, "256 MiB"),
+    (FORMS, r"vstore3\(x \* y \+ x", "vstore3(x * y", 1, f"{SUMS}, char, vectors of 3"),
+    (FORMS, r"const uint8 y = .*;", "const uint8 y = x;", 16, f"{SUMS}, uint, vectors of 8"),
+    (FORMS, "convert_double4", "0.5 * convert_double4", 16, "convert_double, double, vectors of 4"),
+    (FORMS, r"select\(x, y, x < y\), i, c", "x, i, c", 1, "select, char, vectors of 3"),
+    (FORMS, "vstore_half2_rte", "vstore_half2_rtz", 1, f"{SUMS}, half in memory, vectors of 2"),
+    (features.int64_atomics, r"add\(total, mine", "add(total, (uint)mine", False, "1 of 1"),
+    (features.int64_atomics, r"= atom_xchg\(last", "= (ulong)atomic_xchg((global uint *)last",
+     False, "are wrong"),
+    (features.subgroups, r"\A", WRONG_GROUPS, False, "wrong"),
+]  # fmt: skip
+SOUND = {probe for probe, *_ in PROBED} | {numerics.accuracy, numerics.denormals}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("probe", sorted(SOUND, key=lambda probe: probe.__name__))
+def test_probes_find_a_sound_device_sound(device, probe):
+    *_, last = probe(device)
+    assert last["verdict"] in ("ok", "no"), last
+
+
+@pytest.mark.parametrize(("probe", "old", "new", "value", "told"), PROBED)
+def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value, told):
+    small = replace(device, max_allocation=min(device.max_allocation, 1 << 29))
+    plant(old, new)
+    *_, last = probe(small)
+    assert last["verdict"] in ("broken", "limited", "no") and last["value"] == value, last
+    assert told in last["detail"], last
+
+
+def test_sub_groups_that_work_are_found(device, plant):
+    plant(r"\A", FEW_GROUPS)
+    *_, last = features.subgroups(device)
+    assert last["value"] is True and "sub-groups of 1" in last["detail"]
+
+
 @pytest.mark.parametrize(
-    ("probe", "old", "new", "told"),
+    ("old", "new", "told"),
     [
-        (behaviour.usable, "turns < most", "turns < min(most, 65535u)", "without an error"),
-        (behaviour.barriers_in_loops, r"if \(l % 3 == 1\).*", "", "work-group of 64: what items"),
+        (r"= erf\(x\)", "= erf(x) * 1.00001f", "erf of float is wrong by"),
+        (r"= cospi\(x\)", "= cos(x * 3.14159274f)", "cospi of float is wrong by"),
+        (r"= x / y", "= x * (1 / y)", "division of double is wrong by"),
     ],
 )
-def test_a_symptom_takes_the_capability_away(device, plant, probe, old, new, told):
+def test_inaccurate_functions_are_named(device, plant, old, new, told):
     plant(old, new)
-    *_, last = probe(device)
-    assert last["verdict"] == "broken" and last["value"] is False and told in last["detail"]
+    *_, last = numerics.accuracy(device)
+    assert last["verdict"] == "broken" and told in last["detail"], last
+
+
+def test_denormals_that_count_as_zero_are_told(device, plant):
+    plant(r"\* \(float\)0.5", "* 0.0f")
+    *_, last = numerics.denormals(device)
+    assert last["verdict"] == "limited" and last["detail"].startswith("zero in float")
+
+
+def test_plans_keep_to_the_largest_buffer_that_was_seen_to_work(device):
+    limited = replace(device, capabilities=replace(device.capabilities, max_allocation=1 << 20))
+    plan = Plan((Buffer("x", "in", (1 << 19,), np.dtype(np.int32)),), ())
+    check_plan(plan, device)
+    with pytest.raises(InvalidProblem, match="1 MiB at once"):
+        check_plan(plan, limited)
+    problem = SortProblem(1 << 19, np.dtype(np.int32))
+    assert needs_parts(problem, limited) and not needs_parts(problem, device)

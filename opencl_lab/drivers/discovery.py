@@ -128,6 +128,7 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
+            max_allocation=handle.max_mem_alloc_size,
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),

@@ -271,7 +271,7 @@ def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[Candidate]:
 def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[Candidate]:
     """Yield copies of several sizes, as far as the device can allocate them, in several shapes."""
     device = session.device
-    limit = min(device.max_allocation, device.global_memory // 8)
+    limit = min(device.largest_buffer, device.global_memory // 8)
     sizes = sorted({min(size, _power_of_two(limit)) for size in sizes})
     first, second = (
         cl.Buffer(session.context, cl.mem_flags.READ_WRITE, sizes[-1]) for _ in range(2)

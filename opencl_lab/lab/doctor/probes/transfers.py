@@ -84,7 +84,7 @@ def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
     if device.unified_memory:
         detail = "the device works on the memory of the host, so nothing is copied"
         return iter([{"verdict": "no", "detail": detail}])
-    limit = min(device.max_allocation, device.global_memory // 8)
+    limit = min(device.largest_buffer, device.global_memory // 8)
 
     def candidates(session: ProbeSession) -> Iterator[Candidate]:
         for nbytes in sorted({min(size, limit // 4 * 4) for size in SIZES}):
