@@ -21,7 +21,9 @@ from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.trial import Array, Trial, Trials
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.exchange import to_device
-from opencl_lab.selftest.verdicts import BASICS, Family
+from opencl_lab.selftest import gate
+from opencl_lab.selftest.examination import Examination
+from opencl_lab.selftest.verdicts import BASICS, Family, Verdict
 from opencl_lab.symptoms.basics import BARRIERS
 from opencl_lab.symptoms.basics import BASICS as SYMPTOMS
 from opencl_lab.symptoms.kernels import Wrong
@@ -126,3 +128,14 @@ def _copies(device: Device) -> str:
         if not np.array_equal(fftshift(view).get(), np.fft.fftshift(whole[3::2, 1::5])):
             return f"a strided view of {np.dtype(dtype)} is copied wrongly"
     return ""
+
+
+def test_device(
+    device: Device, progress: Callable[[Family, Verdict], None], *, full: bool = False
+) -> dict[Family, Verdict]:
+    """Test a device anew, whatever is known of it, and return the verdicts, which are kept."""
+    try:
+        examination = Examination(device, gate.servant, full=full, fresh=True, progress=progress)
+        return examination.complete()
+    finally:
+        gate.forget()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.selftest.verdicts import BASICS, Family, Verdict, is_current, keep, kept
@@ -35,7 +36,7 @@ class Child:
         self._worker: Worker | None = None
 
     def ask(self, *request: Any) -> tuple[str, Any]:
-        """Return what went wrong, or "", and the answer."""
+        """Return what went wrong, or "", and the answer: None where no process can be started."""
         step = "starting a second process"
         try:
             if self._worker is None:
@@ -47,6 +48,9 @@ class Child:
                 if kind == "done":
                     return "", value
                 step = value
+        except LaunchError as error:
+            _log.warning("the kernels cannot be tested: %s", error)
+            return "", None
         except Failed as error:
             return f"{step}: {error}", None
         except Died as death:
@@ -183,7 +187,8 @@ class Examination:
             full=self.full,
             seconds=round(time.monotonic() - begin, 3),
         )
-        keep(self.device, {family: found})
+        if fault or answer is not None:
+            keep(self.device, {family: found})
         with self._changed:
             self._running.discard(family)
             self._found[family] = found
