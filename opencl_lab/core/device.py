@@ -123,6 +123,8 @@ class Device:
     uses all threads, whose `key` is its `side_of`. Small calls on host arrays run there;
     `measured_calls` has their costs by operation.
 
+    A pretended device is PoCL's processor with the limits of another device, for tests.
+
     Records can be pickled. In another process they get the handle of the device there that has the
     same `key` and `spec`, or None.
     """
@@ -150,6 +152,7 @@ class Device:
     shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
+    pretended: bool = False
     side_of: str = ""
     capabilities: Capabilities = field(default_factory=Capabilities)
     measured_calls: Mapping[str, SmallCalls] = field(

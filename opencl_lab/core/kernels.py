@@ -173,10 +173,13 @@ def vector_width(name: str, widths: tuple[int, ...] = VECTOR_WIDTHS) -> Constrai
     return Constraint(lambda c: c[name] in widths, reason)
 
 
+NO_DOUBLE = "the device has no double precision"
+
+
 def lacks_type(device: Device, dtype: Any) -> str | None:
     """Return why a device lacks arithmetic in a dtype, real or complex, or None if it has it."""
     if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
-        return "the device has no double precision"
+        return NO_DOUBLE
     return None
 
 

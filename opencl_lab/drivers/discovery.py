@@ -21,7 +21,7 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
-from opencl_lab.drivers import intel, pocl_serial
+from opencl_lab.drivers import intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
@@ -134,6 +134,9 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         ),
         handle=handle,
     )
+    limits = pretend.asked()
+    if limits is not None and pretend.can_pretend(device):
+        return pretend.pretended(device, limits)
     return corrected(device)
 
 
@@ -169,7 +172,7 @@ def _discover() -> tuple[Device, ...]:
     intel.check_switch()
     intel.register()
     found = []
-    with pocl_serial.listed() as may_be_serial:
+    with pretend.limited_groups(), pocl_serial.listed() as may_be_serial:
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # how the loader reports that there is no platform
@@ -188,6 +191,8 @@ def _discover() -> tuple[Device, ...]:
                 found.append(device)
             except cl.Error:
                 continue
+    if pretend.asked():  # a GPU has no serial side, and there is nothing else
+        found = [replace(device, serial_side=None) for device in found if device.pretended]
     return tuple(sorted(found, key=_preference))
 
 

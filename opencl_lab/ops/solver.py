@@ -19,6 +19,7 @@ import numpy as np
 from opencl_lab.core import template
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.kernels import NO_DOUBLE
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest
@@ -293,7 +294,7 @@ class Solver(ABC, Generic[P]):
         """
         group = name in self.groups
         names = list(dict.fromkeys(self.ranked(problem, device, name) if group else (name,)))
-        reasons: list[str] = []
+        reasons: dict[str, list[str]] = {}
         faults: list[tuple[Family, str]] = []
         for candidate in names:
             algorithm = self.algorithm(candidate).on(device.kind)
@@ -301,7 +302,7 @@ class Solver(ABC, Generic[P]):
             if reason is None and faults:
                 reason = algorithm.too_slow(problem)
             if reason is not None:
-                reasons.append(f"{candidate}: {reason}")
+                reasons.setdefault(reason, []).append(candidate)
                 continue
             family = Family(self.name, candidate, problem.wide)
             fault = gate.fault(device, family, algorithm.templates)
@@ -315,7 +316,10 @@ class Solver(ABC, Generic[P]):
             names.extend(other for other in self.registry if other not in names)
         if faults:
             raise gate.refusal(self.name, device, faults)
-        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
+        why = [f"{', '.join(named)}: {reason}" for reason, named in reasons.items()]
+        if NO_DOUBLE in reasons:
+            why.append("take another device (see `oclab devices`) or single precision")
+        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(why)}")
 
     def serial_us(self, problem: P) -> float:
         """Return the estimated microseconds of kernels on one thread; infinite for all threads.
