@@ -104,6 +104,8 @@ PROBED = [
     (features.int64_atomics, r"add\(total, mine", "add(total, (uint)mine", False, "1 of 1"),
     (features.int64_atomics, r"= atom_xchg\(last", "= (ulong)atomic_xchg((global uint *)last",
      False, "are wrong"),
+    (features.fp64, r"fma\(", "(float)fma(", False, "claimed by the driver; "),
+    (behaviour.event_timing, "i < rounds", "i < rounds / 2", False, "results are wrong"),
     (features.subgroups, r"\A", WRONG_GROUPS, False, "wrong"),
 ]  # fmt: skip
 SOUND = {probe for probe, *_ in PROBED} | {numerics.accuracy, numerics.denormals}
