@@ -80,7 +80,7 @@ def chatty(device):
     yield {"verdict": "ok", "value": 8, "detail": "eight"}
 
 def made_up(driver, probe):
-    from opencl_lab.selftest.trial import Trial
+    from opencl_lab.symptoms.kernels import Trial
     build = Trial.build
     Trial.build = lambda trial, source, options=(): build(trial, driver(source), options)
     return probe

@@ -33,8 +33,8 @@ from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.selftest import trial
-from opencl_lab.selftest.trial import Wrong
+from opencl_lab.symptoms import kernels as trial
+from opencl_lab.symptoms.kernels import Wrong
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
 

@@ -11,9 +11,9 @@ from opencl_lab.core.plan import Buffer, Plan, check_plan
 from opencl_lab.lab.doctor.probes import behaviour, features, limits, numerics, vectors
 from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.selftest import symptoms
-from opencl_lab.selftest.symptoms import BASICS
-from opencl_lab.selftest.trial import Trial, Wrong
+from opencl_lab.symptoms import basics as symptoms
+from opencl_lab.symptoms.basics import BASICS
+from opencl_lab.symptoms.kernels import Trial, Wrong
 
 
 @pytest.fixture

@@ -327,7 +327,7 @@ def _is_ours(package: str | None) -> bool:
     return (package or "").partition(".")[0] == __name__.partition(".")[0]
 
 
-def _depth_of_caller() -> int:
+def depth_of_caller() -> int:
     """Return the depth of `select_device` below its first caller outside of this package."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__package__")):
@@ -362,7 +362,7 @@ def select_device(spec: DeviceSpec = None) -> Device:
         warnings.warn(
             f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu if that is meant",
             DeviceFallbackWarning,
-            stacklevel=_depth_of_caller(),
+            stacklevel=depth_of_caller(),
         )
     return selection.device
 

@@ -25,6 +25,8 @@ from opencl_lab.core.template import kernel_digest
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
+from opencl_lab.selftest import gate
+from opencl_lab.selftest.verdicts import Family
 from opencl_lab.tuned import database
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
 AUTO = "auto"
 MOST_SERIAL_US = 2000.0
 """Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
+gate.servant = "opencl_lab.ops.selftest:SelfTest"
 
 
 def real_number(value: Any, name: str) -> float:
@@ -59,6 +62,11 @@ def real_number(value: Any, name: str) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
+
+
+def is_wide(dtype: np.dtype[Any]) -> bool:
+    """Return whether numbers, or the components of complex ones, have eight bytes."""
+    return dtype.itemsize == (16 if dtype.kind == "c" else 8)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,12 @@ class Problem(ABC):
             for name, value in self.as_dict().items()
             if name in self.sizes or (name in default and getattr(self, name) != default[name])
         )
+
+    @property
+    def wide(self) -> bool:
+        """Whether its numbers have eight bytes, see `is_wide`."""
+        dtype = getattr(self, "dtype", None)
+        return dtype is not None and is_wide(dtype)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-able values."""
@@ -266,22 +280,41 @@ class Solver(ABC, Generic[P]):
         """Return the algorithm `name`.
 
         ``auto`` and other groups mean the first of their `ranked` algorithms that supports the
-        problem on the device. A name with one class for CPUs and another one for GPUs means that
-        for the kind of this device, see `Algorithm.on`.
+        problem on the device; if the self-test found that wrong, the next one, of the others too.
+        A name with one class for CPUs and another one for GPUs means that for the kind of this
+        device, see `Algorithm.on`.
 
         Raises
         ------
         InvalidConfig
             If there is no such algorithm, or it does not support this problem here.
+        LaunchError
+            If none of a group is right on this device.
         """
-        names = self.ranked(problem, device, name) if name in self.groups else (name,)
-        reasons = []
-        for candidate in dict.fromkeys(names):
+        group = name in self.groups
+        names = list(dict.fromkeys(self.ranked(problem, device, name) if group else (name,)))
+        reasons: list[str] = []
+        faults: list[tuple[Family, str]] = []
+        for candidate in names:
             algorithm = self.algorithm(candidate).on(device.kind)
             reason = algorithm.supports(problem, device)
-            if reason is None:
+            if reason is None and faults:
+                reason = algorithm.too_slow(problem)
+            if reason is not None:
+                reasons.append(f"{candidate}: {reason}")
+                continue
+            family = Family(self.name, candidate, problem.wide)
+            fault = gate.fault(device, family, algorithm.templates)
+            if fault and not group:
+                gate.warn(device, family, fault, "it runs, as it was asked for by name")
+            if not (fault and group):
+                for wrong, why in faults:
+                    gate.warn(device, wrong, why, f"{candidate} takes its place")
                 return algorithm
-            reasons.append(f"{candidate}: {reason}")
+            faults.append((family, fault))
+            names.extend(other for other in self.registry if other not in names)
+        if faults:
+            raise gate.refusal(self.name, device, faults)
         raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
 
     def serial_us(self, problem: P) -> float:

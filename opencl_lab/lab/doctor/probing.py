@@ -11,7 +11,7 @@ import pyopencl as cl
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.measuring.timing_sanity import agree
-from opencl_lab.selftest.trial import Trial, seconds_of
+from opencl_lab.symptoms.kernels import Trial, seconds_of
 from opencl_lab.workers.serving import find
 
 Answer: TypeAlias = dict[str, Any]

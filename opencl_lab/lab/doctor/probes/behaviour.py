@@ -11,7 +11,7 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.timing_sanity import agree
-from opencl_lab.selftest.symptoms import (
+from opencl_lab.symptoms.basics import (
     FACTOR,
     SUMMAND,
     after,
@@ -21,7 +21,7 @@ from opencl_lab.selftest.symptoms import (
     plain_kernel,
     stores_before_barriers,
 )
-from opencl_lab.selftest.trial import Wrong, check, why
+from opencl_lab.symptoms.kernels import Wrong, check, why
 
 
 def usable(device: Device) -> Answers:

@@ -11,7 +11,7 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
-from opencl_lab.selftest.trial import Wrong, check, why
+from opencl_lab.symptoms.kernels import Wrong, check, why
 
 Attempt: TypeAlias = Callable[[ProbeSession], str | None]
 """Tries a feature; raises an error, or returns an observation in words."""

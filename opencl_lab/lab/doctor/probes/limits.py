@@ -13,7 +13,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
-from opencl_lab.selftest.trial import Array, Wrong, check, why
+from opencl_lab.symptoms.kernels import Array, Wrong, check, why
 
 
 def short_of(reached: int, detail: str, error: Exception) -> Answer:

@@ -12,7 +12,7 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
-from opencl_lab.selftest.trial import Array, Wrong, why
+from opencl_lab.symptoms.kernels import Array, Wrong, why
 
 ITEMS = 1024
 DOUBLES = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"

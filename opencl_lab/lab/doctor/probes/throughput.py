@@ -22,7 +22,7 @@ from opencl_lab.core.wording import size_text
 from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
 from opencl_lab.lab.measuring.roofline import rate_text
 from opencl_lab.lab.measuring.rounds import shuffled
-from opencl_lab.selftest.trial import Array, Wrong, check, why
+from opencl_lab.symptoms.kernels import Array, Wrong, check, why
 
 LAUNCHES = 6  # of each candidate, before the finals
 LONG_SECONDS = 0.25  # after so long two launches are enough

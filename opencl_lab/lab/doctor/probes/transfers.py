@@ -19,7 +19,7 @@ from opencl_lab.lab.doctor.probes.throughput import MIB, Candidate, race
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.poison import POISON, poisoned
-from opencl_lab.selftest.trial import Array, check
+from opencl_lab.symptoms.kernels import Array, check
 
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64

@@ -13,7 +13,7 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.lab.doctor.probes.limits import short_of
 from opencl_lab.lab.doctor.probing import Answers, ProbeSession
-from opencl_lab.selftest.trial import Array, Wrong, check
+from opencl_lab.symptoms.kernels import Array, Wrong, check
 
 TYPES = {
     **{f"{sign}{name}": np.dtype(f"{'u' if sign else ''}int{bits}")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.selftest.trial import Array, Trial, Wrong, check
+from opencl_lab.symptoms.kernels import Array, Trial, Wrong, check
 
 Check: TypeAlias = Callable[[Device], None]
 
