@@ -309,8 +309,8 @@ class Solver(ABC, Generic[P]):
             if fault and not group:
                 gate.warn(device, family, fault, "it runs, as it was asked for by name")
             if not (fault and group):
-                for wrong, why in faults:
-                    gate.warn(device, wrong, why, f"{candidate} takes its place")
+                for wrong, what in faults:
+                    gate.warn(device, wrong, what, f"{candidate} takes its place")
                 return algorithm
             faults.append((family, fault))
             names.extend(other for other in self.registry if other not in names)

@@ -72,9 +72,7 @@ def _without_device() -> None:
 
 
 @click.command("doctor")
-@click.option(
-    "--again", is_flag=True, help="Test all kernels again, as oclab selftest does."
-)
+@click.option("--again", is_flag=True, help="Test all kernels again, as oclab selftest does.")
 @global_options
 def doctor_command(again: bool) -> int:
     """Probe what the chosen device and its tools support, and say what to install.
