@@ -156,6 +156,13 @@ def test_denormals_that_count_as_zero_are_told(device, plant):
     assert last["verdict"] == "limited" and last["detail"].startswith("zero in float")
 
 
+def test_buffers_that_find_no_room_in_the_host_s_memory_are_not_tried(device, monkeypatch):
+    monkeypatch.setattr(limits, "_free_memory", lambda: 3e6)
+    *_, last = limits.max_allocation(replace(device, unified_memory=True, max_allocation=1 << 40))
+    assert last["verdict"] == "ok" and "value" not in last
+    assert last["detail"] == "both ends of 2.861 MiB, as no more memory is free; 1 TiB claimed"
+
+
 def test_plans_keep_to_the_largest_buffer_that_was_seen_to_work(device):
     limited = replace(device, capabilities=replace(device.capabilities, max_allocation=1 << 20))
     plan = Plan((Buffer("x", "in", (1 << 19,), np.dtype(np.int32)),), ())
