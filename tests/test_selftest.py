@@ -19,6 +19,7 @@ from opencl_lab.selftest.gate import SelfTestWarning
 from opencl_lab.selftest.verdicts import BASICS, Family, Verdict
 
 KEYS = np.random.default_rng(1).integers(-(2**31), 2**31, 3_000, np.int32)
+RADIX_TEMPLATES = ("sort/radix_cpu.cl.mako",)
 RADIX, MERGE = Family("sort", "radix"), Family("sort", "merge-path")
 
 
@@ -78,11 +79,21 @@ def test_trials_are_right_here(device, family):
 
 
 @pytest.mark.full
-def test_all_trials_are_right_here(device):
+@pytest.mark.parametrize("trials", list(all_trials()), ids=lambda trials: trials.solver.name)
+def test_all_trials_are_right_here(device, trials):
     servant = SelfTest(device.spec, device.key, True, lambda title: None)
-    results = {family: servant.test(family) for family, _ in [(BASICS, ()), *servant.families()]}
-    assert not {family: fault for family, (fault, _) in results.items() if fault}
-    assert sum(count > 0 for _, count in results.values()) > 25
+    how = {} if trials.only else {"algorithm": "auto"}
+    faults = {trial.title: servant.fault(trial, how) for trial in trials.trials}
+    assert faults and not any(faults.values())
+
+
+def test_the_families_of_a_first_use_are_few(device):
+    few, all_of_them = (
+        dict(SelfTest(device.spec, device.key, full, lambda title: None).families())
+        for full in (False, True)
+    )
+    assert RADIX in few and few.items() <= all_of_them.items() and len(few) <= 24
+    assert all_of_them[RADIX] == RADIX_TEMPLATES
 
 
 def test_a_trial_sees_wrong_numbers():
@@ -182,7 +193,7 @@ def test_the_mode_is_checked(plant, device):
 
 def test_verdicts_are_about_the_driver_and_todays_kernels(plant, device, monkeypatch):
     plant()
-    templates = ("sort/radix_cpu.cl.mako",)
+    templates = RADIX_TEMPLATES
     digest = verdicts.kernel_digest(templates)
     verdicts.keep(device, {RADIX: Verdict(digest=digest, trials=2)})
     verdicts.keep(device, {MERGE: Verdict(digest="old", trials=2, full=True)})

@@ -19,7 +19,7 @@ import numpy as np
 from opencl_lab.core import template
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.core.kernels import NO_DOUBLE
+from opencl_lab.core.kernels import NO_DOUBLE, is_wide
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest
@@ -63,11 +63,6 @@ def real_number(value: Any, name: str) -> float:
         return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
-
-
-def is_wide(dtype: np.dtype[Any]) -> bool:
-    """Return whether numbers, or the components of complex ones, have eight bytes."""
-    return dtype.itemsize == (16 if dtype.kind == "c" else 8)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from opencl_lab.ops.solver import Problem, Solver, is_wide
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import is_wide
 
 Array: TypeAlias = np.ndarray[Any, Any]
 TOLERANCE = {2: 2e-3, 4: 2e-5, 8: 1e-12}
@@ -78,6 +79,19 @@ class Trial:
         return np.asarray(equal | (np.abs(result - right) <= TOLERANCE[size] * largest))
 
 
+class Chooser(Protocol):
+    """What trials need of a solver."""
+
+    name: ClassVar[str]
+    registry: ClassVar[Mapping[str, Any]]
+
+    def choose(self, problem: Any, device: Device) -> Any:
+        """Return the algorithm for a problem."""
+
+    def algorithm(self, name: str) -> Any:
+        """Return an algorithm by name."""
+
+
 @dataclass(frozen=True)
 class Trials:
     """The trials of an operation.
@@ -93,9 +107,9 @@ class Trials:
         The algorithm that the calls use, if they take no name of one.
     """
 
-    solver: Solver[Any]
+    solver: Chooser
     trials: tuple[Trial, ...]
-    typical: tuple[Problem, ...] = ()
+    typical: tuple[Any, ...] = ()
     only: str = ""
 
     def how(self, algorithm: str) -> dict[str, Any] | None:

@@ -20,8 +20,8 @@ MODE = "OCLAB_SELFTEST"
 """The environment variable: ``off``, ``quick`` or ``full``."""
 TRIAL_SECONDS = 30.0
 """Longest time of one trial, with the programs that are built for it."""
-CHILDREN = 2
-"""Most children at once: they mostly build programs, one at a time."""
+LEAST_CHILDREN, MOST_CHILDREN = 2, 8
+"""Bounds of the number of children, which is half that of the processors: they mostly build."""
 NICE = 10
 """Families that no call waits for should not slow the calls that already run."""
 
@@ -127,7 +127,8 @@ class Examination:
     def _start(self) -> None:
         if not self._threads:
             _log.info("first use of %s: its kernels are tested", self.device)
-        while self._threads < min(CHILDREN, default_threads()):
+        children = max(LEAST_CHILDREN, min(default_threads() // 2, MOST_CHILDREN))
+        while self._threads < children:
             self._threads += 1
             threading.Thread(target=self._work, daemon=True).start()
 

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from opencl_lab.ops.select.functions import searchsorted, topk, unique
-from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
+from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.ops.sort.trials import random_keys
@@ -61,5 +61,10 @@ TRIALS = (
         tuple(_by_size("keys", _unique, 4_097, MANY)),
         (UniqueProblem(MANY, SINGLE, counts=True),),
     ),
-    Trials(SEARCH, tuple(_by_size("sorted keys", _searched, 5_003)), only="binary-search"),
+    Trials(
+        SEARCH,
+        tuple(_by_size("sorted keys", _searched, 5_003)),
+        (SearchProblem(5_003, 4_097, SINGLE),),
+        only="binary-search",
+    ),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
-from opencl_lab.ops.sort.gather import GATHER
+from opencl_lab.ops.sort.gather import GATHER, GatherProblem
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.ops.trial import Array, Task, Trial, Trials
@@ -97,5 +97,10 @@ TRIALS = (
             for n, rows in ((MANY, 1), (64, 100), (20, 1))
         ),
     ),
-    Trials(GATHER, (Trial("values of 12 bytes", _gathered, "int16", True),), only="words"),
+    Trials(
+        GATHER,
+        (Trial("values of 12 bytes", _gathered, "int16", True),),
+        (GatherProblem(3_001, 1, 12, 3_001),),
+        only="words",
+    ),
 )
