@@ -12,12 +12,10 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.selftest.verdicts import BASICS, Family, Verdict, is_current, keep, kept
+from opencl_lab.selftest.verdicts import BASICS, MODE, Family, Verdict, is_current, keep, kept
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
 
-MODE = "OCLAB_SELFTEST"
-"""The environment variable: ``off``, ``quick`` or ``full``."""
 TRIAL_SECONDS = 30.0
 """Longest time of one trial, with the programs that are built for it."""
 LEAST_CHILDREN, MOST_CHILDREN = 2, 8

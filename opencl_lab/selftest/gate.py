@@ -6,12 +6,15 @@ import os
 import threading
 import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, LaunchError
 from opencl_lab.drivers.discovery import depth_of_caller, devices
-from opencl_lab.selftest.examination import MODE, Examination
-from opencl_lab.selftest.verdicts import BASICS, Family, identity, kept, shipped
+from opencl_lab.selftest.verdicts import BASICS, MODE, Family, identity, kept, shipped
+
+if TYPE_CHECKING:  # children are not needed on devices that are trusted
+    from opencl_lab.selftest.examination import Examination
 
 MODES = ("off", "quick", "full")
 HOW_TO_GO_ON = (
@@ -50,9 +53,14 @@ def _examination(device: Device) -> Examination | None:
         if key not in _examinations:
             known = identity(device) in shipped() and wanted != "full"
             trusted = known and not any(verdict.fault for verdict in kept(device).values())
-            full = wanted == "full"
-            _examinations[key] = None if trusted else Examination(device, servant, full=full)
+            _examinations[key] = None if trusted else _begin(device, wanted == "full")
         return _examinations[key]
+
+
+def _begin(device: Device, full: bool) -> Examination:
+    from opencl_lab.selftest.examination import Examination
+
+    return Examination(device, servant, full=full)
 
 
 def forget() -> None:

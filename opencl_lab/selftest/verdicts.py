@@ -22,6 +22,8 @@ from opencl_lab.drivers.caches import make_section
 from opencl_lab.drivers.pocl_target import library_target
 
 SECTION = "selftest"
+MODE = "OCLAB_SELFTEST"
+"""The environment variable: ``off``, ``quick`` or ``full``."""
 
 
 class Family(NamedTuple):
@@ -78,14 +80,16 @@ class Shipped:
 def identity(device: Device) -> str:
     """Return what results depend on: the driver, and the processor that it compiles for.
 
-    PoCL compiles for one of a few processors, whatever the device's name is. Other drivers for
-    CPUs tell no more than the width of vectors, and so do those for GPUs but NVIDIA's.
+    Drivers for CPUs compile for the features of a processor, whatever it is called, so those of
+    x86 are told apart by the features that PoCL also goes by. NVIDIA's GPUs are told apart by
+    their compute capability, other devices by name.
     """
-    target = library_target() if "PoCL" in device.platform_version else None
-    family = device.architecture if device.compute_capability or device.kind == "cpu" else ""
-    parts = (device.kind, device.platform_version, device.driver, family, target or "")
-    known = family if device.compute_capability else target
-    return " | ".join((*parts, "" if known else device.name))
+    features = library_target() if device.kind == "cpu" else None
+    compiled_for = features or (device.architecture if device.compute_capability else device.name)
+    width = str(device.native_vector_bytes) if device.kind == "cpu" else ""
+    side = "serial" if device.is_serial else ""
+    parts = (device.kind, device.platform_version, device.driver, compiled_for, width, side)
+    return " | ".join(parts)
 
 
 @cache
