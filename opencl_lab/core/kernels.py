@@ -46,6 +46,11 @@ def c_type(dtype: Any) -> str:
     return C_TYPES[np.dtype(dtype).name]
 
 
+def is_wide(dtype: np.dtype[Any]) -> bool:
+    """Return whether numbers, or the components of complex ones, have eight bytes."""
+    return dtype.itemsize == (16 if dtype.kind == "c" else 8)
+
+
 def real_type(dtype: Any) -> str:
     """Return the OpenCL C type of a real number, or of a complex number's components."""
     return c_type(dtype).removesuffix("2")

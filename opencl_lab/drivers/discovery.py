@@ -128,6 +128,7 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
+            max_allocation=handle.max_mem_alloc_size,
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),
@@ -331,7 +332,7 @@ def _is_ours(package: str | None) -> bool:
     return (package or "").partition(".")[0] == __name__.partition(".")[0]
 
 
-def _depth_of_caller() -> int:
+def depth_of_caller() -> int:
     """Return the depth of `select_device` below its first caller outside of this package."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__package__")):
@@ -366,7 +367,7 @@ def select_device(spec: DeviceSpec = None) -> Device:
         warnings.warn(
             f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu if that is meant",
             DeviceFallbackWarning,
-            stacklevel=_depth_of_caller(),
+            stacklevel=depth_of_caller(),
         )
     return selection.device
 
