@@ -48,6 +48,10 @@ def _is_library(path: Path) -> bool:
     return _named(path, files) or (_named(path, r"\.build-[a-z0-9_]{8}") and path.is_dir())
 
 
+def _is_binary(path: Path) -> bool:
+    return _named(path, rf"[0-9a-f]{{40}}\.(bin|seen|trial)|{TEMPORARY}")
+
+
 def _is_report(path: Path) -> bool:
     return _named(path, TEMPORARY) or is_report(path)
 
@@ -64,6 +68,7 @@ def _is_of_drivers(path: Path) -> bool:
 
 
 SECTIONS: dict[str, Callable[[Path], bool]] = {
+    "binaries": _is_binary,
     "c": _is_library,
     "doctor": _is_report,
     "icd": _is_of_drivers,
