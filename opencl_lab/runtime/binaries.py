@@ -149,9 +149,7 @@ class Binary:
         return program
 
 
-def binary_of(
-    context: cl.Context, device: Device, text: str, flags: list[str]
-) -> Binary | None:
+def binary_of(context: cl.Context, device: Device, text: str, flags: list[str]) -> Binary | None:
     """Return the place of a program's binary; None if programs like this one are not kept.
 
     That is so with PoCL, whose cache `opencl_lab.drivers.pocl` checks, for simulators, in a context

@@ -24,7 +24,13 @@ from opencl_lab.core.queues import MAKING, within_gate
 from opencl_lab.core.template import Source, render
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.intel import adapted, is_intel_cpu
-from opencl_lab.drivers.pocl import forget_last_built, linker_missing, no_room, restore_cache
+from opencl_lab.drivers.pocl import (
+    forget_last_built,
+    linker_missing,
+    no_room,
+    record_soon,
+    restore_cache,
+)
 from opencl_lab.runtime.binaries import binary_of
 from opencl_lab.runtime.declarations import with_declarations
 
@@ -124,6 +130,8 @@ class Programs:
         seconds = time.perf_counter() - start
         if not again and self._is_unreadable(program):
             return self._built(text, flags, again=True)
+        if "PoCL" in self.device.platform_version:
+            record_soon()
         if kept is not None:
             kept.keep(program, seconds)
         if specific:
