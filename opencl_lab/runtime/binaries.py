@@ -24,6 +24,7 @@ import re
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyopencl as cl
 
@@ -120,7 +121,8 @@ class Binary:
         except FileExistsError:  # it was tried, or another process is trying it
             return
         try:
-            (binary,) = program.get_info(cl.program_info.BINARIES)
+            binaries: Any = program.get_info(cl.program_info.BINARIES)
+            (binary,) = binaries
             trial.write_bytes(self._sealed(binary))
             start = time.perf_counter()
             same = _kernels(self._loaded(binary)) == _kernels(program)

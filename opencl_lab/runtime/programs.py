@@ -118,11 +118,11 @@ class Programs:
     def _built(self, text: str, flags: list[str], again: bool = False) -> cl.Program:
         specific = SPECIFIC in text
         kept = None if specific else binary_of(self.context, self.device, text, flags)
-        program = kept and kept.load()
-        if program is not None:
-            return program
+        loaded = None if kept is None else kept.load()
+        if loaded is not None:
+            return loaded
         program = cl.Program(self.context, text)
-        # Asked before it is built, pyopencl does not take it from its own cache, which is unchecked.
+        # So pyopencl does not take it from its own cache, which is not checked.
         program.get_info(cl.program_info.NUM_DEVICES)
         start = time.perf_counter()
         with within_gate(self.device.handle):
