@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from opencl_lab.core.paths import cache_dir, free_bytes, read_json, write_json
+from opencl_lab.core.systems import HAS_OWNERS
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.caches import (
     ADVICE,
@@ -180,7 +181,7 @@ def forget_last_built() -> bool:
 
 def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str | None:
     """Return why a folder's files cannot be trusted, or None: others own or can write to them."""
-    reached = folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    reached = HAS_OWNERS and folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     for name, status in found:
         if not own_or_root(status):
             return f"{folder / name} belongs to another user"
