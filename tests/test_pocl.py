@@ -71,6 +71,7 @@ def folder(monkeypatch, tmp_path):
         (SO, WHOLE_ELF[:20], False),
         (SO, b"", False),
         (SO, b"x" + WHOLE_ELF[1:], False),
+        (SO, b"\xcf\xfa\xed\xfe", True),
         (f"{PROGRAM}/build.log", b"", True),
     ],
 )
@@ -88,6 +89,16 @@ def test_damaged_files_of_the_cache_are_removed(name, content, kept, age, folder
     assert os.environ["POCL_CACHE_DIR"] == str(folder)
     if kept:
         assert path.read_bytes() == content
+
+
+def test_old_files_stay_where_nothing_can_be_recorded(folder, monkeypatch):
+    path = folder / BC
+    path.parent.mkdir(parents=True)
+    path.write_bytes(BITCODE)
+    os.utime(path, (0, 0))
+    monkeypatch.setattr(pocl, "MAPS", folder / "no such file")
+    pocl.prepare_cache()
+    assert path.exists()
 
 
 def test_files_that_are_being_written_are_kept(folder, monkeypatch):

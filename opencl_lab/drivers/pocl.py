@@ -58,6 +58,7 @@ WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, it
 BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
 ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
+MACH_MAGIC = b"\xcf\xfa\xed\xfe"
 PAUSE = 0.1  # seconds, within which another process loads what it has just written
 SAME_TIME = 50_000_000  # nanoseconds, the resolution of the clocks of file systems
 SOON = 1.0  # seconds after a build, within which its kernels have run
@@ -229,14 +230,16 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
 def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:
     """Return the record of a file that is unchanged, or None.
 
-    Of a file without a record that is not known; it must be complete and new.
+    Of a file without a record that is not known; it must be complete, and new, except where no
+    process can find out what to record.
     """
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
         checksum = _checksum(path)
         if entry is None:
-            whole = time.time() - status.st_mtime < YOUNG and _is_whole(path)
+            young = time.time() - status.st_mtime < YOUNG or not MAPS.exists()
+            whole = young and _is_whole(path)
         else:
             whole = (entry[0], entry[3]) == (status.st_size, checksum)
     except OSError:
@@ -309,9 +312,14 @@ def _is_bitcode(path: Path) -> bool:
 
 
 def _is_shared_library(path: Path) -> bool:
-    """Return whether an ELF file includes its section table, which is at the end."""
+    """Return whether an ELF file includes its section table, which is at the end.
+
+    A library of macOS, which has no such table, is taken as complete.
+    """
     with path.open("rb") as file:
         header = file.read(ELF_HEADER)
+    if header.startswith(MACH_MAGIC):
+        return True
     if len(header) < ELF_HEADER or header[:4] != b"\x7fELF":
         return False
     (offset,) = struct.unpack_from("=Q", header, 0x28)
