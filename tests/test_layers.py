@@ -20,6 +20,7 @@ PLACE = re.compile(r"opencl_lab(\.\w+)+(:\w+)?")
 BY_COMPUTED_NAME = {
     "__init__": "the public names, at their first use",
     "lab/cli/lazy": "the commands, whose places are written in `cli/main`",
+    "ops/selftest": "the trials of each operation",
     "ops/solver": "the algorithms, whose places their solver names",
     "workers/serving": "what a worker serves with",
     "lab/reference/descriptor": "other libraries",
@@ -31,6 +32,7 @@ NAMING_OPERATIONS = {
     "lab/studies/peers": "every operation beside other libraries",
     "lab/tuning/clblast": "results for one kernel of another library",
     "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
+    "lab/soak/cases": "random options of every operation",
 }
 """Modules that may name an operation, and as what; those of `ops` and `lab/ops` do."""
 assert DOCUMENT.exists(), "the tests are those of a checkout or of the sdist, which have it"

@@ -31,6 +31,7 @@ from opencl_lab.drivers.pocl import (
     record_soon,
     restore_cache,
 )
+from opencl_lab.drivers.pretend import without_lacking
 from opencl_lab.runtime.binaries import binary_of
 from opencl_lab.runtime.declarations import with_declarations
 
@@ -61,6 +62,8 @@ class Programs:
         self.context = context
         self.device = device
         self._lock = threading.RLock()
+        self.built = 0
+        """Number of programs that were built, or read from the driver's cache, until now."""
         self._programs: weakref.WeakValueDictionary[tuple[str, tuple[str, ...]], cl.Program] = (
             weakref.WeakValueDictionary()
         )
@@ -83,6 +86,7 @@ class Programs:
             known = self._programs.get(key)
             if known is None:
                 known = self._programs[key] = self._build(source, options)
+                self.built += 1
             return known
 
     def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
@@ -94,6 +98,8 @@ class Programs:
         flags = [*options, "-cl-kernel-arg-info", "-w"]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
+        if self.device.pretended:
+            text = without_lacking(text)
         name = _own_name(source.template)
         named = f"#line 1 {json.dumps(name, ensure_ascii=False)}\n{text}" if name else text
         try:

@@ -40,6 +40,11 @@ class Gpu:
         milliwatts = self._ask(what)
         return None if milliwatts is None else milliwatts / 1e3
 
+    def used_bytes(self) -> int | None:
+        """Return the bytes of its memory that all processes together use."""
+        memory = self._ask("MemoryInfo")
+        return None if memory is None else int(memory.used)
+
     def state(self) -> dict[str, Any]:
         """Return clocks, power, temperature and use as JSON-able values."""
         level = self._ask("PerformanceState")

@@ -1,0 +1,1 @@
+"""Random calls of all public functions in several threads, each checked."""
