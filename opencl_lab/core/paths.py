@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import math
 import os
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 import platformdirs
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.systems import file_lock, user
 from opencl_lab.core.wording import size_text
 
 SMALL = 1 << 14  # about the bytes of a table
@@ -54,8 +54,7 @@ def locked(path: Path) -> Iterator[None]:
     the process that holds it ends. It is not reentrant.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with path.with_name(f".{path.name}.lock").open("w") as file, file_lock(file):
         yield
 
 
@@ -114,8 +113,10 @@ def _look(path: Path) -> _Target:
     """Return the target of a path; raise `OSError` if it cannot be written to in any way."""
     descriptor = _descriptor(path)
     if descriptor is not None:
-        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-            raise OSError(errno.EBADF, "it is open for reading only")
+        try:
+            os.write(descriptor, b"")
+        except OSError as error:
+            raise OSError(error.errno, "it is open for reading only") from error
         return _Target(path, descriptor=descriptor)
     target = Path(os.path.realpath(path))
     try:
@@ -155,7 +156,8 @@ def _beside(target: _Target, suffix: str) -> Path | None:
         temporary.touch(0o666 if status is None else 0o600, exist_ok=False)
         if status is not None:
             made = temporary.stat()
-            if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
+            same = (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
+            if not same and hasattr(os, "chown"):
                 os.chown(temporary, status.st_uid, status.st_gid)
             shutil.copystat(target.path, temporary)  # with access control lists
     except OSError:
@@ -173,7 +175,7 @@ def _copy_into(source: Path, target: _Target) -> None:
     A regular file keeps its old content if the disk has no room for the new one.
     """
     if target.descriptor is None:
-        handle = os.open(target.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        handle = os.open(target.path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
     else:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -253,10 +255,12 @@ def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
 
 def free_bytes(folder: Path) -> float:
     """Return how many bytes the disk of a folder has free; infinity if that is unknown."""
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # not every system tells
+        if not hasattr(os, "statvfs"):
+            return shutil.disk_usage(folder).free
         status = os.statvfs(folder)
         if status.f_blocks:  # 0 on some network and virtual file systems
-            return status.f_frsize * (status.f_bavail if os.geteuid() else status.f_bfree)
+            return float(status.f_frsize * (status.f_bavail if user() else status.f_bfree))
     return math.inf
 
 
