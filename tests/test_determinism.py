@@ -58,6 +58,7 @@ OTHERS = {
     "convolve": lambda a: ol.fft.convolve(a.reshape(-1), a[0]),
     "power_spectrum": lambda a: ol.fft.power_spectrum(a.reshape(-1))[1],
 }
+DIRECT_LENGTH = 1_000
 OFFSETS = (0, 4, 8, 24, 60)
 """Bytes from a multiple of 64, so far as they are multiples of the element's size."""
 
@@ -116,6 +117,12 @@ def calls(names, algorithms=(AUTO,)):
     return found + [(name, 0, AUTO) for name in names if name in OTHERS]
 
 
+def takes_long(name, number, how):
+    """Return whether a sum by the definition is too long for a test."""
+    direct = name == "dft" and how not in (AUTO, "fft")
+    return direct and PROBLEMS[name][number]["n"] > DIRECT_LENGTH
+
+
 @cache
 def elsewhere():
     """Return the digests of all public calls in another process, in another order."""
@@ -154,7 +161,8 @@ def test_all_results_have_equal_bits_in_two_processes(one):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_each_algorithm_gives_equal_bits(name):
     algorithms = [item.name for item in get_operation(name).algorithms]
-    tried = {one: digests(*one) for one in calls([name], algorithms)}
+    made = calls([name], algorithms)
+    tried = {one: digests(*one) for one in made if not takes_long(*one)}
     known = {one: found for one, found in tried.items() if found is not None}
     assert known and not [one for one, found in known.items() if len(set(found)) > 1]
 
