@@ -3,6 +3,7 @@
 Tests marked `full` run with ``-m full``, and where they are named; see `suites.py`.
 
 OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
+OCLAB_PRETEND       limits that PoCL's device has instead of its own; the default is ``gpu`` then
 OCLAB_TEST_DEVICES  ``all``: every device of the machine in turn, not only that one
 OCLAB_TEST_CONFIGS  ``default``: the matrix runs with no other configurations than those built in
 OCLAB_TEST_TARGET   what LLVM calls the processor, so that PoCL compiles for it if nothing is done
@@ -26,7 +27,8 @@ from pathlib import Path
 os.environ["OCLAB_CACHE_DIR"] = tempfile.mkdtemp(prefix="oclab-tests-")
 os.environ["OCLAB_DATA_DIR"] = os.environ["OCLAB_CACHE_DIR"] + "/data"
 os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = os.environ["OCLAB_CACHE_DIR"] + "/hypothesis"
-os.environ.setdefault("OCLAB_DEVICE", "cpu")
+os.environ.setdefault("OCLAB_DEVICE", "gpu" if os.environ.get("OCLAB_PRETEND") else "cpu")
+os.environ.setdefault("OCLAB_SELFTEST", "off")  # the tests themselves are harder on a device
 os.environ.setdefault("POCL_CACHE_DIR", os.environ["OCLAB_CACHE_DIR"] + "/pocl")  # of all workers
 
 import hypothesis

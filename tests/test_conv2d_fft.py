@@ -115,6 +115,16 @@ def test_small_results_beside_large_ones(dtype, config, rng, queue, device):
             assert_close_everywhere(conv2d(image, weights, **more), image, weights)
 
 
+def test_items_know_pixels_that_others_put(rng, queue):
+    """The largest pixel, by which results are trusted, is one that an item later in order puts."""
+    image, weights = (rng.standard_normal(n).astype(np.float32) for n in ((40, 147), (5, 5)))
+    config = {"BLOCK": 64, "PAIRS": 2, "WG_SIZE": 32}
+    for large in (1, 1e20):  # the first leaves small numbers in memory
+        image[:, 31] = large
+        result = conv2d(image, weights, algorithm="fft", config=config, queue=queue)
+        assert_close_everywhere(result, image, weights)
+
+
 @pytest.mark.full
 def test_errors_of_transforms_stay_below_their_bound(rng, queue):
     """Noise of +-1 makes the largest; results just above what is trusted may suffer most."""

@@ -163,7 +163,8 @@ def test_records_of_a_minimal_driver(monkeypatch):
     assert device.compute_capability is None
     assert not device.unified_memory
     assert not device.simulated
-    assert device.capabilities == Capabilities(max_work_group=512, local_memory=1 << 15)
+    limits = {"max_work_group": 512, "local_memory": 1 << 15, "max_allocation": 1 << 30}
+    assert device.capabilities == Capabilities(**limits)
 
 
 def test_records_of_a_capable_driver(monkeypatch):

@@ -78,6 +78,26 @@ def chatty(device):
     print("to stdout, as drivers do", flush=True)
     yield {"trying": "x"}
     yield {"verdict": "ok", "value": 8, "detail": "eight"}
+
+def made_up(driver, probe):
+    from opencl_lab.symptoms.kernels import Trial
+    build = Trial.build
+    Trial.build = lambda trial, source, options=(): build(trial, driver(source), options)
+    return probe
+
+def cut_loops(device):
+    from opencl_lab.lab.doctor.probes.behaviour import usable
+    return made_up(lambda text: text.replace("turns < most", "turns < 65535"), usable)(device)
+
+def endless_build(device):
+    from opencl_lab.lab.doctor.probes.behaviour import usable
+    return made_up(lambda text: time.sleep(600), usable)(device)
+
+def crash_of_subgroups(device):
+    from dataclasses import replace
+    from opencl_lab.lab.doctor.probes.features import subgroups
+    claims = replace(device, capabilities=replace(device.capabilities, subgroups=True))
+    return made_up(lambda text: os.abort(), subgroups)(claims)
 """
 
 
@@ -128,6 +148,34 @@ def test_every_end_of_a_probe_is_a_finding(
     (finding,) = examine(device, [plant(name)], time_limit=10)
     assert (finding.verdict, finding.value) == (verdict, value), finding
     assert told in finding.detail
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("endless_build", "a vector addition: no answer within 5 s"),
+        ("cut_loops", "a loop of 200,000 turns ends after 65,535, without an error"),
+        ("crash_of_subgroups", "a small kernel: the driver crashed (SIGABRT)"),
+    ],
+)
+def test_a_made_up_driver_loses_the_capability(
+    planted: Path, device: Device, name: str, told: str
+) -> None:
+    (finding,) = examine(device, [plant(name)], time_limit=5)
+    assert (finding.verdict, finding.value, finding.detail) == ("broken", False, told)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "there", [{"platform_index": 77}, {"name": "another device"}], ids=["none", "another"]
+)
+def test_a_device_that_a_new_process_does_not_find_is_told(
+    planted: Path, device: Device, there: dict[str, Any]
+) -> None:
+    (finding,) = examine(replace(device, **there), [plant("chatty")], time_limit=60)
+    assert finding.verdict == "broken" and finding.value is None and finding.advice
+    assert finding.detail.startswith("a new process does not find this device: ")
 
 
 @pytest.mark.full

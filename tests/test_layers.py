@@ -20,6 +20,7 @@ PLACE = re.compile(r"opencl_lab(\.\w+)+(:\w+)?")
 BY_COMPUTED_NAME = {
     "__init__": "the public names, at their first use",
     "lab/cli/lazy": "the commands, whose places are written in `cli/main`",
+    "ops/selftest": "the trials of each operation",
     "ops/solver": "the algorithms, whose places their solver names",
     "workers/serving": "what a worker serves with",
     "lab/reference/descriptor": "other libraries",

@@ -149,6 +149,22 @@ def run_on_device(run, inputs, outputs, queue):
     return actual, surroundings, {name: array.get().tobytes() for name, array in given.items()}
 
 
+def assert_within(device, executable):
+    """Check what the driver tells of kernels against the record, whose limits plans keep.
+
+    A pretended device keeps none of these by itself.
+    """
+    found = device.capabilities
+    for kernel, launch, _ in executable.launches:
+        info = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.handle)
+        assert info <= max(found.local_memory, found.declared_memory), launch.kernel
+        constant = cl.kernel_arg_address_qualifier.CONSTANT
+        for index, argument in enumerate(launch.arguments.values()):
+            space = kernel.get_arg_info(index, cl.kernel_arg_info.ADDRESS_QUALIFIER)
+            if space == constant:
+                assert executable.plan.by_name[argument].nbytes <= device.constant_memory
+
+
 KEPT = {}
 """What cases are: the right outputs of some take longer than all algorithms."""
 
@@ -165,19 +181,21 @@ def test_matrix(row, monkeypatch):
     """On arrays of the host and of the device, with the same programs."""
     operation, algorithm, device, case, config = row
     monkeypatch.setitem(operation.solver._loaded, algorithm.name, algorithm)
-    problem, inputs, expected = made(operation, case)
-    reason = algorithm.supports(problem, device)
-    if reason is not None:
+    reason = algorithm.supports(case.problem(operation), device)
+    if reason is not None:  # before its data, which may be large
         pytest.skip(f"{algorithm.name} on {device.name}: {reason}")
+    problem, inputs, expected = made(operation, case)
     queue = device.queue(profiling=True)
     chosen = algorithm.configure(problem, device, config)
     outputs = algorithm.plan(problem, chosen, device).with_role("out")
     before = {name: array.tobytes() for name, array in inputs.items()}
 
     def run(given, out):
-        return operation.run(
+        result = operation.run(
             problem, given, algorithm=algorithm.name, config=config, queue=queue, out=out
         )
+        assert_within(device, result.executable)
+        return result
 
     for side, results in (
         ("host", run_on_host(run, inputs, outputs)),

@@ -15,11 +15,10 @@ from opencl_lab.core.template import Source
 from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.cli.tune_progress import _best_text
-from opencl_lab.lab.doctor import probing
 from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes import throughput, transfers
-from opencl_lab.lab.doctor.probing import ProbeSession, Wrong
+from opencl_lab.lab.doctor.probing import ProbeSession
 from opencl_lab.lab.engine.request import Point, Request
 from opencl_lab.lab.engine.runner import run_point
 from opencl_lab.lab.measuring.roofline import (
@@ -34,6 +33,8 @@ from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.tuner import make_task
+from opencl_lab.symptoms import kernels as trial
+from opencl_lab.symptoms.kernels import Wrong
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
 
@@ -274,14 +275,14 @@ def test_arithmetic_in_double_precision(session):
     ],
 )
 def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
-    render = probing.render
+    render = trial.render
 
     def cheat(template, parameters):
         text = render(template, parameters).text
         assert whole in text
         return Source(template, text.replace(whole, lazy))
 
-    monkeypatch.setattr(probing, "render", cheat)
+    monkeypatch.setattr(trial, "render", cheat)
     candidate = make(session)
     candidate.build()
     candidate.launch()

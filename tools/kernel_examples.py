@@ -211,6 +211,9 @@ GIVEN: dict[str, dict[str, Any]] = {
     "doctor/peak_copy": {"VECTOR_WIDTH": 4, "CHUNKED": False, "UNROLL": 4, "WG_SIZE": 256},
     "doctor/peak_matrix": {"UNITS": "warp", "TYPE": "double"},
     "doctor/progress": {"PTX": False},
+    "doctor/vector_forms": {
+        "TYPE": "short", "PARTNER": "float", "WIDTHS": (2, 3, 4), "ITEMS": 16, "STORED": False,
+    },
     "doctor/vectors": {"elements": (("float", 4), ("uint", 4)), "size": 16},
 }  # fmt: skip
 """Parameters of kernel files that no plan launches."""

@@ -1,4 +1,7 @@
-"""The cases of `race_search.py`: small problems of each kernel that has barriers or counters."""
+"""The cases of `race_search.py`: small problems of each kernel that has barriers or counters.
+
+Sizes are awkward: one more or less than tiles, primes, fewer elements than items, and a single one.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,17 @@ class Case:
         Whether it belongs to the short run.
     edit : tuple of str, optional
         Text of the source, and its replacement.
-    planted : bool
-        Whether that edit is a race, which must be reported.
+    planted : str
+        If that edit is a fault, the beginning of its report.
+    error : float
+        Largest difference from the expected outputs, relative to the largest of these.
     """
 
     make: Callable[[Any, Any], Made]
     short: bool = False
     edit: tuple[str, str] | None = None
-    planted: bool = False
+    planted: str = ""
+    error: float = 0.0
 
 
 # ---------------------------------------------------------------------- cases
@@ -163,6 +169,48 @@ def _gemm(
     return make
 
 
+def _named(
+    operation: str, algorithm: str, config: dict[str, Any], kind: str = "cpu", **options: Any
+) -> Callable[[Any, Any], Made]:
+    """A problem with the data and the right outputs of the lab, by the form for a kind of device.
+
+    ``fused`` lets steps share a launch, whose groups take tickets.
+    """
+
+    def make(device: Any, rng: Any) -> Made:
+        from opencl_lab.lab.registry import operations
+
+        chosen, fused = operations()[operation], options.pop("fused", False)
+        problem = chosen.problem(**options)
+        inputs = chosen.generate(problem, 1, **options)
+        seen = replace(
+            device.capabilities, forward_progress=fused, visible_writes=fused, fp64=True
+        )
+        units = 1 if fused else device.compute_units  # each is some transforms ahead
+        device = replace(device, kind=kind, capabilities=seen, compute_units=units)
+        plan = _planned(chosen.algorithm(algorithm).on(kind), problem, config, device)
+        assert not fused or len(plan.launches) == 1
+        return plan, inputs, chosen.expected(problem, inputs)
+
+    return make
+
+
+def _copy(shape: tuple[int, ...], dtype: str, converted: str) -> Callable[[Any, Any], Made]:
+    """A copy with its axes in reverse, to another type."""
+
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.runtime.copies import Copy, View, dense_strides
+
+        source = rng.integers(-99, 99, shape).astype(dtype)
+        turned = View(shape[::-1], dense_strides(shape)[::-1], 0)
+        plan = Copy(turned, View.dense(shape[::-1]), source.dtype, np.dtype(converted)).plan()
+        return plan, {"source": source}, {"target": source.T.astype(converted)}
+
+    return make
+
+
 def _planned(algorithm: Any, problem: Any, config: dict[str, Any], device: Any) -> Any:
     return algorithm.plan(problem, algorithm.configure(problem, device, config), device)
 
@@ -202,6 +250,11 @@ LOWERED = {
 }
 """Sizes from which rows are cut, and into how much."""
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
+RACE, UNINITIALIZED, OUTSIDE = "data race", "Uninitialized value", "Invalid"
+FFT_LOCAL = {"FORM": "local-memory", "WG_SIZE": 32, "POINTS": 4, "MAX_RADIX": 8}
+FFT_VECTOR = {"FORM": "vector", "VECTOR_WIDTH": 4, "BLOCK": 2, "MAX_RADIX": 8}
+OBLONG = {"height": 9, "width": 21, "ksize": 3, "boundary": "reflect"}
+NEAR = 1e-5
 
 CASES: dict[str, Case] = {
     "radix-scan": Case(_sort("radix-gpu", SCAN, 301), short=True),
@@ -263,55 +316,119 @@ CASES: dict[str, Case] = {
     "gemm-gemv-last-group-together": Case(  # several items add up the slices of a result
         _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, in_launch=True)
     ),
+    "gemm-direct": Case(_gemm("direct", {}, 11, 19, 29), short=True),
+    "gemm-packed": Case(_gemm("packed", {}, 11, 19, 29), short=True),
+    "gemm-packed-batch": Case(_gemm("packed", {}, 33, 7, 41, batch=2, trans_a=True)),
+    "gemm-gemv-cpu": Case(
+        _named("gemm", "gemv", {"SPLITS": 3}, m=3, n=21, k=37), error=NEAR, short=True
+    ),
+    "gemm-one": Case(_gemm("blocked", BLOCKED, 1, 1, 1)),
+    "fft-local": Case(
+        _named("dft", "fft", FFT_LOCAL, "gpu", n=60, batch=3), error=NEAR, short=True
+    ),
+    "fft-local-split": Case(
+        _named("dft", "fft", {**FFT_LOCAL, "EXCHANGE": "split"}, "gpu", n=98, batch=2, inverse=True),
+        error=NEAR,
+    ),
+    "fft-local-two-phase": Case(
+        _named("dft", "fft", {**FFT_LOCAL, "EXCHANGE": "two-phase"}, "gpu", n=64, batch=5),
+        error=NEAR,
+    ),
+    "fft-local-steps": Case(
+        _named("dft", "fft", {**FFT_LOCAL, "LOCAL_LIMIT": 32}, "gpu", n=384), error=NEAR, short=True
+    ),
+    "fft-local-tickets": Case(
+        _named(
+            "dft", "fft", {**FFT_LOCAL, "LOCAL_LIMIT": 32, "FUSED": "always"}, "gpu", n=384,
+            batch=50, fused=True,
+        ),
+        error=NEAR,
+    ),
+    "fft-local-prime": Case(_named("dft", "fft", FFT_LOCAL, "gpu", n=37, batch=2), error=NEAR),
+    "fft-local-real": Case(
+        _named("dft", "fft", FFT_LOCAL, "gpu", n=90, batch=3, dtype="float32"), error=NEAR
+    ),
+    "fft-half": Case(
+        _named("dft", "fft", FFT_LOCAL, "gpu", n=77, batch=2, dtype="float16"), error=1e-3
+    ),
+    "fft-vector": Case(
+        _named("dft", "fft", FFT_VECTOR, n=120, batch=3), error=NEAR, short=True
+    ),
+    "fft-vector-one-row": Case(
+        _named("dft", "fft", {**FFT_VECTOR, "SPLIT": "always"}, n=1024), error=NEAR
+    ),
+    "fft-vector-back": Case(
+        _named("dft", "fft", FFT_VECTOR, n=98, batch=2, dtype="float32", inverse=True), error=NEAR
+    ),
+    "dft-direct-tiled": Case(
+        _named("dft", "direct-tiled", {}, "gpu", n=45, batch=3), error=NEAR, short=True
+    ),
+    "conv2d-tiled": Case(
+        _named("conv2d", "tiled", {"WG_X": 8, "WG_Y": 4}, "gpu", **OBLONG), error=NEAR, short=True
+    ),
+    "conv2d-rolling": Case(_named("conv2d", "rolling", {}, **OBLONG), error=NEAR, short=True),
+    "conv2d-register": Case(
+        _named("conv2d", "register", {}, "gpu", **{**OBLONG, "dtype": "uint8"}), short=True
+    ),
+    "conv2d-fft": Case(
+        _named("conv2d", "fft", {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 32}, "gpu", **OBLONG),
+        error=NEAR,
+        short=True,
+    ),
+    "conv2d-fft-cpu": Case(
+        _named("conv2d", "fft", {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 1}, **OBLONG), error=NEAR
+    ),
+    "copy": Case(_copy((5, 1, 7), "int16", "int16"), short=True),
+    "copy-converted": Case(_copy((3, 37), "float32", "complex64")),
     "planted-blocked": Case(
         _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29),
         edit=(BARRIER, ""),
-        planted=True,
+        planted=RACE,
     ),
     "planted-last-group": Case(
         _gemm("blocked", {**BLOCKED, "SPLITS": 3}, 11, 19, 29, in_launch=True),
         edit=("own = left + number % splits * apart", "own = left"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-gemv-last-group": Case(
         _gemm("gemv", {**GEMV, "ROWS": 1, "SPLITS": 9}, 1, 9, 150, in_launch=True),
         edit=("barrier(CLK_LOCAL_MEM_FENCE);\n        sum = 0;", "sum = 0;"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-rank": Case(
         _sort("radix-gpu", SCAN, 301),
         edit=(f"{BARRIER}\n    if (!before) {{", "if (!before) {"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-merge": Case(
         _sort("merge-gpu", MERGE_GPU, 300),
         short=True,
         edit=(f"{BARRIER} /* others may still read */", ""),
-        planted=True,
+        planted=RACE,
     ),
     "planted-odd-even": Case(
         _sort("odd-even-merge", ODD_EVEN, 150),
         edit=(f"{BARRIER}\n        from = to;", "from = to;"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-topk": Case(
         _topk(SELECT, 90, 33, 2),
         edit=(f"*below = 0;\n    {BARRIER}", "*below = 0;"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-cpu": Case(
         _sort("radix-cpu", RADIX_CPU, 1501, "int32", even=True),
         edit=("sum += here;", "sum += k ? here : 0;"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-cpu-uneven": Case(
         _sort("radix-cpu", RADIX_CPU, 1501, "int32"),
         edit=("sum += here;", "sum += k ? here : 0;"),
-        planted=True,
+        planted=RACE,
     ),
     "planted-between-groups": Case(
         _sort("radix-gpu", SCAN, 301),
         edit=("table[(row * RADIX + item) * tiles + tile] = ", "table[row * RADIX + item] = "),
-        planted=True,
+        planted=RACE,
     ),
 }  # fmt: skip

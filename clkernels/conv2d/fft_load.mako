@@ -50,6 +50,9 @@ void load_blocks(__global const element_t *restrict image,
     for EACH(x, high, columns)
         PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
 
+% if WG_SIZE > 1:
+    barrier(CLK_GLOBAL_MEM_FENCE); /* other items may have put a pixel */
+% endif
     bits_t largest = 0;
     for EACH(x, 0, columns)
     {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -43,10 +44,12 @@ class Capabilities:
         Largest work-group that was seen to work, in work-items.
     local_memory : int
         Largest local memory that was seen to work, in bytes.
+    max_allocation : int
+        Largest buffer, in bytes, of which both ends were seen to work.
     vector_bytes : int
-        Widest vector, in bytes, that is safe to pass to a built-in function.
+        Widest vector, in bytes, that is safe to pass to a built-in function; at least 1.
     barriers_in_loops : bool
-        Barriers inside loops give right results.
+        Barriers inside loops and in branches, and what items exchange by them, give right results.
     event_timing : bool
         Event times agree with the host's clock.
     forward_progress : bool
@@ -69,6 +72,7 @@ class Capabilities:
     declared_memory: Count = 0
     max_work_group: Natural = 1
     local_memory: Count = 0
+    max_allocation: Natural = sys.maxsize
     vector_bytes: Natural = 16
     barriers_in_loops: bool = True
     event_timing: bool = True
@@ -119,6 +123,8 @@ class Device:
     uses all threads, whose `key` is its `side_of`. Small calls on host arrays run there;
     `measured_calls` has their costs by operation.
 
+    A pretended device is PoCL's processor with the limits of another device, for tests.
+
     Records can be pickled. In another process they get the handle of the device there that has the
     same `key` and `spec`, or None.
     """
@@ -146,6 +152,7 @@ class Device:
     shared_pointers: bool = False
     compute_capability: tuple[int, int] | None = None
     simulated: bool = False
+    pretended: bool = False
     side_of: str = ""
     capabilities: Capabilities = field(default_factory=Capabilities)
     measured_calls: Mapping[str, SmallCalls] = field(
@@ -185,6 +192,11 @@ class Device:
         """Return the costs of small calls of an operation: as measured, else the built-in ones."""
         built_in = SmallCalls(1.0, WAIT_US + WAIT_US_PER_UNIT * self.compute_units)
         return self.measured_calls.get(operation, built_in)
+
+    @property
+    def largest_buffer(self) -> int:
+        """Bytes of the largest buffer: `max_allocation`, or less if that was seen to fail."""
+        return min(self.max_allocation, self.capabilities.max_allocation)
 
     @property
     def is_serial(self) -> bool:

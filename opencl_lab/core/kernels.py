@@ -46,6 +46,11 @@ def c_type(dtype: Any) -> str:
     return C_TYPES[np.dtype(dtype).name]
 
 
+def is_wide(dtype: np.dtype[Any]) -> bool:
+    """Return whether numbers, or the components of complex ones, have eight bytes."""
+    return dtype.itemsize == (16 if dtype.kind == "c" else 8)
+
+
 def real_type(dtype: Any) -> str:
     """Return the OpenCL C type of a real number, or of a complex number's components."""
     return c_type(dtype).removesuffix("2")
@@ -173,10 +178,13 @@ def vector_width(name: str, widths: tuple[int, ...] = VECTOR_WIDTHS) -> Constrai
     return Constraint(lambda c: c[name] in widths, reason)
 
 
+NO_DOUBLE = "the device has no double precision"
+
+
 def lacks_type(device: Device, dtype: Any) -> str | None:
     """Return why a device lacks arithmetic in a dtype, real or complex, or None if it has it."""
     if np.dtype(dtype).name in ("float64", "complex128") and not device.capabilities.fp64:
-        return "the device has no double precision"
+        return NO_DOUBLE
     return None
 
 

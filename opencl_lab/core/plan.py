@@ -245,10 +245,10 @@ def check_plan(plan: Plan, device: Device) -> None:
         If a launch breaks a limit on the grid, on work-groups or on local memory.
     """
     for buffer in plan.buffers:
-        if buffer.nbytes > device.max_allocation:
+        if buffer.nbytes > device.largest_buffer:
             raise InvalidProblem(
                 f"the array {buffer.name!r} takes {size_text(buffer.nbytes)}, but {device.name} "
-                f"allocates at most {size_text(device.max_allocation)} at once"
+                f"allocates at most {size_text(device.largest_buffer)} at once"
             )
     if plan.nbytes > device.global_memory:
         raise InvalidProblem(

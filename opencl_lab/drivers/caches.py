@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from opencl_lab.core.paths import cache_dir, free_bytes
+from opencl_lab.core.paths import cache_dir, free_bytes, read_json
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
 from opencl_lab.drivers.probed import is_report
@@ -52,6 +52,12 @@ def _is_report(path: Path) -> bool:
     return _named(path, TEMPORARY) or is_report(path)
 
 
+def _is_verdicts(path: Path) -> bool:
+    if _named(path, rf"{TEMPORARY}|\.[a-z0-9.-]+\.json\.lock"):
+        return True
+    return path.suffix == ".json" and set(read_json(path) or ()) == {"identity", "families"}
+
+
 def _is_of_pocl(path: Path) -> bool:
     if _named(path, "[A-P]{2}") and path.is_dir():
         return all(_named(item, "[A-P]{30,}") for item in path.iterdir())
@@ -68,6 +74,7 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "doctor": _is_report,
     "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
+    "selftest": _is_verdicts,
 }
 """The sections of the cache, and how the library's files in them are recognised."""
 

@@ -21,7 +21,7 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
-from opencl_lab.drivers import intel, pocl_serial
+from opencl_lab.drivers import intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
@@ -128,11 +128,15 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
+            max_allocation=handle.max_mem_alloc_size,
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),
         handle=handle,
     )
+    limits = pretend.asked()
+    if limits is not None and pretend.can_pretend(device):
+        return pretend.pretended(device, limits)
     return corrected(device)
 
 
@@ -168,7 +172,7 @@ def _discover() -> tuple[Device, ...]:
     intel.check_switch()
     intel.register()
     found = []
-    with pocl_serial.listed() as may_be_serial:
+    with pretend.limited_groups(), pocl_serial.listed() as may_be_serial:
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # how the loader reports that there is no platform
@@ -187,6 +191,8 @@ def _discover() -> tuple[Device, ...]:
                 found.append(device)
             except cl.Error:
                 continue
+    if pretend.asked():  # a GPU has no serial side, and there is nothing else
+        found = [replace(device, serial_side=None) for device in found if device.pretended]
     return tuple(sorted(found, key=_preference))
 
 
@@ -326,7 +332,7 @@ def _is_ours(package: str | None) -> bool:
     return (package or "").partition(".")[0] == __name__.partition(".")[0]
 
 
-def _depth_of_caller() -> int:
+def depth_of_caller() -> int:
     """Return the depth of `select_device` below its first caller outside of this package."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__package__")):
@@ -361,7 +367,7 @@ def select_device(spec: DeviceSpec = None) -> Device:
         warnings.warn(
             f"{selection.reason}: {selection.device}; set OCLAB_DEVICE=cpu if that is meant",
             DeviceFallbackWarning,
-            stacklevel=_depth_of_caller(),
+            stacklevel=depth_of_caller(),
         )
     return selection.device
 

@@ -19,12 +19,15 @@ import numpy as np
 from opencl_lab.core import template
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.kernels import NO_DOUBLE, is_wide
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
+from opencl_lab.selftest import gate
+from opencl_lab.selftest.verdicts import Family
 from opencl_lab.tuned import database
 
 __all__ = [
@@ -40,6 +43,7 @@ __all__ = [
 AUTO = "auto"
 MOST_SERIAL_US = 2000.0
 """Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
+gate.servant = "opencl_lab.ops.selftest:SelfTest"
 
 
 def real_number(value: Any, name: str) -> float:
@@ -97,6 +101,12 @@ class Problem(ABC):
             for name, value in self.as_dict().items()
             if name in self.sizes or (name in default and getattr(self, name) != default[name])
         )
+
+    @property
+    def wide(self) -> bool:
+        """Whether its numbers have eight bytes, see `is_wide`."""
+        dtype = getattr(self, "dtype", None)
+        return dtype is not None and is_wide(dtype)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-able values."""
@@ -266,23 +276,45 @@ class Solver(ABC, Generic[P]):
         """Return the algorithm `name`.
 
         ``auto`` and other groups mean the first of their `ranked` algorithms that supports the
-        problem on the device. A name with one class for CPUs and another one for GPUs means that
-        for the kind of this device, see `Algorithm.on`.
+        problem on the device; if the self-test found that wrong, the next one, of the others too.
+        A name with one class for CPUs and another one for GPUs means that for the kind of this
+        device, see `Algorithm.on`.
 
         Raises
         ------
         InvalidConfig
             If there is no such algorithm, or it does not support this problem here.
+        LaunchError
+            If none of a group is right on this device.
         """
-        names = self.ranked(problem, device, name) if name in self.groups else (name,)
-        reasons = []
-        for candidate in dict.fromkeys(names):
+        group = name in self.groups
+        names = list(dict.fromkeys(self.ranked(problem, device, name) if group else (name,)))
+        reasons: dict[str, list[str]] = {}
+        faults: list[tuple[Family, str]] = []
+        for candidate in names:
             algorithm = self.algorithm(candidate).on(device.kind)
             reason = algorithm.supports(problem, device)
-            if reason is None:
+            if reason is None and faults:
+                reason = algorithm.too_slow(problem)
+            if reason is not None:
+                reasons.setdefault(reason, []).append(candidate)
+                continue
+            family = Family(self.name, candidate, problem.wide)
+            fault = gate.fault(device, family, algorithm.templates)
+            if fault and not group:
+                gate.warn(device, family, fault, "it runs, as it was asked for by name")
+            if not (fault and group):
+                for wrong, what in faults:
+                    gate.warn(device, wrong, what, f"{candidate} takes its place")
                 return algorithm
-            reasons.append(f"{candidate}: {reason}")
-        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(reasons)}")
+            faults.append((family, fault))
+            names.extend(other for other in self.registry if other not in names)
+        if faults:
+            raise gate.refusal(self.name, device, faults)
+        why = [f"{', '.join(named)}: {reason}" for reason, named in reasons.items()]
+        if NO_DOUBLE in reasons:
+            why.append("take another device (see `oclab devices`) or single precision")
+        raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(why)}")
 
     def serial_us(self, problem: P) -> float:
         """Return the estimated microseconds of kernels on one thread; infinite for all threads.

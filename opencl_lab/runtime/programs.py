@@ -24,6 +24,7 @@ from opencl_lab.core.template import Source, render
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.intel import adapted, is_intel_cpu
 from opencl_lab.drivers.pocl import forget_last_built, linker_missing, no_room, restore_cache
+from opencl_lab.drivers.pretend import without_lacking
 from opencl_lab.runtime.declarations import with_declarations
 
 SPECIFIC = "//sm_"
@@ -89,6 +90,8 @@ class Programs:
         flags = [*options, "-cl-kernel-arg-info", "-w"]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
+        if self.device.pretended:
+            text = without_lacking(text)
         name = _own_name(source.template)
         named = f"#line 1 {json.dumps(name, ensure_ascii=False)}\n{text}" if name else text
         try:

@@ -210,6 +210,7 @@ void load_blocks(__global const element_t *restrict image,
     for EACH(x, high, columns)
         PUT(target, x, value_at(first_row, x, width, cval), value_at(second_row, x, width, cval));
 
+    barrier(CLK_GLOBAL_MEM_FENCE); /* other items may have put a pixel */
     bits_t largest = 0;
     for EACH(x, 0, columns)
     {

@@ -15,6 +15,7 @@ import click
 
 from opencl_lab._version import __version__
 from opencl_lab.core.errors import OclabError
+from opencl_lab.drivers.pretend import LIMITS, VARIABLE
 from opencl_lab.lab.cli.tables import fit, markdown
 from opencl_lab.lab.measuring.load import sample
 
@@ -36,6 +37,7 @@ class Settings:
 
     def __init__(self) -> None:
         self.device: str | None = None
+        self.pretend: str | None = None
         self.json = False
         self.markdown = False
         self.quiet = False
@@ -147,6 +149,8 @@ def _store(context: click.Context, parameter: click.Parameter, value: Any) -> An
     if value and parameter.name is not None:
         given = getattr(target, parameter.name) + value if parameter.name == "verbose" else value
         setattr(target, parameter.name, given)
+        if target.pretend:  # before discovery, and for child processes
+            os.environ[VARIABLE] = target.pretend
         if target.json and target.markdown:
             raise click.UsageError("take --json or --markdown, not both")
     return value
@@ -166,6 +170,12 @@ GLOBAL_OPTIONS = (
         metavar="SPEC",
         help="The device: gpu, cpu, accelerator, serial, an index of `oclab devices`, "
         "platform:device, or a part of its name.",
+        **_STORED,
+    ),
+    click.option(
+        "--pretend",
+        type=click.Choice(list(LIMITS)),
+        help="Run on PoCL with the limits of such a GPU.",
         **_STORED,
     ),
     click.option(

@@ -76,7 +76,7 @@ def devices_command() -> None:
             f"{device.compute_units}{' + serial side' * (device.serial_side is not None)}",
             str(device.clock),
             size_text(device.global_memory),
-            size_text(device.max_allocation),
+            size_text(device.largest_buffer),
             size_text(device.capabilities.local_memory),
             str(device.capabilities.max_work_group),
             _capabilities(device),

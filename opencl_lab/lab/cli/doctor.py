@@ -72,8 +72,9 @@ def _without_device() -> None:
 
 
 @click.command("doctor")
+@click.option("--again", is_flag=True, help="Test all kernels again, as oclab selftest does.")
 @global_options
-def doctor_command() -> None:
+def doctor_command(again: bool) -> int:
     """Probe what the chosen device and its tools support, and say what to install.
 
     Each probe runs in a worker process, so that a driver that crashes or hangs
@@ -88,8 +89,10 @@ def doctor_command() -> None:
         spec = settings().device or os.environ.get("OCLAB_DEVICE")
         wanted = f"matches {spec!r}" if spec else "is there"
         raise DeviceNotFound(f"no OpenCL device {wanted}; the list says what to install") from error
+    from opencl_lab.lab.cli.selftest import rows_of, table_of, tested_device
     from opencl_lab.lab.doctor.diagnose import PROBES, report
 
+    tested = tested_device(device, full=False) if again else None
     with progress_bar("probing") as advance:
         done = 0
 
@@ -100,7 +103,11 @@ def doctor_command() -> None:
 
         found = report(device, progress)
     if settings().json:
-        print_json(found.as_dict())
+        kernels = {} if tested is None else {"selftest": rows_of(tested)}
+        print_json({**found.as_dict(), **kernels})
     else:
         settings().print(*tables_of(found, everything=settings().verbose > 0))
+        if tested is not None:
+            settings().print(Text(), table_of(device, tested))
         settings().say_busy()
+    return 1 if tested and any(verdict.fault for verdict in tested.values()) else 0

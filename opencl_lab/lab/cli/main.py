@@ -26,6 +26,7 @@ PLACES = {
     "cache": "opencl_lab.lab.cli.cache:cache_command",
     "devices": "opencl_lab.lab.cli.devices:devices_command",
     "doctor": "opencl_lab.lab.cli.doctor:doctor_command",
+    "selftest": "opencl_lab.lab.cli.selftest:selftest_command",
     "report": "opencl_lab.lab.cli.report:report_command",
     "soak": "opencl_lab.lab.cli.soak:soak_command",
     "study": "opencl_lab.lab.cli.study:study_command",

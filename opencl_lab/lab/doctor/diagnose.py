@@ -25,6 +25,9 @@ from opencl_lab.lab.measuring.roofline import Peaks
 NO_PEAK = "results are not compared with this peak; probe again on a machine that is less busy"
 NO_RATE = "the rate of copies to the device or back is unknown"
 FAULT = "opencl_lab works around it; another version of the driver may not have the fault"
+VECTORS = "built-ins take narrower vectors; other vectors are not avoided: check the results"
+INACCURATE = "what kernels compute by this function is as wrong: gelu of gemm by erf, for example"
+DENORMALS = "numbers that small count as zero on this device: scale the data"
 HOME = "opencl_lab.lab.doctor.probes"
 BEHAVIOUR, FEATURES, LIMITS = f"{HOME}.behaviour:", f"{HOME}.features:", f"{HOME}.limits:"
 MATRIX, THROUGHPUT, TRANSFERS = f"{HOME}.matrix:", f"{HOME}.throughput:", f"{HOME}.transfers:"
@@ -37,9 +40,10 @@ PROBES = (
         "or on x86 pip install 'opencl_lab[intel]'",
         alone=True,
     ),
-    Probe(LIMITS + "vector_bytes", "built-ins on wide vectors", FAULT),
+    Probe(f"{HOME}.vectors:vector_bytes", "vectors of all types and widths", VECTORS),
     Probe(LIMITS + "max_work_group", "work-group sizes", FAULT),
     Probe(LIMITS + "local_memory", "local memory", FAULT),
+    Probe(LIMITS + "max_allocation", "both ends of large buffers", FAULT),
     Probe(BEHAVIOUR + "barriers_in_loops", "barriers in loops", FAULT),
     Probe(
         FEATURES + "fp64",
@@ -53,6 +57,8 @@ PROBES = (
         FAULT,
         "float16 works all the same: the arithmetic is in float32",
     ),
+    Probe(f"{HOME}.numerics:accuracy", "accuracy of functions", INACCURATE),
+    Probe(f"{HOME}.numerics:denormals", "denormal numbers", DENORMALS),
     Probe(FEATURES + "subgroups", "sub-groups", FAULT),
     Probe(FEATURES + "int64_atomics", "64-bit atomics", FAULT),
     Probe(FEATURES + "inline_ptx", "inline PTX", FAULT),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
@@ -72,7 +73,8 @@ class _Child(Worker):
         self._answers = 0
         private = folder / probe.name
         private.mkdir(mode=0o700)
-        child = opening("opencl_lab.lab.doctor.probing:ProbeRun", probe.target, device.spec)
+        run = "opencl_lab.lab.doctor.probing:ProbeRun"
+        child = opening(run, probe.target, device.spec, device.name)
         # With the driver's own claims, and without cached kernels.
         settings = {
             "OCLAB_CACHE_DIR": str(private),
@@ -98,7 +100,8 @@ class _Child(Worker):
         except TimeoutError:  # in the middle of a message
             return True
         except Failed as error:
-            self.step = {"failed": str(error)}
+            lost = isinstance(error.error, DeviceNotFound)
+            self.step = {"lost" if lost else "failed": str(error.error if lost else error)}
             return False
         except Died as death:
             self.death = death
@@ -126,6 +129,8 @@ class _Child(Worker):
         step, death = self.step, self.death
         if "garbage" in step:
             return "unknown", "the probe yielded something that is not a finding", None
+        if "lost" in step:
+            return "broken", f"a new process does not find this device: {step['lost']}", None
         if "failed" in step:
             return "unknown", f"the probe failed: {step['failed']}", None
         if step.get("verdict") in VERDICTS:

@@ -82,7 +82,7 @@ class FftConvolution(Convolution):
         blocks = Blocks.of(problem, min(SIDES))
         if blocks.total(problem) >= 2**31:
             return f"{blocks.total(problem)} blocks are more than 2^31"
-        if 2 * blocks.points * problem.sum_type.itemsize > device.max_allocation // 2:
+        if 2 * blocks.points * problem.sum_type.itemsize > device.largest_buffer // 2:
             return "the device has no room for blocks that hold the filter twice"
         return super().supports(problem, device)
 
@@ -99,7 +99,7 @@ class FftConvolution(Convolution):
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return the blocks of least cost, and as many at a time as a cache holds."""
-        memory = min(_cost_of(device).memory, device.max_allocation)
+        memory = min(_cost_of(device).memory, device.largest_buffer)
         configs = []
         for side in SIDES:
             blocks = Blocks.of(problem, side)

@@ -73,6 +73,11 @@ class AxesProblem(Problem):
         return cls(tuple(turns)) if len(turns) > 1 and 0 not in sizes else None
 
     @property
+    def wide(self) -> bool:
+        """Whether components have eight bytes."""
+        return self.turns[0].wide
+
+    @property
     def work(self) -> Work:
         """The arithmetic of all axes, one read and one write."""
         first, last = self.turns[0].signal, self.turns[-1].spectrum

@@ -12,6 +12,8 @@ from opencl_lab.ops.solver import AUTO, Registry, Solver
 
 DIRECT = "direct"
 """Stands for the fastest algorithm that follows the definition."""
+FAST = "fast"
+"""Stands for the fast transform, whatever the length."""
 FEW_TERMS = 1 << 20
 """Terms of direct sums up to which they beat Bluestein's convolution, as measured: one row of
 about 1,000 samples, 64 of 127, 4,096 of 16."""
@@ -27,10 +29,10 @@ class DftSolver(Solver[DftProblem]):
         "direct-naive": "opencl_lab.ops.fft.direct:DirectNaive",
         "direct-gemm": "opencl_lab.ops.fft.direct_gemm:DirectGemm",
     }
-    groups = (AUTO, DIRECT)
+    groups = (AUTO, DIRECT, FAST)
 
     def ranked(self, problem: DftProblem, device: Device, group: str = AUTO) -> Iterable[str]:
-        """Return all algorithms, or those that follow the definition.
+        """Return all algorithms, those that follow the definition, or the fast transform.
 
         The fast transform loses where its length needs a convolution and the sums are short. Of
         the direct ones, one product is the fastest for many short rows.
@@ -38,6 +40,8 @@ class DftSolver(Solver[DftProblem]):
         direct = (*["direct-gemm"] * problem.many_short_rows, "direct-tiled", "direct-naive")
         if group == DIRECT:
             return direct
+        if group == FAST:
+            return ("fft",)
         short = not problem.largest_prime and problem.terms <= FEW_TERMS
         return (*direct, *self.registry) if short else self.registry
 

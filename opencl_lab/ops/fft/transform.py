@@ -14,7 +14,7 @@ from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.passes.builder import real_dtype
 from opencl_lab.ops.fft.passes.rows import mirror
 from opencl_lab.ops.fft.problem import DftProblem, complex_dtype, scale_of
-from opencl_lab.ops.fft.solver import DFT_SOLVER
+from opencl_lab.ops.fft.solver import DFT_SOLVER, FAST
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -149,7 +149,7 @@ def _run(problem: DftProblem, data: AnyArray, call: Call, target: AnyArray | Non
     run = DFT_SOLVER.run(
         problem,
         {"signal": data.reshape(shape)},
-        algorithm="fft",
+        algorithm=FAST,
         call=call,
         out={"spectrum": out},
     )

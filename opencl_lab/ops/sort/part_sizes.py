@@ -82,7 +82,7 @@ def needs_parts(
     """Return whether a problem takes more memory than a device has, or than `limit`."""
     limit = memory_limit(device) if limit is None else limit
     nbytes = problem.n * problem.rows * problem.dtype.itemsize
-    if ROOM * nbytes + ROOM_ASIDE <= min(limit, device.max_allocation):
+    if ROOM * nbytes + ROOM_ASIDE <= min(limit, device.largest_buffer):
         return False  # small enough, so nothing is planned
     chosen, configured = _configured(problem, device, algorithm, config)
     return not _fits(chosen, configured, problem, device, limit, slots=1)

@@ -9,24 +9,30 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.timing_sanity import agree
+from opencl_lab.symptoms.basics import (
+    FACTOR,
+    SUMMAND,
+    after,
+    barriers_in_branches,
+    butterflies,
+    long_loops,
+    plain_kernel,
+    stores_before_barriers,
+)
+from opencl_lab.symptoms.kernels import Wrong, check, why
 
 
 def usable(device: Device) -> Answers:
-    """Probe whether a simple kernel builds, runs and gives the right result."""
-    yield {"trying": "a vector addition"}
-    source = """
-    __kernel void add(__global const uint *a, __global const uint *b, __global uint *out) {
-      out[get_global_id(0)] = a[get_global_id(0)] + b[get_global_id(0)];
-    }"""
+    """Probe whether a simple kernel builds and runs, and long loops run to their end."""
     try:
-        session = ProbeSession(device)
-        a, b, out = (session.words(4096) for _ in range(3))
+        yield {"trying": "a vector addition"}
         begin = time.perf_counter()
-        session.run(source, "add", 4096, session.size(64), a, b, out)
+        plain_kernel(device)
         seconds = time.perf_counter() - begin
-        check(out, a + b)
+        yield {"trying": "loops of many turns"}
+        long_loops(device)
     except (cl.Error, Wrong) as error:
         yield {"verdict": "broken", "detail": why(error), "value": False}
         return
@@ -34,12 +40,15 @@ def usable(device: Device) -> Answers:
 
 
 def barriers_in_loops(device: Device) -> Answers:
-    """Probe a scan, a sort and a tile loop, each with barriers inside a loop."""
+    """Probe barriers in a scan, a sort, a loop over tiles, branches and butterflies."""
     session = ProbeSession(device)
     groups, tile_count = 4, 5
     for wg in sorted({session.size(64), session.size(256)}):
-        yield {"trying": f"loops with barriers, {wg} work-items"}
         try:
+            for attempt in (barriers_in_branches, stores_before_barriers, butterflies):
+                yield {"trying": f"{attempt.__name__.replace('_', ' ')}, {wg} work-items"}
+                attempt(device, wg)
+            yield {"trying": f"loops with barriers, {wg} work-items"}
             program = session.built("doctor/barriers.cl.mako", {"WG_SIZE": wg})
             x, out = session.words(groups * wg), session.words(groups * wg)
             session.run(program, "scan", groups * wg, wg, x, out)
@@ -58,17 +67,18 @@ def barriers_in_loops(device: Device) -> Answers:
             detail = f"work-group of {wg}: {why(error)}"
             yield {"verdict": "broken", "value": False, "detail": detail}
             return
-    yield {"verdict": "ok", "value": True, "detail": "scan, sort and tile loops are right"}
+    detail = "loops, branches, butterflies, stores before barriers are right"
+    yield {"verdict": "ok", "value": True, "detail": detail}
 
 
 def event_timing(device: Device) -> Answers:
     """Probe the event times of long launches against the clock of the host."""
-    source = """
-    __kernel void spin(__global uint *x, const uint rounds) {
+    source = f"""
+    __kernel void spin(__global uint *x, const uint rounds) {{
       uint v = x[get_global_id(0)];
-      for (uint i = 0; i < rounds; i++) v = v * 1664525u + 1013904223u;
+      for (uint i = 0; i < rounds; i++) v = v * {FACTOR}u + {SUMMAND}u;
       x[get_global_id(0)] = v;
-    }"""
+    }}"""
     session = ProbeSession(device)
     program, wg = session.build(source), session.size(64)
     spin = cl.Kernel(program, "spin")
@@ -90,17 +100,11 @@ def event_timing(device: Device) -> Answers:
     timed = [measure(rounds) for _ in range(5)]
     result = np.empty_like(x)
     cl.enqueue_copy(session.queue, result, buffer)
-    # The recurrence in closed form: v -> a**rounds * v + c * (1 + a + ... + a**(rounds-1)).
-    scale, shift, power, offset, left = 1, 0, 1664525, 1013904223, rounds
-    while left:
-        if left & 1:
-            scale, shift = scale * power % 2**32, (shift * power + offset) % 2**32
-        power, offset, left = power * power % 2**32, offset * (power + 1) % 2**32, left >> 1
     seconds, shown = min(timed)  # others may have waited for a busy host
     ratio = shown / seconds
     detail = f"events show {ratio:.2f} of the host's {seconds * 1e3:.1f} ms"
     try:
-        check(result, x * np.uint32(scale) + np.uint32(shift))
+        check(result, after(x, rounds))
         if not agree(ratio, 1.0):
             raise Wrong(detail)
     except Wrong as error:

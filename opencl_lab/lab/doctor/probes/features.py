@@ -10,7 +10,8 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.doctor.probing import Answers, ProbeSession, Wrong, check, why
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
+from opencl_lab.symptoms.kernels import Wrong, check, why
 
 Attempt: TypeAlias = Callable[[ProbeSession], str | None]
 """Tries a feature; raises an error, or returns an observation in words."""
@@ -111,16 +112,18 @@ def subgroups(session: ProbeSession) -> str:
     return f"sub-groups of {width}" + (f", with {option}" if option else "")
 
 
-@feature("add and cmpxchg are right")
+@feature("add, xchg and cmpxchg are right")
 def int64_atomics(session: ProbeSession) -> None:
-    """Probe atomic addition and compare-and-exchange on 64 bits."""
+    """Probe atomic addition, exchange and compare-and-exchange on 64 bits."""
     n = 4096
     x = session.random.integers(0, 1 << 63, n, dtype=np.uint64)
     total, largest = np.zeros(1, np.uint64), np.zeros(1, np.uint64)
+    taken, last = np.zeros(n, np.uint64), np.zeros(1, np.uint64)
     source = """
     #pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
     __kernel void gather(__global const ulong *x, volatile __global ulong *total,
-                         volatile __global ulong *largest) {
+                         volatile __global ulong *largest, __global ulong *taken,
+                         volatile __global ulong *last) {
       const ulong mine = x[get_global_id(0)];
       atom_add(total, mine);
       ulong seen = atom_add(largest, 0ul);
@@ -129,10 +132,13 @@ def int64_atomics(session: ProbeSession) -> None:
         if (before == seen) break;
         seen = before;
       }
+      taken[get_global_id(0)] = atom_xchg(last, mine);
     }"""
-    session.run(source, "gather", n, session.size(64), x, total, largest)
+    session.run(source, "gather", n, session.size(64), x, total, largest, taken, last)
     check(total, x.sum(dtype=np.uint64, keepdims=True))
     check(largest, x.max(keepdims=True))
+    # Each number is put once, and taken once but for the last.
+    check(np.sort(np.append(taken, last)), np.sort(np.append(x, np.uint64(0))))
 
 
 @feature("inline PTX runs")

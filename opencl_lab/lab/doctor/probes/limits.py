@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
 
 import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
+from opencl_lab.core.wording import size_text
+from opencl_lab.drivers.processes import host_memory
+from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
+from opencl_lab.symptoms.kernels import Array, Wrong, check, why
 
 
-def _short(reached: int, detail: str, error: Exception) -> Answer:
+def short_of(reached: int, detail: str, error: Exception) -> Answer:
     """Return the last report of a probe that did not reach the claimed limit."""
     verdict = "limited" if reached else "broken"
     return {"verdict": verdict, "value": reached, "detail": f"{detail}: {why(error)}"}
@@ -34,7 +38,7 @@ def max_work_group(device: Device) -> Answers:
     claimed = min(device.max_work_group, device.max_work_items[0])
     session = ProbeSession(device)
     program = session.build(source)
-    largest, groups = 0, 4
+    largest, groups = 1, 4
     # Small sizes are left out, since each size may need a compilation.
     sizes = [1, 64, *(1 << bit for bit in range(8, 31))]
     for size in [*(size for size in sizes if size < claimed), claimed]:
@@ -44,7 +48,7 @@ def max_work_group(device: Device) -> Answers:
             session.run(program, "reduce", groups * size, size, x, sums, cl.LocalMemory(4 * size))
             check(sums, x.reshape(groups, size).sum(axis=1, dtype=np.uint32))
         except (cl.Error, Wrong) as error:
-            yield _short(largest, f"{largest} of {claimed} work-items claimed; {size}", error)
+            yield short_of(largest, f"{largest} of {claimed} work-items claimed; {size}", error)
             return
         largest = size
     yield {"verdict": "ok", "value": largest, "detail": f"up to {largest} work-items"}
@@ -89,49 +93,65 @@ def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str)
             check(sums, expected.ravel())
         except (cl.Error, Wrong) as error:
             detail = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes"
-            yield _short(largest, detail, error)
+            yield short_of(largest, detail, error)
             return
         largest = size
     yield {"verdict": "ok", "value": largest, "detail": f"{largest} bytes, {place}"}
 
 
-def vector_bytes(device: Device) -> Answers:
-    """Probe built-in functions on increasingly wide vectors."""
-    session = ProbeSession(device)
-    types: dict[str, Any] = {"float": np.float32, "uint": np.uint32}
-    if device.capabilities.fp64:
-        types["double"] = np.float64
-    elements = [(name, np.dtype(dtype).itemsize) for name, dtype in types.items()]
-    items, wg = 64, session.size(16)
-    widest = 0
-    for size in (16, 32, 64):
-        attempt = f"a program with vectors of {size} bytes"
+ENDS = """
+__kernel void put(__global uint *cells, __global const ulong *places, __global const uint *x) {
+  cells[places[get_global_id(0)]] = x[get_global_id(0)];
+}
+
+__kernel void get(__global const uint *cells, __global const ulong *places, __global uint *out) {
+  out[get_global_id(0)] = cells[places[get_global_id(0)]];
+}
+"""
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def _free_memory() -> float:
+    """Return bytes of host memory that nobody uses, or a guess; infinity if nothing is known."""
+    with suppress(AttributeError, OSError, ValueError):
+        pages = os.sysconf("SC_AVPHYS_PAGES")
+        return float(min(host_memory(), pages * os.sysconf("SC_PAGE_SIZE")))
+    return host_memory() / 4
+
+
+def max_allocation(device: Device) -> Answers:
+    """Probe words at both ends of increasing buffers, and where addresses of 32 bits would wrap."""
+    claimed, session = device.max_allocation, ProbeSession(device)
+    most = int(min(claimed, _free_memory())) if device.unified_memory else claimed
+    program = session.build(ENDS)
+    largest = 1  # byte
+    for size in sorted({min(n, most) for n in (MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB + MIB, most)}):
+        yield {"trying": size_text(size), "value": largest, "reached": size_text(largest)}
         try:
-            yield {"trying": attempt, "value": widest}
-            parameters = {"elements": elements, "size": size}
-            program = session.built("doctor/vectors.cl.mako", parameters)
-            # Loads come last: if they fail, the compiler hangs; others fail at once.
-            for way in ("combine", "load"):
-                for element, dtype in types.items():
-                    width = size // np.dtype(dtype).itemsize
-                    builtins = f"vload{width}" if way == "load" else "min, max, clamp, fma"
-                    attempt = f"{builtins} on {element}{width}"
-                    yield {"trying": attempt, "value": widest}
-                    a, b, c, out = (
-                        session.words(items * width)
-                        if dtype is np.uint32
-                        else session.reals(items * width, dtype)
-                        for _ in range(4)
-                    )
-                    session.run(program, f"{way}_{element}", items, wg, a, b, c, out)
-                    expected = a + b * c
-                    if way == "combine":
-                        low, high = np.minimum(a, b), np.maximum(a, b)
-                        added = low if dtype is np.uint32 else np.abs(low)
-                        expected = high * np.clip(c, low, high) + added
-                    check(out, expected, 0.0 if dtype is np.uint32 else 1e-5)
+            _ends(session, program, size)
         except (cl.Error, Wrong) as error:
-            yield _short(widest, f"up to {widest} bytes; {attempt}", error)
+            tried = f"{size_text(largest)} of {size_text(claimed)} claimed; {size_text(size)}"
+            yield short_of(largest, tried, error)
             return
-        widest = size
-    yield {"verdict": "ok", "value": widest, "detail": "up to 64 bytes, the widest tried"}
+        largest = size
+    # No value: the claim may depend on the memory that a container has now.
+    note = "" if most == claimed else f", as no more memory is free; {size_text(claimed)} claimed"
+    yield {"verdict": "ok", "detail": f"both ends of {size_text(largest)}{note}"}
+
+
+def _ends(session: ProbeSession, program: cl.Program, size: int) -> None:
+    """Write and read words of a buffer by kernels, and read them by copies."""
+    words = size // 4
+    bounds = [words // 2, words, *(1 << bit for bit in range(10, words.bit_length()))]
+    places = np.unique([0, *(at + side for at in bounds for side in (-1, 0) if at + side < words)])
+    places = places.astype(np.uint64)
+    x, out = session.words(places.size), session.words(places.size)
+    flags = cl.mem_flags.READ_WRITE
+    cells = cl.Buffer(session.context, flags, 4 * words)
+    session.run(program, "put", places.size, 1, cells, places, x)
+    session.run(program, "get", places.size, 1, cells, places, out)
+    check(out, x)
+    for word, place in zip(x, places, strict=True):
+        copied = np.empty(1, np.uint32)
+        cl.enqueue_copy(session.queue, copied, cells, src_offset=4 * int(place))
+        check(copied, word)

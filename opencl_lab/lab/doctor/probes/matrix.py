@@ -13,8 +13,9 @@ from opencl_lab.core.template import render
 from opencl_lab.lab.doctor.probes.features import feature
 from opencl_lab.lab.doctor.probes.limits import local_arrays
 from opencl_lab.lab.doctor.probes.throughput import MAX_TERMS, Candidate, race
-from opencl_lab.lab.doctor.probing import Answers, ProbeSession, check
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.runtime.ptx import is_specific, reloaded
+from opencl_lab.symptoms.kernels import check
 
 STEPS = 4  # of each chain in a round of peak_matrix.cl.mako
 WG_SIZE = 128

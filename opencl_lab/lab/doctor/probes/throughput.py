@@ -19,9 +19,10 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import lacks_type
 from opencl_lab.core.wording import size_text
-from opencl_lab.lab.doctor.probing import Answer, Answers, Array, ProbeSession, Wrong, check, why
+from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
 from opencl_lab.lab.measuring.roofline import rate_text
 from opencl_lab.lab.measuring.rounds import shuffled
+from opencl_lab.symptoms.kernels import Array, Wrong, check, why
 
 LAUNCHES = 6  # of each candidate, before the finals
 LONG_SECONDS = 0.25  # after so long two launches are enough
@@ -270,7 +271,7 @@ def _arithmetic(session: ProbeSession, dtype: Any) -> Iterator[Candidate]:
 def _copies(session: ProbeSession, sizes: Sequence[int]) -> Iterator[Candidate]:
     """Yield copies of several sizes, as far as the device can allocate them, in several shapes."""
     device = session.device
-    limit = min(device.max_allocation, device.global_memory // 8)
+    limit = min(device.largest_buffer, device.global_memory // 8)
     sizes = sorted({min(size, _power_of_two(limit)) for size in sizes})
     first, second = (
         cl.Buffer(session.context, cl.mem_flags.READ_WRITE, sizes[-1]) for _ in range(2)

@@ -16,9 +16,10 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import size_text
 from opencl_lab.lab.doctor.probes.throughput import MIB, Candidate, race
-from opencl_lab.lab.doctor.probing import Answers, Array, ProbeSession, check
+from opencl_lab.lab.doctor.probing import Answers, ProbeSession
 from opencl_lab.lab.measuring.back_to_back import back_to_back
 from opencl_lab.lab.measuring.poison import POISON, poisoned
+from opencl_lab.symptoms.kernels import Array, check
 
 SIZES = (16 * MIB, 64 * MIB, 256 * MIB)
 MOST_COPIES = 64
@@ -83,7 +84,7 @@ def _transfers(device: Device, pinned: bool, sends: bool) -> Answers:
     if device.unified_memory:
         detail = "the device works on the memory of the host, so nothing is copied"
         return iter([{"verdict": "no", "detail": detail}])
-    limit = min(device.max_allocation, device.global_memory // 8)
+    limit = min(device.largest_buffer, device.global_memory // 8)
 
     def candidates(session: ProbeSession) -> Iterator[Candidate]:
         for nbytes in sorted({min(size, limit // 4 * 4) for size in SIZES}):

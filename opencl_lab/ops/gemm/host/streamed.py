@@ -84,7 +84,7 @@ def _nbytes(problem: GemmProblem) -> int:
 def _quickly_fits(problem: GemmProblem, device: Device, limit: float) -> bool:
     """Return whether a product is so small that it fits, without making a plan."""
     room = panels.ROOM * _nbytes(problem) + panels.ROOM_ASIDE
-    return room <= min(limit, device.max_allocation)
+    return room <= min(limit, device.largest_buffer)
 
 
 def _parts(

@@ -1,0 +1,94 @@
+"""`oclab selftest`: test all kernels on a device, in child processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from opencl_lab.core.device import Device
+    from opencl_lab.selftest.verdicts import Family, Verdict
+
+
+def tested_device(device: Device, *, full: bool) -> Mapping[Family, Verdict]:
+    """Test a device, show the progress, and return the verdicts."""
+    from opencl_lab.ops.selftest import test_device
+
+    with progress_bar("testing") as advance:
+        done = 0
+
+        def progress(family: Family, verdict: Verdict) -> None:
+            nonlocal done
+            done += 1
+            advance(done, 0, str(family))
+
+        return test_device(device, progress, full=full)
+
+
+def rows_of(tested: Mapping[Family, Verdict]) -> list[dict[str, Any]]:
+    """Return the verdicts as JSON-able rows."""
+    return [
+        {
+            "operation": family.operation,
+            "algorithm": family.algorithm,
+            "wide": family.wide,
+            "status": _status(verdict),
+            "reason": verdict.fault,
+            "trials": verdict.trials,
+            "seconds": verdict.seconds,
+        }
+        for family, verdict in sorted(tested.items())
+    ]
+
+
+def _status(verdict: Verdict) -> str:
+    if verdict.fault:
+        return "correctness"
+    return "correct" if verdict.trials else "unavailable"
+
+
+def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
+    """Return the verdicts as a table."""
+    title = Text(f"Kernels on {device}")
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("operation", "algorithm", "numbers"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("trials", justify="right")
+    table.add_column("verdict", ratio=1, overflow="fold")
+    for family, verdict in sorted(tested.items()):
+        what = Text("right", style="green")
+        if verdict.fault:
+            what = Text(f"wrong: {verdict.fault}", style="bold red")
+        elif not verdict.trials:
+            what = Text("not for this device", style="dim")
+        numbers = "of 8 bytes" if family.wide else ""
+        table.add_row(family.operation, family.algorithm, numbers, str(verdict.trials), what)
+    return table
+
+
+@click.command("selftest")
+@click.option("--full", is_flag=True, help="All trials of all algorithms; takes some minutes.")
+@global_options
+def selftest_command(full: bool) -> int:
+    """Test whether kernels are right on the chosen device.
+
+    Each family of kernels solves small problems whose results are known, in a
+    child process, so that a driver that crashes or hangs is a finding. Calls
+    no longer choose an algorithm that is wrong. The exit status is 1 if one is.
+    """
+    device = settings().select().device
+    tested = tested_device(device, full=full)
+    if settings().json:
+        print_json(document("selftest", device=device.as_dict(), results=rows_of(tested)))
+    else:
+        settings().print(table_of(device, tested))
+        wrong = sum(bool(verdict.fault) for verdict in tested.values())
+        settings().say(f"{len(tested)} families of kernels, {wrong or 'none'} wrong")
+    return 1 if any(verdict.fault for verdict in tested.values()) else 0

@@ -1,0 +1,85 @@
+"""Trials of convolution, for the self-test of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import cycle, product
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.ops.conv2d.problem import IMAGE_TYPES, Boundary, Conv2dProblem
+from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
+from opencl_lab.ops.trial import Array, Task, Trial, Trials
+
+BOUNDARIES: dict[Boundary, str] = {
+    "constant": "constant",
+    "nearest": "edge",
+    "reflect": "symmetric",
+    "mirror": "reflect",
+    "wrap": "wrap",
+}
+"""What lies beyond the edges, and its names in `numpy.pad`."""
+FILTERS = {(3, 3): False, (7, 6): True, (15, 15): True, (1, 9): True, (31, 1): True}
+"""Shapes; whether a first use leaves them out."""
+
+
+def _correlated(image: Array, weights: Array, boundary: Boundary) -> Array:
+    """Return the sums of `scipy.ndimage.correlate` in float64."""
+    around = [(size // 2, size - 1 - size // 2) for size in weights.shape]
+    pad: Any = BOUNDARIES[boundary]
+    windows = np.lib.stride_tricks.sliding_window_view(
+        np.pad(image.astype(np.float64), around, mode=pad), weights.shape
+    )
+    sums: Array = np.einsum("yxji,ji->yx", windows, weights.astype(np.float64))
+    return sums
+
+
+def _filtered(
+    dtype: str, shape: tuple[int, int], boundary: Boundary, rng: np.random.Generator
+) -> Task:
+    kind = np.dtype(dtype)
+    image = rng.integers(0, 256, (75, 131)).astype(kind)
+    weights: Array = rng.integers(-1, 2, shape)
+    if kind.kind == "f":
+        weights = rng.standard_normal(shape).astype(np.float32 if dtype == "float16" else kind)
+    right = _correlated(image, weights, boundary)
+    if kind.kind != "f":
+        right = right.clip(np.iinfo(kind).min, np.iinfo(kind).max)
+
+    def call(x: Any, **how: Any) -> Any:
+        return conv2d(x, weights, boundary=boundary, **how)
+
+    return Task(call, (image,), (right.astype(kind),))
+
+
+def _separable(rng: np.random.Generator) -> Task:
+    image = rng.random((90, 300)).astype(np.float32)
+    weights = np.outer(rng.random(9), rng.random(9))
+
+    def call(x: Any, **how: Any) -> Any:
+        return conv2d(x[::2, 1::3], weights, boundary="reflect", **how)
+
+    right = _correlated(image[::2, 1::3], weights, "reflect")
+    return Task(call, (image,), (right.astype(np.float32),))
+
+
+def _trials() -> Iterator[Trial]:
+    boundaries = cycle(BOUNDARIES)
+    for dtype, (shape, rare) in product(IMAGE_TYPES, FILTERS.items()):
+        boundary = next(boundaries)
+        title = f"{shape[0]} x {shape[1]} on {dtype}, {boundary}"
+        full = rare or dtype != "float64"
+        yield Trial(title, partial(_filtered, dtype, shape, boundary), dtype, full=full)
+    yield Trial("9 x 9 of rank one on strided float32", _separable, "float32")
+
+
+TYPICAL = tuple(
+    Conv2dProblem(500, 500, taps, taps, np.dtype(dtype), separable=separable)
+    for dtype in ("float32", "float64")
+    for taps, separable in ((3, False), (9, True), (51, False))
+    if separable <= (dtype == "float32")
+)
+TRIALS = (Trials(CONV2D_SOLVER, tuple(_trials()), TYPICAL),)

@@ -1,0 +1,93 @@
+"""Trials of matrix products, for the self-test of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.ops.gemm.functions import gemm
+from opencl_lab.ops.gemm.problem import GemmProblem
+from opencl_lab.ops.gemm.solver import GEMM_SOLVER
+from opencl_lab.ops.trial import Array, Task, Trial, Trials
+
+SHAPES = {
+    (67, 129, 257): False,
+    (3, 250, 515): False,
+    (131, 1, 1_025): True,
+    (260, 261, 130): True,
+    (1, 77, 4_099): True,
+    (129, 131, 70_001): True,
+}
+"""Rows, columns and lengths of sums, odd around tiles; whether a first use leaves them out."""
+TYPES = {"float32": False, "float64": False, "complex64": False}
+TYPES |= dict.fromkeys(("float16", "complex128", "int8", "int32", "uint64"), True)
+"""Types of elements; whether a first use leaves them out."""
+
+
+def random_numbers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
+    """Return normally distributed numbers, or small integers."""
+    kind = np.dtype(dtype)
+    if kind.kind in "iu":
+        return rng.integers(0, 100, shape).astype(kind)
+    numbers = rng.standard_normal(shape)
+    if kind.kind == "c":
+        return (numbers + 1j * rng.standard_normal(shape)).astype(kind)
+    return numbers.astype(kind)
+
+
+def _exact(array: Array) -> Array:
+    """Return numbers in the type in which right results are computed."""
+    if array.dtype.kind in "iu":
+        return array
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _plain(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> Task:
+    a, b = random_numbers(rng, dtype, (m, k)), random_numbers(rng, dtype, (k, n))
+    return Task(gemm, (a, b), ((_exact(a) @ _exact(b)).astype(dtype),))
+
+
+def _turned(dtype: str, m: int, n: int, k: int, rng: np.random.Generator) -> Task:
+    shapes = (k, m), (n, k), (m, n)
+    arrays = tuple(random_numbers(rng, dtype, shape) for shape in shapes)
+    a, b, c = map(_exact, arrays)
+
+    def call(a: Any, b: Any, c: Any, **how: Any) -> Any:
+        return gemm(a, b, c=c, alpha=2, beta=3, trans_a=True, trans_b=True, **how)
+
+    return Task(call, arrays, ((2 * (a.T @ b.T) + 3 * c).astype(dtype),))
+
+
+def _strided(rng: np.random.Generator) -> Task:
+    x = random_numbers(rng, "float32", (70, 150))
+
+    def call(x: Any, **how: Any) -> Any:
+        left, right, bias = x[::2, 1::2], x[1::2, ::2].T, x[1, :35]
+        return gemm(left, right, bias=bias, activation="relu", **how)
+
+    wide = _exact(x)
+    right = np.maximum(wide[::2, 1::2] @ wide[1::2, ::2].T + wide[1, :35], 0)
+    return Task(call, (x,), (right.astype(np.float32),))
+
+
+def _trials() -> Iterator[Trial]:
+    for (dtype, rare), (shape, other) in product(TYPES.items(), SHAPES.items()):
+        full = rare or other or (dtype == "complex64" and min(shape) < 10)
+        sizes = " x ".join(map(str, shape))
+        yield Trial(f"{sizes} of {dtype}", partial(_plain, dtype, *shape), dtype, full=full)
+        turned = partial(_turned, dtype, *shape)
+        full = dtype != "float32" or shape != (67, 129, 257)
+        yield Trial(f"{sizes} of {dtype}, transposed", turned, dtype, full=full)
+    yield Trial("strided float32 with a bias", _strided, "float32")
+
+
+TYPICAL = tuple(
+    GemmProblem(m, n, n, np.dtype(dtype))
+    for dtype in ("float32", "float64")
+    for m, n in ((1, 3_000), (200, 200), (3_000, 3_000))
+)
+TRIALS = (Trials(GEMM_SOLVER, tuple(_trials()), TYPICAL),)

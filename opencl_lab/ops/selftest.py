@@ -1,0 +1,140 @@
+"""What the child process of the self-test runs: the trials of all operations, on one device.
+
+`opencl_lab.selftest` starts it and keeps the verdicts.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+import opencl_lab.ops
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import DeviceNotFound, InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.ops.trial import Array, Trial, Trials
+from opencl_lab.runtime.arrays import contiguous, is_device_array
+from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.exchange import to_device
+from opencl_lab.selftest import gate
+from opencl_lab.selftest.examination import Examination
+from opencl_lab.selftest.verdicts import BASICS, Family, Verdict
+from opencl_lab.symptoms.basics import BARRIERS
+from opencl_lab.symptoms.basics import BASICS as SYMPTOMS
+from opencl_lab.symptoms.kernels import Wrong
+
+SEED = 2026
+
+
+def all_trials() -> Iterator[Trials]:
+    """Yield the trials of every operation: those of the module `trials` in its package."""
+    for package in pkgutil.iter_modules(opencl_lab.ops.__path__):
+        if package.ispkg:
+            yield from import_module(f"opencl_lab.ops.{package.name}.trials").TRIALS
+
+
+class SelfTest:
+    """Tests kernel families on one device."""
+
+    def __init__(self, spec: str, key: str, full: bool, say: Callable[[str], None]):
+        self.device = select_device(spec)
+        if self.device.key != key:
+            raise DeviceNotFound(f"a second process finds {self.device} in its place")
+        self._full, self._say = full, say
+
+    def families(self) -> list[tuple[Family, tuple[str, ...]]]:
+        """Return the families to test, and the templates of each.
+
+        These are all of them for a full test, else those of typical problems.
+        """
+        found = {}
+        for trials in all_trials():
+            for problem in () if self._full else trials.typical:
+                with suppress(InvalidConfig):  # such as a type that the device lacks
+                    algorithm = trials.solver.choose(problem, self.device)
+                    family = Family(trials.solver.name, algorithm.name, problem.wide)
+                    found[family] = algorithm.templates
+            for wide, name in product((False, True), trials.solver.registry if self._full else ()):
+                algorithm = trials.solver.algorithm(name).on(self.device.kind)
+                found[Family(trials.solver.name, name, wide)] = algorithm.templates
+        return list(found.items())
+
+    def test(self, family: Family) -> tuple[str, int]:
+        """Return what is wrong with a family, or "", and how many trials ran."""
+        if family == BASICS:
+            return self._basics()
+        count = 0
+        for trials in all_trials():
+            how = trials.how(family.algorithm)
+            if trials.solver.name != family.operation or how is None:
+                continue
+            for trial in trials.trials:
+                if trial.wide != family.wide or (trial.full and not self._full):
+                    continue
+                self._say(trial.title)
+                try:
+                    fault = self.fault(trial, how)
+                except (InvalidConfig, InvalidProblem):  # it is not for this problem or device
+                    continue
+                except OclabError as error:
+                    fault = error.sentence
+                count += 1
+                if fault:
+                    return f"{trial.title}: {fault}", count
+        return "", count
+
+    def _basics(self) -> tuple[str, int]:
+        """Check what any kernel needs; those that need barriers have trials of their own."""
+        checks = [(name, check) for name, check in SYMPTOMS if name not in BARRIERS]
+        for name, check in checks:
+            self._say(name)
+            try:
+                check(self.device)
+            except Wrong as wrong:
+                return str(wrong), len(checks)
+        self._say("strided copies")
+        return _copies(self.device), len(checks) + 1
+
+    def fault(self, trial: Trial, how: dict[str, Any]) -> str:
+        """Return what is wrong with the results, on arrays of the host and of the device."""
+        call, arrays, expected = trial.task(np.random.default_rng(SEED))
+        queue = self.device.queue()
+        first = _results(call(*arrays, **how, queue=queue))
+        second = _results(call(*(to_device(array, self.device) for array in arrays), **how))
+        fault = trial.error(first, expected) or trial.error(second, expected)
+        bits = [[array.tobytes() for array in results] for results in (first, second)]
+        return fault or ("two runs differ" if bits[0] != bits[1] else "")
+
+
+def _results(given: Any) -> tuple[Array, ...]:
+    """Return the results of a call as arrays of the host."""
+    results = given if isinstance(given, tuple) else (given,)
+    return tuple(array.get() if is_device_array(array) else np.asarray(array) for array in results)
+
+
+def _copies(device: Device) -> str:
+    """Return what is wrong with copies of strided views, or ""."""
+    rng, call = np.random.default_rng(SEED), Call(device.queue())
+    for dtype in (np.uint8, np.int32, np.complex64):
+        whole = rng.integers(0, 200, (37, 66)).astype(dtype)
+        view = to_device(whole, device)[3::2, 1::5]
+        if not np.array_equal(contiguous(view, call).get(), whole[3::2, 1::5]):
+            return f"a strided view of {np.dtype(dtype)} is copied wrongly"
+    return ""
+
+
+def test_device(
+    device: Device, progress: Callable[[Family, Verdict], None], *, full: bool = False
+) -> dict[Family, Verdict]:
+    """Test a device anew, whatever is known of it, and return the verdicts, which are kept."""
+    try:
+        examination = Examination(device, gate.servant, full=full, fresh=True, progress=progress)
+        return examination.complete()
+    finally:
+        gate.forget()

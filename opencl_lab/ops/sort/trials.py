@@ -1,0 +1,106 @@
+"""Trials of sorting, for the self-test of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
+from opencl_lab.ops.sort.gather import GATHER, GatherProblem
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.ops.sort.solver import SORT_SOLVER
+from opencl_lab.ops.trial import Array, Task, Trial, Trials
+
+QUICK = {"int32": (4_097, 70_001), "float64": (70_001,)}
+"""Types and numbers of keys that a first use tries: most of its time is building programs."""
+SIZES = (7, 129, 1_000, 4_097, 20_011, 70_001, 1_000_003)
+"""Odd around tiles; the last ones are more than the turns that some drivers let a loop make."""
+MANY = 70_001
+
+
+def random_keys(rng: np.random.Generator, dtype: str, shape: int | tuple[int, ...]) -> Array:
+    """Return keys of all bits; floats among them NaN, infinities, both zeros and subnormals."""
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return rng.integers(0, 2, shape).astype(kind)
+    count = int(np.prod(shape)) * kind.itemsize
+    keys = np.frombuffer(rng.bytes(count), kind).reshape(shape).copy()
+    if kind.kind == "f":
+        odd = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(kind).tiny / 2, 1, -1], kind)
+        keys[np.isnan(keys)] = np.nan  # NumPy keeps the bits of each NaN, in no order
+        keys.flat[::5] = rng.choice(odd, keys.flat[::5].size)
+    return keys
+
+
+def _sorted(dtype: str, n: int, rng: np.random.Generator) -> Task:
+    keys = random_keys(rng, dtype, n)
+    return Task(sort, (keys,), (np.sort(keys, kind="stable"),))
+
+
+def _strided(dtype: str, rng: np.random.Generator) -> Task:
+    keys = random_keys(rng, dtype, (61, 90))
+    view = keys[1::2, ::3]
+    n = view.shape[-1]
+    order = n - 1 - np.argsort(view[:, ::-1], axis=-1, kind="stable")[:, ::-1]
+
+    def call(x: Any, **how: Any) -> Any:
+        return argsort(x[1::2, ::3], descending=True, **how)
+
+    return Task(call, (keys,), (order,))
+
+
+def _pairs(dtype: str, rng: np.random.Generator) -> Task:
+    keys = rng.choice(random_keys(rng, dtype, 300), 5_000)
+    values = rng.permutation(5_000).astype(np.int16)
+    order = np.argsort(keys, kind="stable")
+    return Task(sort_by_key, (keys, values), (keys[order], values[order]))
+
+
+def _equal(dtype: str, rng: np.random.Generator) -> Task:
+    return Task(argsort, (np.full(MANY, random_keys(rng, dtype, 1)),), (np.arange(MANY),))
+
+
+def _gathered(rng: np.random.Generator) -> Task:
+    keys, values = random_keys(rng, "int16", 3_001), rng.integers(0, 99, (3_001, 3), np.int32)
+    order = np.argsort(keys, kind="stable")
+
+    def call(keys: Any, values: Any, **how: Any) -> Any:
+        triples = values.view(np.dtype("V12")).reshape(3_001)
+        return sort_by_key(keys, triples, **how)[1].view(np.int32)
+
+    return Task(call, (keys, values), (values[order].ravel(),))
+
+
+def _trials() -> Iterator[Trial]:
+    for dtype in KEY_TYPES:
+        for n in SIZES:
+            full = n not in QUICK.get(dtype, ())
+            yield Trial(f"{n:,} keys of {dtype}", partial(_sorted, dtype, n), dtype, True, full)
+        for what, task in (
+            ("strided rows, descending,", _strided),
+            ("keys with values", _pairs),
+            ("equal keys", _equal),
+        ):
+            yield Trial(f"{what} of {dtype}", partial(task, dtype), dtype, True, full=True)
+
+
+TRIALS = (
+    Trials(
+        SORT_SOLVER,
+        tuple(_trials()),
+        tuple(
+            SortProblem(n, np.dtype(dtype), rows)
+            for dtype in ("int32", "float64")
+            for n, rows in ((MANY, 1), (64, 100), (20, 1))
+        ),
+    ),
+    Trials(
+        GATHER,
+        (Trial("values of 12 bytes", _gathered, "int16", True),),
+        (GatherProblem(3_001, 1, 12, 3_001),),
+        only="words",
+    ),
+)

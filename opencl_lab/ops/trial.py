@@ -1,0 +1,119 @@
+"""Trials: small calls of public functions whose results are known, for the self-test of devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.kernels import is_wide
+
+Array: TypeAlias = np.ndarray[Any, Any]
+TOLERANCE = {2: 2e-3, 4: 2e-5, 8: 1e-12}
+"""Largest error by bytes of a number, relative to the largest number that is expected. Wrong
+kernels are further off; `oclab sort` and others have the bounds of rounding errors."""
+
+
+class Task(NamedTuple):
+    """What a trial computes: ``call(*arrays, **how)`` returns an array, or a tuple of them."""
+
+    call: Callable[..., Any]
+    arrays: tuple[Array, ...]
+    expected: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A call of a public function, and its right results.
+
+    Parameters
+    ----------
+    title : str
+        What is computed, after the name of the operation.
+    task : callable
+        ``task(rng)`` makes the arrays and the right results.
+    dtype : str
+        Type of the numbers.
+    exact : bool
+        Whether all values must be equal; else within `TOLERANCE`.
+    full : bool
+        Whether it is left out at the first use of a device.
+    """
+
+    title: str
+    task: Callable[[np.random.Generator], Task]
+    dtype: str
+    exact: bool = False
+    full: bool = False
+
+    @property
+    def wide(self) -> bool:
+        """Whether numbers have eight bytes, as `Problem.wide`."""
+        return is_wide(np.dtype(self.dtype))
+
+    def error(self, given: tuple[Array, ...], expected: tuple[Array, ...]) -> str:
+        """Return what is wrong with results, or ""."""
+        if len(given) != len(expected):
+            return f"{len(given)} results instead of {len(expected)}"
+        for result, right in zip(given, expected, strict=True):
+            if (result.shape, result.dtype) != (right.shape, right.dtype):
+                return f"a result of {result.dtype}{result.shape}, not {right.dtype}{right.shape}"
+            with np.errstate(invalid="ignore"):  # NaN and infinities, and whatever a driver left
+                wrong = int(np.count_nonzero(~self._alike(result, right)))
+            if wrong:
+                return f"{wrong:,} of {right.size:,} numbers are wrong"
+        return ""
+
+    def _alike(self, result: Array, right: Array) -> Array:
+        number = right.dtype.kind in "fc"
+        equal = result == right
+        if number:
+            equal |= np.isnan(result) & np.isnan(right)
+        if self.exact or not number or not right.size:
+            return np.asarray(equal)
+        size = result.dtype.itemsize // (2 if result.dtype.kind == "c" else 1)
+        largest = np.abs(right[np.isfinite(right)]).max(initial=0)
+        return np.asarray(equal | (np.abs(result - right) <= TOLERANCE[size] * largest))
+
+
+class Chooser(Protocol):
+    """What trials need of a solver."""
+
+    name: ClassVar[str]
+    registry: ClassVar[Mapping[str, Any]]
+
+    def choose(self, problem: Any, device: Device) -> Any:
+        """Return the algorithm for a problem."""
+
+    def algorithm(self, name: str) -> Any:
+        """Return an algorithm by name."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The trials of an operation.
+
+    Parameters
+    ----------
+    solver : Solver
+    trials : tuple of Trial
+    typical : tuple of Problem
+        The algorithms that are chosen for these problems are tested at the first use of a device;
+        others when a call needs them.
+    only : str
+        The algorithm that the calls use, if they take no name of one.
+    """
+
+    solver: Chooser
+    trials: tuple[Trial, ...]
+    typical: tuple[Any, ...] = ()
+    only: str = ""
+
+    def how(self, algorithm: str) -> dict[str, Any] | None:
+        """Return the arguments that choose an algorithm; None if there are no trials of it."""
+        if self.only:
+            return {} if algorithm == self.only else None
+        return {"algorithm": algorithm}

@@ -1,0 +1,173 @@
+"""Checks by symptom: right on a sound device, and each fault that is planted is seen."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.plan import Buffer, Plan, check_plan
+from opencl_lab.lab.doctor.probes import behaviour, features, limits, numerics, vectors
+from opencl_lab.ops.sort.part_sizes import needs_parts
+from opencl_lab.ops.sort.problem import SortProblem
+from opencl_lab.symptoms import basics as symptoms
+from opencl_lab.symptoms.basics import BASICS
+from opencl_lab.symptoms.kernels import Trial, Wrong
+
+
+@pytest.fixture
+def plant(monkeypatch):
+    """Return a function that makes a driver which takes other source text for what it is given."""
+    build = Trial.build
+
+    def plant(old, new, unless="no such option"):
+        def rewritten(self, source, options=()):
+            made, count = re.subn(old, new, source)
+            return build(self, made if count and unless not in options else source, options)
+
+        monkeypatch.setattr(Trial, "build", rewritten)
+
+    return plant
+
+
+@pytest.mark.parametrize("name", [name for name, _ in BASICS])
+def test_a_sound_device_has_no_symptom(device, name):
+    dict(BASICS)[name](device)
+
+
+FAULTS = [
+    ("plain kernel", r"\+ b\[", "- b[", "4096 of 4096"),
+    ("long loops", r"turns < most", "turns < min(most, 65535u)", "of 200,000 turns ends after 65,"),
+    (
+        "long loops",
+        r"(outer|size) \+ i; outer",
+        r"min(size + (uint)i, 362u); outer",
+        "within a loop",
+    ),
+    ("barriers in branches", r"v \+= 3 \* tile\[.*\]", "v += 3 * v", "all items take"),
+    ("barriers in branches", r"barrier\(CLK_LOCAL_MEM_FENCE\);", "", "all items take"),
+    ("stores before barriers", r"if \(l % 3 == 1\).*", "", "under a condition"),
+    ("stores before barriers", r"barrier\(CLK_LOCAL_MEM_FENCE\);\n  }", "}", "under a condition"),
+    ("stores before barriers", r"barrier\(\w+\);(\n  // What.*)", r"\1", "under a condition"),
+    ("butterflies", r"tile\[l\] = v;\s*barrier.*", "tile[l] = v;", "exchanges of items"),
+    ("butterflies", r"tile\[l\] = a;\s*barrier.*", "tile[l] = a;", "a pair of numbers"),
+]
+
+
+@pytest.mark.parametrize(("name", "old", "new", "told"), FAULTS)
+def test_each_fault_is_seen(device, plant, name, old, new, told):
+    plant(old, new)
+    with pytest.raises(Wrong, match=re.escape(told)) as caught:
+        dict(BASICS)[name](device)
+    assert "without optimisation" not in str(caught.value)
+
+
+def test_a_fault_of_the_optimiser_is_called_one(device, plant):
+    plant(r"fma\(-c, b, t\)", "fma(-c, b, t + (l < 56))", unless="-cl-opt-disable")
+    with pytest.raises(Wrong, match=r"a pair of .*; without optimisation it is right$"):
+        symptoms.butterflies(device)
+
+
+def test_what_many_turns_make_is_what_one_turn_makes_many_times():
+    x = np.random.default_rng(1).integers(0, 1 << 32, 5, dtype=np.uint32)
+    expected, turns = x.copy(), np.array([0, 1, 2, 1000, 77], np.uint32)
+    for turn in range(max(turns)):
+        expected = np.where(turn < turns, expected * np.uint32(1664525) + 1013904223, expected)
+    np.testing.assert_array_equal(symptoms.after(x, turns), expected)
+
+
+FEW_GROUPS = """
+#define get_sub_group_id() (uint)get_local_id(0)
+#define get_sub_group_local_id() 0u
+#define sub_group_broadcast(x, lane) (x)
+#define sub_group_reduce_add(x) (x)
+"""
+"""Sub-groups of one item: what a device without any could have."""
+LOOPS_END = ("turns < most", "turns < min(most, 65535u)")
+WRONG_GROUPS = FEW_GROUPS.replace("(x)\n", "(x + 1)\n")
+ALL_STORES = (limits.local_memory, r"tile\[i\] = hash")
+SUMS, FORMS = "a * b + a", vectors.vector_bytes
+PROBED = [
+    (behaviour.usable, *LOOPS_END, False, "without an error"),
+    (behaviour.barriers_in_loops, r"if \(l % 3 == 1\).*", "", False, "group of 64: what items"),
+    (limits.max_work_group, r"\+= tile", "+= get_local_size(0) > 64 ? 0 : tile", 64, "64 of"),
+    (*ALL_STORES, "tile[i & ~1u] = hash", 0, "0 of"),
+    (*ALL_STORES, "if (i < 40000) tile[i] = hash", 1 << 17, "131072 of"),
+    (limits.max_allocation, r"s\[places(.*?)\]\]", r"s[places\1] % 67108864]", 1 << 28, "256 MiB"),
+    (FORMS, r"vstore3\(x \* y \+ x", "vstore3(x * y", 1, f"{SUMS}, char, vectors of 3"),
+    pytest.param(FORMS, r"const uint8 y = .*;", "const uint8 y = x;", 16,
+                 f"{SUMS}, uint, vectors of 8", marks=pytest.mark.full),
+    pytest.param(FORMS, "convert_double4", "0.5 * convert_double4", 16,
+                 "convert_double, double, vectors of 4", marks=pytest.mark.full),
+    (FORMS, r"select\(x, y, x < y\), i, c", "x, i, c", 1, "select, char, vectors of 3"),
+    (FORMS, "vstore_half2_rte", "vstore_half2_rtz", 1, f"{SUMS}, half in memory, vectors of 2"),
+    (features.int64_atomics, r"add\(total, mine", "add(total, (uint)mine", False, "1 of 1"),
+    (features.int64_atomics, r"= atom_xchg\(last", "= (ulong)atomic_xchg((global uint *)last",
+     False, "are wrong"),
+    (features.fp64, r"fma\(", "(float)fma(", False, "claimed by the driver; "),
+    (behaviour.event_timing, "i < rounds", "i < rounds / 2", False, "results are wrong"),
+    (features.subgroups, r"\A", WRONG_GROUPS, False, "wrong"),
+]  # fmt: skip
+SOUND = {getattr(case, "values", case)[0] for case in PROBED} | {
+    numerics.accuracy, numerics.denormals,
+}  # fmt: skip
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("probe", sorted(SOUND, key=lambda probe: probe.__name__))
+def test_probes_find_a_sound_device_sound(device, probe):
+    *_, last = probe(device)
+    assert last["verdict"] in ("ok", "no"), last
+
+
+@pytest.mark.parametrize(("probe", "old", "new", "value", "told"), PROBED)
+def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value, told):
+    small = replace(device, max_allocation=min(device.max_allocation, 1 << 29))
+    plant(old, new)
+    *_, last = probe(small)
+    assert last["verdict"] in ("broken", "limited", "no") and last["value"] == value, last
+    assert told in last["detail"], last
+
+
+def test_sub_groups_that_work_are_found(device, plant):
+    plant(r"\A", FEW_GROUPS)
+    *_, last = features.subgroups(device)
+    assert last["value"] is True and "sub-groups of 1" in last["detail"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (r"= erf\(x\)", "= erf(x) * 1.00001f", "erf of float is wrong by"),
+        (r"= cospi\(x\)", "= cos(x * 3.14159274f)", "cospi of float is wrong by"),
+        (r"= x / y", "= x * (1 / y)", "division of double is wrong by"),
+    ],
+)
+def test_inaccurate_functions_are_named(device, plant, old, new, told):
+    plant(old, new)
+    *_, last = numerics.accuracy(device)
+    assert last["verdict"] == "broken" and told in last["detail"], last
+
+
+def test_denormals_that_count_as_zero_are_told(device, plant):
+    plant(r"\* \(float\)0.5", "* 0.0f")
+    *_, last = numerics.denormals(device)
+    assert last["verdict"] == "limited" and last["detail"].startswith("zero in float")
+
+
+def test_buffers_that_find_no_room_in_the_host_s_memory_are_not_tried(device, monkeypatch):
+    monkeypatch.setattr(limits, "_free_memory", lambda: 3e6)
+    *_, last = limits.max_allocation(replace(device, unified_memory=True, max_allocation=1 << 40))
+    assert last["verdict"] == "ok" and "value" not in last
+    assert last["detail"] == "both ends of 2.861 MiB, as no more memory is free; 1 TiB claimed"
+
+
+def test_plans_keep_to_the_largest_buffer_that_was_seen_to_work(device):
+    limited = replace(device, capabilities=replace(device.capabilities, max_allocation=1 << 20))
+    plan = Plan((Buffer("x", "in", (1 << 19,), np.dtype(np.int32)),), ())
+    check_plan(plan, device)
+    with pytest.raises(InvalidProblem, match="1 MiB at once"):
+        check_plan(plan, limited)
+    problem = SortProblem(1 << 19, np.dtype(np.int32))
+    assert needs_parts(problem, limited) and not needs_parts(problem, device)

@@ -1,0 +1,504 @@
+"""Run the matrix of operations and algorithms on OpenCL runtimes, and write the page of results.
+
+    python tools/runtime_matrix.py run pocl mali ...      # runtimes of `RUNTIMES`, on this machine
+    python tools/runtime_matrix.py run --as h200 --title "NVIDIA H200" --device gpu --out h200.json
+    python tools/runtime_matrix.py page h200.json ...     # merge files, and write docs/runtimes.md
+    python tools/runtime_matrix.py list
+
+Runs ``tests/test_matrix.py``: the default suite's share of its cases, by built-in configurations,
+in a process of its own for each runtime. Every case is written down as it ends. If the process
+dies, or a case takes too long, that is the result of the cases that were running, and a new process
+goes on with the others. So a runtime that crashes, hangs or computes wrong values still gets its
+column. The exit status of ``run`` is 1 if a runtime that should be right has other results.
+
+Only PyOpenCL, NumPy, pytest and hypothesis are needed; pytest-xdist for ``--jobs``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA, PAGE = ROOT / "docs/data/runtimes.json", ROOT / "docs/runtimes.md"
+SCHEMA = "oclab-runtimes/1"
+LOG = "OCLAB_MATRIX_LOG"
+"""The file to which this module, as a plugin of pytest, writes how cases ended."""
+CASE_SECONDS = 120.0
+"""Time without any result after which the running cases count as hung."""
+MOST_STARTS = 25
+PRETENDED = ("mali", "adreno", "apple", "amd-gcn", "intel-xe")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A runtime, and how it is met.
+
+    Parameters
+    ----------
+    title : str
+    version : str
+        A pattern that is found in its platform's name and version.
+    environment : mapping
+    cases : str
+        Which cases, as pytest's ``-k`` takes it; by default all.
+    trusted : bool
+        Whether other results than right ones are an error.
+    note : str
+        What the page says of it.
+    """
+
+    title: str
+    version: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cases: str = ""
+    trusted: bool = True
+    note: str = ""
+
+
+PIP, WORDS = r"PoCL 3\.0-rc2", "int64 or float64 or sweep"
+RUNTIMES = {
+    "pocl": Runtime("PoCL from PyPI", PIP),
+    **{
+        f"pocl-{name}": Runtime(
+            f"the same, if LLVM calls the processor `{name}`",
+            PIP,
+            {"OCLAB_TEST_TARGET": name},
+            WORDS,
+            note="numbers of eight bytes, and a case of each program",
+        )
+        for name in ("znver3", "generic")
+    },
+    "pocl-serial": Runtime("PoCL's serial side", PIP, {"OCLAB_DEVICE": "serial"}),
+    "pocl-debian": Runtime("PoCL from Debian", r"PoCL (?!3\.0-rc2)"),
+    "intel": Runtime("Intel's CPU runtime", r"Intel\(R\) OpenCL"),
+    "oclgrind": Runtime(
+        "Oclgrind",
+        "Oclgrind",
+        {"OCLAB_INTEL": "off"},
+        "n-8 or n-257 or n-3- or size-9 or size-33 or edge-8 or edge-9 or edge-17 or none or ties",
+        note="few and small cases: it interprets kernels",
+    ),
+    "rusticl": Runtime(
+        "rusticl on llvmpipe",
+        "rusticl",
+        {"RUSTICL_ENABLE": "llvmpipe"},
+        trusted=False,
+        note="it ends loops after 65,535 turns, so wrong results are expected",
+    ),
+    **{
+        name: Runtime(
+            f"PoCL from PyPI, [pretending](devices.md#pretended-devices) to be `{name}`",
+            PIP,
+            {"OCLAB_PRETEND": name},
+        )
+        for name in PRETENDED
+    },
+}
+
+
+# ------------------------------------------------------------- a plugin of pytest
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out what has ended in an earlier process, or was running when that died."""
+    seen = {case for case, *_ in _lines(Path(os.environ[LOG]))}
+    items[:] = [item for item in items if item.nodeid not in seen]
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Write down that a case is running."""
+    _write(nodeid, "began", "")
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Write down how a case ended."""
+    if report.when == "call" or not report.passed:
+        why = ""
+        if report.skipped:
+            why = str(report.longrepr[2]).removeprefix("Skipped: ")
+        elif report.failed:
+            why = getattr(getattr(report.longrepr, "reprcrash", None), "message", "")
+            why = (why or str(report.longrepr)).strip().split("\n")[0]
+        _write(report.nodeid, report.outcome, why)
+
+
+def _write(*line: str) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        with Path(os.environ[LOG]).open("a", encoding="utf-8") as log:
+            print(json.dumps(line), file=log)
+
+
+def _lines(log: Path) -> Iterator[tuple[str, str, str]]:
+    for line in log.read_text(encoding="utf-8").splitlines():
+        case, outcome, why = json.loads(line)
+        yield case, outcome, why
+
+
+# ---------------------------------------------------------------------- running
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.wait()
+
+
+def _watched(command: list[str], environment: Mapping[str, str], log: Path, until: float) -> str:
+    """Run pytest until it ends, and return why it did not end as it should, or ""."""
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        size, changed = 0, time.monotonic()
+        try:
+            while process.poll() is None:
+                time.sleep(0.5)
+                now = time.monotonic()
+                if log.stat().st_size != size:
+                    size, changed = log.stat().st_size, now
+                if now > until:
+                    return "out of time"
+                if now - changed > CASE_SECONDS:
+                    return f"not done after {CASE_SECONDS:g} s"
+            if process.returncode in (0, 1, 5):  # passed, failed, nothing left
+                return ""
+            printed.seek(0)
+            last = printed.read().decode(errors="replace").strip().split("\n")[-1]
+            if process.returncode < 0:
+                return f"the process ended by {signal.Signals(-process.returncode).name}"
+            return f"exit status {process.returncode}: {last}"
+        finally:
+            _end(process)
+
+
+def outcomes(runtime: Runtime, options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Run the cases of a runtime; return the outcome and the reason of each, and if all ran."""
+    environment = _environment(runtime)
+    command = [
+        options.python,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "runtime_matrix",
+        "-p",
+        "no:cacheprovider",
+    ]
+    command += ["tests/test_matrix.py", "-k", f"test_matrix and ({runtime.cases or 'test_matrix'})"]
+    if options.only:
+        command[-1] += f" and ({options.only})"
+    if options.jobs > 1:
+        command += ["-n", str(options.jobs)]
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        log.touch()
+        environment[LOG] = str(log)
+        until = time.monotonic() + options.limit
+        complete = False
+        for _ in range(MOST_STARTS):
+            before = set(_lines(log))
+            why = _watched(command, environment, log, until)
+            running = _running(log)
+            if why and why != "out of time":
+                with log.open("a", encoding="utf-8") as written:
+                    for case in running:
+                        print(json.dumps((case, "failed", why)), file=written)
+            complete = not why
+            stuck = set(_lines(log)) == before
+            if complete or why == "out of time" or stuck:
+                if why:
+                    print(f"  {why}", flush=True)
+                break
+        ended = {case: (outcome, why) for case, outcome, why in _lines(log) if outcome != "began"}
+    return ended, complete
+
+
+def _running(log: Path) -> list[str]:
+    began: dict[str, bool] = {}
+    for case, outcome, _ in _lines(log):
+        began[case] = outcome == "began"
+    return [case for case, still in began.items() if still]
+
+
+def _environment(runtime: Runtime) -> dict[str, str]:
+    search = (str(ROOT), str(ROOT / "tools"), os.environ.get("PYTHONPATH", ""))
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, search)),
+        "OCLAB_TEST_CONFIGS": "default",
+        **runtime.environment,
+    }
+
+
+ABOUT = """
+import json, os, sys
+from opencl_lab import __version__
+from opencl_lab.drivers.discovery import devices, choose_device
+from opencl_lab.drivers.processes import cpu_fields
+found = devices()
+spec = os.environ.get("OCLAB_DEVICE") or None
+if spec is None:
+    import re
+    found = [d for d in found if re.search(sys.argv[1], d.platform + " " + d.platform_version)]
+    if not found:
+        sys.exit("no such device")
+    device = found[0]
+else:
+    device = choose_device(spec).device
+json.dump({
+    "spec": device.spec, "device": device.name, "kind": device.kind, "platform": device.platform,
+    "platform_version": device.platform_version, "driver": device.driver,
+    "processor": cpu_fields().get("model name", ""), "cores": len(os.sched_getaffinity(0)),
+    "version": __version__,
+}, sys.stdout)
+"""
+
+
+def about(runtime: Runtime, python: str) -> dict[str, Any] | None:
+    """Return what a runtime says of itself and where; None if it is not here."""
+    done = subprocess.run(
+        [python, "-W", "ignore", "-c", ABOUT, runtime.version],
+        cwd=ROOT,
+        env=_environment(runtime),
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        print(f"  {done.stderr.strip().splitlines()[-1:] or ['no device']}", flush=True)
+        return None
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def cells(ended: Mapping[str, tuple[str, str]], spec: str, kind: str) -> list[dict[str, Any]]:
+    """Return the counts and reasons of each algorithm, from those of cases."""
+    from opencl_lab.lab.registry import operations
+
+    made: dict[tuple[str, str], dict[str, Any]] = {}
+    for case, (outcome, why) in ended.items():
+        name = case.partition("[")[2].rstrip("]")
+        title, _, rest = name.partition(f"-{spec}-")
+        operation, _, algorithm = title.partition("-")
+        named = operations()[operation].algorithm(algorithm)
+        forms = named.on("cpu") is not named.on("gpu")
+        if forms and (kind != "cpu" or "-on-gpus" in rest):
+            algorithm += ", for GPUs"
+        cell = made.setdefault(
+            (operation, algorithm), {"passed": 0, "limited": {}, "failed": defaultdict(list)}
+        )
+        if outcome == "passed":
+            cell["passed"] += 1
+        elif outcome == "skipped":
+            reason = why.partition(": ")[2] or why
+            cell["limited"][reason] = cell["limited"].get(reason, 0) + 1
+        else:
+            cell["failed"][_short(why)].append(rest.partition("-on-gpus")[0])
+    return [
+        {"operation": operation, "algorithm": algorithm, **cell}
+        for (operation, algorithm), cell in sorted(made.items())
+    ]
+
+
+def _short(why: str) -> str:
+    """Return a reason without what differs from case to case, and from run to run."""
+    why = re.sub(r"^(AssertionError|opencl_lab\S*|pyopencl\S*): ", "", why)
+    why = re.sub(r"\b[\d.]+(e[+-]?\d+)?( of [\d,]+)?\b", "N", why)
+    return why[:90]
+
+
+def run(names: Mapping[str, Runtime], options: argparse.Namespace) -> int:
+    """Run the matrix on runtimes, and write each result at once."""
+    status = 0
+    for name, runtime in names.items():
+        print(f"{name}: {runtime.title}", flush=True)
+        where = about(runtime, options.python)
+        if where is None:
+            print("  is not here, so it is left out", flush=True)
+            continue
+        begin = time.monotonic()
+        chosen = Runtime(
+            runtime.title,
+            runtime.version,
+            {**runtime.environment, "OCLAB_DEVICE": where["spec"]},
+            runtime.cases,
+        )
+        ended, complete = outcomes(chosen, options)
+        found = cells(ended, where["spec"], where["kind"])
+        result = {
+            "title": runtime.title,
+            "note": runtime.note,
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            **where,
+            "seconds": round(time.monotonic() - begin),
+            "complete": complete,
+            "cells": found,
+        }
+        _merge(Path(options.out), {name: result})
+        passed = sum(cell["passed"] for cell in found)
+        failed = sum(len(cases) for cell in found for cases in cell["failed"].values())
+        limited = sum(count for cell in found for count in cell["limited"].values())
+        print(
+            f"  {passed} right, {limited} not supported, {failed} wrong"
+            f"{'' if complete else ', others not run'}, in {result['seconds']} s",
+            flush=True,
+        )
+        for cell in found:
+            for why, cases in cell["failed"].items():
+                print(f"  {cell['operation']} {cell['algorithm']}: {', '.join(cases)}: {why}")
+        status |= runtime.trusted and (bool(failed) or not complete or not passed)
+    return int(status)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if content.get("schema") != SCHEMA:
+        sys.exit(f"{path} is no file of this tool")
+    found: dict[str, Any] = content["runtimes"]
+    return found
+
+
+def _merge(path: Path, new: Mapping[str, Any]) -> dict[str, Any]:
+    known = {**_read(path), **new}
+    order = [*RUNTIMES, *known]
+    known = {name: known[name] for name in dict.fromkeys(order) if name in known}
+    text = json.dumps({"schema": SCHEMA, "runtimes": known}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+    return known
+
+
+# --------------------------------------------------------------------- the page
+
+
+INTRODUCTION = """# Runtimes
+
+Where the kernels were run, and what came out: the cases of `tests/test_matrix.py` (the default suite's share,
+by built-in configurations) for each operation, algorithm and runtime. A case is right if the result on arrays of
+the host and on arrays of the device is, and if nothing beside it was written. `tools/runtime_matrix.py` ran them and
+wrote this page; the [data](data/runtimes.json) has the names of the cases.
+"""
+LEGEND = """
+A number is that of cases, all of which are right; `+ n` are problems that the algorithm does not take on this device, for the
+reasons below; **n wrong** are wrong results, crashes or cases that did not end. `-`: it takes none of them. Empty: not run.
+CPUs run the forms of algorithms for GPUs, too.
+"""
+
+
+def _cell(cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return ""
+    limited = sum(cell["limited"].values())
+    failed = sum(map(len, cell["failed"].values()))
+    if failed:
+        return f"**{failed} wrong** of {failed + cell['passed']}"
+    if not cell["passed"]:
+        return "-"
+    return f"{cell['passed']}" + (f" + {limited}" if limited else "")
+
+
+def page(known: Mapping[str, Any]) -> str:
+    """Return the page of results."""
+    lines = [INTRODUCTION]
+    lines += ["| | runtime | version | where | cases | result |", "|---|---|---|---|--:|---|"]
+    for name, result in known.items():
+        passed = sum(cell["passed"] for cell in result["cells"])
+        failed = sum(len(c) for cell in result["cells"] for c in cell["failed"].values())
+        said = "all right" if not failed else f"**{failed} wrong**"
+        said += "" if result["complete"] else ", not all run"
+        said += f"; {result['note']}" if result["note"] else ""
+        where = f"{result['processor']}, {result['cores']} cores, {result['date']}"
+        version = f"{result['platform_version']}, {result['driver']}"
+        lines.append(
+            f"| `{name}` | {result['title']} | {version} | {where} | {passed + failed} | {said} |"
+        )
+    lines.append(LEGEND)
+    by_place = {
+        (cell["operation"], cell["algorithm"], name): cell
+        for name, result in known.items()
+        for cell in result["cells"]
+    }
+    rows = sorted({place[:2] for place in by_place})
+    lines.append("| operation | algorithm | " + " | ".join(f"`{name}`" for name in known) + " |")
+    lines.append("|---|---|" + "--:|" * len(known))
+    for operation, algorithm in rows:
+        texts = (_cell(by_place.get((operation, algorithm, name))) for name in known)
+        lines.append(f"| {operation} | {algorithm} | {' | '.join(texts)} |")
+    lines += ["", "## What is wrong", ""]
+    wrong = [
+        f"- `{name}`: {cell['operation']} by {cell['algorithm']}, {len(cases)} cases: {why}"
+        for name, result in known.items()
+        for cell in result["cells"]
+        for why, cases in cell["failed"].items()
+    ]
+    lines += wrong or ["Nothing."]
+    lines += ["", "## What is not supported, and why", ""]
+    reasons: dict[str, dict[str, None]] = defaultdict(dict)
+    for result in known.values():
+        for cell in result["cells"]:
+            for reason in cell["limited"]:
+                reasons[reason][f"{cell['operation']} {cell['algorithm']}"] = None
+    lines += [f"- {reason}: {', '.join(names)}" for reason, names in sorted(reasons.items())]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Run what the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run", help="run the matrix on runtimes")
+    running.add_argument("names", nargs="*", metavar="NAME", help="of `list`")
+    running.add_argument("--as", dest="own", metavar="NAME", help="a name for another device")
+    running.add_argument("--title", default="", help="what the page says that it is")
+    running.add_argument("--device", help="the other device, as $OCLAB_DEVICE takes it")
+    running.add_argument("--out", default=str(DATA), help="the file of results, which is merged")
+    running.add_argument("--jobs", type=int, default=1, help="processes of pytest-xdist")
+    running.add_argument("--limit", type=float, default=3600, help="seconds of each runtime")
+    running.add_argument("--only", default="", help="cases, as pytest's -k takes it")
+    running.add_argument("--python", default=sys.executable, help="interpreter with the runtime")
+    writing = commands.add_parser("page", help="merge files into docs/data and write the page")
+    writing.add_argument("files", nargs="*", type=Path)
+    commands.add_parser("list", help="list the runtimes")
+    options = parser.parse_args()
+    if options.command == "list":
+        for name, runtime in RUNTIMES.items():
+            print(f"{name:12} {runtime.title}")
+        return 0
+    if options.command == "page":
+        new: dict[str, Any] = {}
+        for path in options.files:
+            new |= _read(path)
+        PAGE.write_text(page(_merge(DATA, new)), encoding="utf-8")
+        return 0
+    unknown = set(options.names) - set(RUNTIMES)
+    if unknown or bool(options.own) != bool(options.device):
+        parser.error(f"no runtime {', '.join(unknown)}" if unknown else "--as needs --device")
+    chosen = {name: RUNTIMES[name] for name in options.names}
+    if options.own:
+        environment = {"OCLAB_DEVICE": options.device}
+        chosen[options.own] = Runtime(options.title or options.own, "", environment)
+    return run(chosen or RUNTIMES, options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
