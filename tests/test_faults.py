@@ -37,7 +37,6 @@ LARGE = {
     "fft of a large prime": (ol.fft.fft, [complexes(2, 10_007)], {}),
 }
 FEW = ("sort", "topk", "gemm with bias", "conv2d large", "rfftn", "dctn", "fft prime", "convolve")
-QUICK = ("sort of many", "convolve")  # several launches
 SIDES = ("host", "device")
 REFUSED = "clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES"
 
@@ -133,17 +132,17 @@ def check_locks(device):
         assert gate is None or not gate.word.value
 
 
-def every_call(test):
-    """Let a test have each public call on each side; the default suite has a few of them."""
+def every_call(quick):
+    """Let a test have each public call on each side; the default suite has those of one name."""
     cases = [
-        pytest.param(name, side, marks=() if name in QUICK else pytest.mark.full)
+        pytest.param(name, side, marks=() if name == quick else pytest.mark.full)
         for name in (*CALLS, *LARGE)
         for side in SIDES
     ]
-    return pytest.mark.parametrize(("name", "side"), cases)(test)
+    return pytest.mark.parametrize(("name", "side"), cases)
 
 
-@every_call
+@every_call("sort of many")  # several launches, and counters
 def test_each_launch_may_fail(name, side, device, rng, monkeypatch):
     fault = Fault(cl.RuntimeError, REFUSED, bound._enqueue)
     monkeypatch.setattr(bound, "_enqueue", fault)
@@ -189,7 +188,7 @@ def allocations(monkeypatch):
     return fault
 
 
-@every_call
+@every_call("convolve")  # tables, results and scratch memory
 def test_each_allocation_may_fail(name, side, device, rng, allocations):
     made = Made(name, side, device, rng)
 
