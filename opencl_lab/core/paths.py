@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import math
 import os
 import secrets
@@ -12,7 +13,8 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +28,9 @@ SMALL = 1 << 14  # about the bytes of a table
 MOST_LINKS = 40  # symbolic links to follow, as on Linux
 UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+_log = logging.getLogger(__name__)
 
 
 def cache_dir(*parts: str) -> Path:
@@ -51,11 +56,23 @@ def locked(path: Path) -> Iterator[None]:
     """Keep out every other process and thread that asks for the lock of `path`.
 
     The lock is a file beside `path`, so that `path` itself can be replaced. It is released when
-    the process that holds it ends. It is not reentrant.
+    the process that holds it ends. It is not reentrant. Where the file system has no locks, as some
+    network file systems, a warning says once that two processes may each lose what the other wrote.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("w") as file, file_lock(file):
+    with path.with_name(f".{path.name}.lock").open("w") as file, ExitStack() as held:
+        try:
+            held.enter_context(file_lock(file))
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            _warn_of_no_locks(path.parent)
         yield
+
+
+@cache
+def _warn_of_no_locks(folder: Path) -> None:
+    _log.warning("%s has no file locks: let one process at a time store its results there", folder)
 
 
 @contextmanager
