@@ -19,6 +19,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 races = importlib.import_module("race_search")
 
+PLANTED_KINDS = {case.planted: name for name, case in races.CASES.items() if case.planted}
+"""A case of each kind of fault."""
+
 LOG = """
 Read-write data race at global memory address 0xb000000000078
 \tKernel: histograms
@@ -57,8 +60,19 @@ def test_what_is_made_of_reports():
     assert races.why(within) is None and races.why(outside) is None
     assert len(races.judge("radix-onesweep", found)) == 2
     assert races.judge("radix-onesweep", {between: 1}) == []
-    assert races.judge("planted-merge", {outside: 1}) == ["the planted race is not reported"]
+    (missed,) = races.judge("planted-merge", {outside: 1})
+    assert missed == "the planted fault is not reported: data race"
     assert races.judge("planted-merge", {within: 1}) == []
+    assert races.judge("planted-outside", {outside: 1}) == []
+    assert races.judge("planted-outside", {within: 1}) != []
+    tickets = {replace(between, kernel="fft_local", statements=("a", "b")): 1}
+    assert races.judge("fft-local-tickets", tickets) == []
+    assert len(races.judge("fft-local", tickets)) == 1
+    assert len(races.judge("fft-local-tickets", {within: 1})) == 1
+    padding = "Uninitialized value written to local memory address 0x10\n\tKernel: scatter\n"
+    place = "\tAt line 2 (column 1) of input.cl:\n\t  " + races.PADDED + "\n"
+    assert races.judge("radix-scan", races.parse(padding + place)) == []
+    assert len(races.judge("radix-scan", races.parse(padding))) == 1
 
 
 @pytest.fixture
@@ -110,7 +124,9 @@ def test_a_run_that_stops_is_a_finding(tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("oclgrind"), reason="Oclgrind is not installed")
-@pytest.mark.parametrize("name", ["radix-onesweep", "topk-cut", "planted-merge"])
+@pytest.mark.parametrize(
+    "name", ["radix-onesweep", "topk-cut", "fft-vector", *sorted(PLANTED_KINDS.values())]
+)
 def test_a_search(name):
     said, reports = races.run_case(name, shutil.which("oclgrind"))
     assert races.judge(name, reports) == []

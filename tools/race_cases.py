@@ -30,6 +30,8 @@ class Case:
         If that edit is a fault, the beginning of its report.
     error : float
         Largest difference from the expected outputs, relative to the largest of these.
+    in_order : str
+        Why groups are in order by counters, so that reports of races between them do not count.
     """
 
     make: Callable[[Any, Any], Made]
@@ -37,6 +39,7 @@ class Case:
     edit: tuple[str, str] | None = None
     planted: str = ""
     error: float = 0.0
+    in_order: str = ""
 
 
 # ---------------------------------------------------------------------- cases
@@ -170,23 +173,26 @@ def _gemm(
 
 
 def _named(
-    operation: str, algorithm: str, config: dict[str, Any], kind: str = "cpu", **options: Any
+    operation: str,
+    algorithm: str,
+    config: dict[str, Any],
+    kind: str = "cpu",
+    fused: bool = False,
+    **options: Any,
 ) -> Callable[[Any, Any], Made]:
     """A problem with the data and the right outputs of the lab, by the form for a kind of device.
 
-    ``fused`` lets steps share a launch, whose groups take tickets.
+    With `fused`, steps share a launch, whose groups take tickets.
     """
 
     def make(device: Any, rng: Any) -> Made:
         from opencl_lab.lab.registry import operations
 
-        chosen, fused = operations()[operation], options.pop("fused", False)
+        chosen = operations()[operation]
         problem = chosen.problem(**options)
         inputs = chosen.generate(problem, 1, **options)
-        seen = replace(
-            device.capabilities, forward_progress=fused, visible_writes=fused, fp64=True
-        )
-        units = 1 if fused else device.compute_units  # each is some transforms ahead
+        seen = replace(device.capabilities, forward_progress=fused, visible_writes=fused, fp64=True)
+        units = 1 if fused else device.compute_units  # for each, one step is further ahead
         device = replace(device, kind=kind, capabilities=seen, compute_units=units)
         plan = _planned(chosen.algorithm(algorithm).on(kind), problem, config, device)
         assert not fused or len(plan.launches) == 1
@@ -246,15 +252,18 @@ LOWERED = {
     RADIX_CPU_LIMITS + "KEYS_OF_RUN": 64,
     RADIX_CPU_LIMITS + "LEAST_BITS": 4,
     TOPK_LIMITS + "WHOLE": 100,
+    "opencl_lab.ops.fft.passes.fusion.LOOK_AHEAD_POINTS": 256,
     TOPK_LIMITS + "WHOLE_OF_MANY": 100,
 }
-"""Sizes from which rows are cut, and into how much."""
+"""Sizes from which rows are cut, and into how much; how far steps of a transform are ahead."""
 BARRIER = "barrier(CLK_LOCAL_MEM_FENCE);"
 RACE, UNINITIALIZED, OUTSIDE = "data race", "Uninitialized value", "Invalid"
 FFT_LOCAL = {"FORM": "local-memory", "WG_SIZE": 32, "POINTS": 4, "MAX_RADIX": 8}
 FFT_VECTOR = {"FORM": "vector", "VECTOR_WIDTH": 4, "BLOCK": 2, "MAX_RADIX": 8}
 OBLONG = {"height": 9, "width": 21, "ksize": 3, "boundary": "reflect"}
+CONV2D_FFT = {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 32}
 NEAR = 1e-5
+TICKETS = "a group waits for the counts of those before it, which come after a fence"
 
 CASES: dict[str, Case] = {
     "radix-scan": Case(_sort("radix-gpu", SCAN, 301), short=True),
@@ -327,7 +336,9 @@ CASES: dict[str, Case] = {
         _named("dft", "fft", FFT_LOCAL, "gpu", n=60, batch=3), error=NEAR, short=True
     ),
     "fft-local-split": Case(
-        _named("dft", "fft", {**FFT_LOCAL, "EXCHANGE": "split"}, "gpu", n=98, batch=2, inverse=True),
+        _named(
+            "dft", "fft", {**FFT_LOCAL, "EXCHANGE": "split"}, "gpu", n=98, batch=2, inverse=True
+        ),
         error=NEAR,
     ),
     "fft-local-two-phase": Case(
@@ -340,9 +351,10 @@ CASES: dict[str, Case] = {
     "fft-local-tickets": Case(
         _named(
             "dft", "fft", {**FFT_LOCAL, "LOCAL_LIMIT": 32, "FUSED": "always"}, "gpu", n=384,
-            batch=50, fused=True,
+            batch=9, fused=True,
         ),
         error=NEAR,
+        in_order=TICKETS,
     ),
     "fft-local-prime": Case(_named("dft", "fft", FFT_LOCAL, "gpu", n=37, batch=2), error=NEAR),
     "fft-local-real": Case(
@@ -371,7 +383,7 @@ CASES: dict[str, Case] = {
         _named("conv2d", "register", {}, "gpu", **{**OBLONG, "dtype": "uint8"}), short=True
     ),
     "conv2d-fft": Case(
-        _named("conv2d", "fft", {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 32}, "gpu", **OBLONG),
+        _named("conv2d", "fft", CONV2D_FFT, "gpu", **OBLONG),
         error=NEAR,
         short=True,
     ),
@@ -380,6 +392,28 @@ CASES: dict[str, Case] = {
     ),
     "copy": Case(_copy((5, 1, 7), "int16", "int16"), short=True),
     "copy-converted": Case(_copy((3, 37), "float32", "complex64")),
+    "planted-outside": Case(
+        _gemm("tiled", {"TILE": 4, "UNROLL": 2}, 7, 9, 10),
+        edit=("if (row < m && column < n)", "if (row <= m && column < n)"),
+        planted=OUTSIDE,
+        short=True,
+    ),
+    "planted-uninitialized": Case(
+        _gemm("tiled", {"TILE": 4, "UNROLL": 2}, 7, 9, 10),
+        edit=("sum_t sum = 0;", "sum_t sum;"),
+        planted=UNINITIALIZED,
+        short=True,
+    ),
+    "planted-fft": Case(
+        _named("dft", "fft", FFT_LOCAL, "gpu", n=60, batch=3),
+        edit=(BARRIER, ""),
+        planted=RACE,
+    ),
+    "planted-conv2d-fft": Case(
+        _named("conv2d", "fft", CONV2D_FFT, "gpu", **OBLONG),
+        edit=("barrier(CLK_GLOBAL_MEM_FENCE); /* other items may have put a pixel */", ""),
+        planted=RACE,
+    ),
     "planted-blocked": Case(
         _gemm("blocked", {**BLOCKED, "BUFFERS": 1}, 11, 19, 29),
         edit=(BARRIER, ""),

@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,9 +28,11 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from race_search import BUILD_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA, PAGE = ROOT / "docs/data/runtimes.json", ROOT / "docs/runtimes.md"
@@ -58,6 +61,8 @@ class Runtime:
         Whether other results than right ones are an error.
     note : str
         What the page says of it.
+    within : str
+        A program that runs others on it.
     """
 
     title: str
@@ -66,6 +71,7 @@ class Runtime:
     cases: str = ""
     trusted: bool = True
     note: str = ""
+    within: str = ""
 
 
 PIP, WORDS = r"PoCL 3\.0-rc2", "int64 or float64 or sweep"
@@ -87,9 +93,10 @@ RUNTIMES = {
     "oclgrind": Runtime(
         "Oclgrind",
         "Oclgrind",
-        {"OCLAB_INTEL": "off"},
+        {"OCLAB_INTEL": "off", "OCLGRIND_BUILD_OPTIONS": BUILD_OPTIONS},
         "n-8 or n-257 or n-3- or size-9 or size-33 or edge-8 or edge-9 or edge-17 or none or ties",
         note="few and small cases: it interprets kernels",
+        within="oclgrind",
     ),
     "rusticl": Runtime(
         "rusticl on llvmpipe",
@@ -113,9 +120,10 @@ RUNTIMES = {
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leave out what has ended in an earlier process, or was running when that died."""
+    """Leave out other tests, and what ended or was running in an earlier process."""
     seen = {case for case, *_ in _lines(Path(os.environ[LOG]))}
-    items[:] = [item for item in items if item.nodeid not in seen]
+    cases = [item for item in items if "::test_matrix[" in item.nodeid]
+    items[:] = [item for item in cases if item.nodeid not in seen]
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
@@ -192,19 +200,11 @@ def _watched(command: list[str], environment: Mapping[str, str], log: Path, unti
 def outcomes(runtime: Runtime, options: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     """Run the cases of a runtime; return the outcome and the reason of each, and if all ran."""
     environment = _environment(runtime)
-    command = [
-        options.python,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "runtime_matrix",
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += ["tests/test_matrix.py", "-k", f"test_matrix and ({runtime.cases or 'test_matrix'})"]
-    if options.only:
-        command[-1] += f" and ({options.only})"
+    command = [*_started(runtime, options.python), "-m", "pytest", "-q", "tests/test_matrix.py"]
+    command += ["-p", "runtime_matrix", "-p", "no:cacheprovider"]
+    chosen = " and ".join(f"({text})" for text in (runtime.cases, options.only) if text)
+    if chosen:
+        command += ["-k", chosen]
     if options.jobs > 1:
         command += ["-n", str(options.jobs)]
     with tempfile.TemporaryDirectory() as folder:
@@ -236,6 +236,10 @@ def _running(log: Path) -> list[str]:
     for case, outcome, _ in _lines(log):
         began[case] = outcome == "began"
     return [case for case, still in began.items() if still]
+
+
+def _started(runtime: Runtime, python: str) -> list[str]:
+    return [runtime.within, python] if runtime.within else [python]
 
 
 def _environment(runtime: Runtime) -> dict[str, str]:
@@ -274,8 +278,10 @@ json.dump({
 
 def about(runtime: Runtime, python: str) -> dict[str, Any] | None:
     """Return what a runtime says of itself and where; None if it is not here."""
+    if runtime.within and shutil.which(runtime.within) is None:
+        return None
     done = subprocess.run(
-        [python, "-W", "ignore", "-c", ABOUT, runtime.version],
+        [*_started(runtime, python), "-W", "ignore", "-c", ABOUT, runtime.version],
         cwd=ROOT,
         env=_environment(runtime),
         capture_output=True,
@@ -334,12 +340,8 @@ def run(names: Mapping[str, Runtime], options: argparse.Namespace) -> int:
             print("  is not here, so it is left out", flush=True)
             continue
         begin = time.monotonic()
-        chosen = Runtime(
-            runtime.title,
-            runtime.version,
-            {**runtime.environment, "OCLAB_DEVICE": where["spec"]},
-            runtime.cases,
-        )
+        environment = {**runtime.environment, "OCLAB_DEVICE": where["spec"]}
+        chosen = replace(runtime, environment=environment)
         ended, complete = outcomes(chosen, options)
         found = cells(ended, where["spec"], where["kind"])
         result = {
@@ -391,15 +393,16 @@ def _merge(path: Path, new: Mapping[str, Any]) -> dict[str, Any]:
 
 INTRODUCTION = """# Runtimes
 
-Where the kernels were run, and what came out: the cases of `tests/test_matrix.py` (the default suite's share,
-by built-in configurations) for each operation, algorithm and runtime. A case is right if the result on arrays of
-the host and on arrays of the device is, and if nothing beside it was written. `tools/runtime_matrix.py` ran them and
-wrote this page; the [data](data/runtimes.json) has the names of the cases.
+Where the kernels were run, and what came out: the cases of `tests/test_matrix.py`, by built-in
+configurations, for each operation, algorithm and runtime. A case is right if the result on arrays
+of the host and on arrays of the device is, and if nothing beside it was written.
+`tools/runtime_matrix.py` ran them and wrote this page; the [data](data/runtimes.json) has the names
+of the cases that were not right.
 """
 LEGEND = """
-A number is that of cases, all of which are right; `+ n` are problems that the algorithm does not take on this device, for the
-reasons below; **n wrong** are wrong results, crashes or cases that did not end. `-`: it takes none of them. Empty: not run.
-CPUs run the forms of algorithms for GPUs, too.
+A number is that of cases, all of which are right; `+ n` are problems that the algorithm does not
+take on this device, for the reasons below; **n wrong** are wrong results, crashes, or cases that
+did not end. `-`: it takes none of them. Empty: not run. CPUs run the forms for GPUs, too.
 """
 
 
@@ -426,7 +429,8 @@ def page(known: Mapping[str, Any]) -> str:
         said += "" if result["complete"] else ", not all run"
         said += f"; {result['note']}" if result["note"] else ""
         where = f"{result['processor']}, {result['cores']} cores, {result['date']}"
-        version = f"{result['platform_version']}, {result['driver']}"
+        version = " ".join(re.split(r"  |, ", result["platform_version"])[:1])
+        version += f", {result['driver']}"
         lines.append(
             f"| `{name}` | {result['title']} | {version} | {where} | {passed + failed} | {said} |"
         )
