@@ -58,7 +58,8 @@ def own_place(tmp_path, monkeypatch):
     sources = tmp_path / "csrc"
     sources.mkdir()
     (sources / "scale.c").write_text(SOURCE)
-    shutil.copy(build.SOURCES / "threads.c", sources)  # it binds threads, whoever asks for them
+    for name in ("threads.c", "export.h"):  # the library binds threads, whoever asks for them
+        shutil.copy(build.SOURCES / name, sources)
     monkeypatch.setattr(build, "SOURCES", sources)
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache" / "c"

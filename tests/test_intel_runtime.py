@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ pytestmark = [
     pytest.mark.skipif(not pip.supported(), reason="Intel has no runtime for this one"),
 ]
 INSTALLED = pip.library()
+INTEL_NAME = "Intel(R) OpenCL"
 
 
 KERNELS = """
@@ -91,3 +93,31 @@ def test_a_process_that_has_started_opencl_goes_on_without(tmp_path):
     _, rows, _ = discover(started + DISCOVER)
     verdict, detail, advice = rows["Intel's CPU runtime"]
     assert verdict == "limited" and "had started before" in detail and "devices()" in advice
+
+
+BUILDS = """
+import json, sys
+import pyopencl as cl  # first, so that pyopencl's own cache is on
+import numpy as np, opencl_lab as ol
+
+made, real = [], cl.Program
+cl.Program = lambda context, *rest: made.append(len(rest)) or real(context, *rest)
+keys = np.random.default_rng(0).integers(0, 1000, 30_000).astype(np.int32)
+assert (ol.sort(keys) == np.sort(keys)).all()
+print(json.dumps([made.count(1), made.count(2)]))
+"""
+
+
+@needs_it
+def test_a_second_process_loads_what_the_first_has_built(tmp_path):
+    """And so do those that run beside each other."""
+    caches = {"OCLAB_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "of pyopencl")}
+    device = {"OCLAB_DEVICE": INTEL_NAME, "PYOPENCL_NO_CACHE": "0", **caches}
+    with ThreadPoolExecutor() as threads:
+        together = list(threads.map(lambda _: discover(BUILDS, **device), range(3)))
+    assert all(sources >= 1 or loaded >= 1 for sources, loaded in together)
+    sources, loaded = discover(BUILDS, **device)
+    assert sources == 0 and loaded >= 1
+    kept = [path.suffix for path in (tmp_path / "binaries").iterdir()]
+    assert kept == [".bin"] * loaded
+    assert not list((tmp_path / "of pyopencl").rglob("binary"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
@@ -70,21 +71,34 @@ def folder(monkeypatch, tmp_path):
         (SO, WHOLE_ELF[:20], False),
         (SO, b"", False),
         (SO, b"x" + WHOLE_ELF[1:], False),
+        (SO, b"\xcf\xfa\xed\xfe", True),
         (f"{PROGRAM}/build.log", b"", True),
     ],
 )
 @pytest.mark.parametrize("age", ["old", ""])
 def test_damaged_files_of_the_cache_are_removed(name, content, kept, age, folder):
+    """So are files that no process has recorded within a minute."""
     path = folder / name
     path.parent.mkdir(parents=True)
     path.write_bytes(content)
     if age:
         os.utime(path, (0, 0))
+        kept = kept and path.suffix not in (".bc", ".so")
     pocl.prepare_cache()
     assert path.exists() == kept
     assert os.environ["POCL_CACHE_DIR"] == str(folder)
     if kept:
         assert path.read_bytes() == content
+
+
+def test_old_files_stay_where_nothing_can_be_recorded(folder, monkeypatch):
+    path = folder / BC
+    path.parent.mkdir(parents=True)
+    path.write_bytes(BITCODE)
+    os.utime(path, (0, 0))
+    monkeypatch.setattr(pocl, "MAPS", folder / "no such file")
+    pocl.prepare_cache()
+    assert path.exists()
 
 
 def test_files_that_are_being_written_are_kept(folder, monkeypatch):
@@ -162,7 +176,7 @@ def test_a_damaged_record_is_made_anew(folder, content):
     assert _recorded(folder) == [BC]
 
 
-def _run(code, folder):
+def _run(code, folder, ends=0):
     """Run a program with a cache of its own: others may be building."""
     environment = {**os.environ, "POCL_CACHE_DIR": str(folder)}
     done = subprocess.run(
@@ -172,7 +186,7 @@ def _run(code, folder):
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == ends, done.stderr
 
 
 @pytest.fixture
@@ -205,6 +219,40 @@ def test_what_pocl_writes_is_whole_and_recorded(folder, tmp_path):
         path.write_bytes(path.read_bytes()[:-5])
     pocl.prepare_cache()
     assert not any(path.exists() for path in found)
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+import numpy as np, opencl_lab as ol
+
+assert (ol.sort(np.arange(99)[::-1]) == np.arange(99)).all()
+record, end = Path(os.environ["POCL_CACHE_DIR"], "checked.json"), time.monotonic() + 30
+while %d and not (record.exists() and ".so" in record.read_text()):
+    assert time.monotonic() < end
+    time.sleep(0.05)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("on_pocl")
+@pytest.mark.parametrize("at_once", [True, False])
+def test_flipped_bits_after_a_killed_process_do_no_harm(folder, at_once):
+    """What it has recorded is compared; what it has not is not used after a minute."""
+    _run(KILLED % (not at_once), folder, ends=-signal.SIGKILL)
+    built = [*folder.glob("*/*/*.bc"), *folder.glob("*/*/*/*/*.so")]
+    assert {path.suffix for path in built} == {".bc", ".so"}
+    assert (folder / "checked.json").exists() != at_once
+    flipped = {}
+    for path in built:
+        _flip(path, path.stat().st_size // 2)
+        flipped[path] = path.read_bytes()
+        if at_once:
+            os.utime(path, (time.time() - 100,) * 2)
+    _run(SORTED, folder)
+    assert all(path.read_bytes() != flipped[path] for path in built)
+    assert set(_recorded(folder)) == {str(path.relative_to(folder)) for path in built}
 
 
 UNREADABLE = """

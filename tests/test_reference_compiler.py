@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import time
 
 import pytest
@@ -65,7 +66,7 @@ def test_missing_compiler_says_what_to_do(monkeypatch, tmp_path):
         load(SCALE, ScaleProblem(1))
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ReferenceUnavailable, match="no cc, gcc, clang on PATH"):
+    with pytest.raises(ReferenceUnavailable, match="no cc, gcc, clang, cl on PATH"):
         load(SCALE, ScaleProblem(1))
     assert describe()["compiler"] is None
     assert "install" in describe()["problem"]
@@ -146,3 +147,55 @@ def test_a_full_disk_of_temporary_files_is_no_missing_compiler(monkeypatch):
     with pytest.raises(ReferenceUnavailable, match=r"No space left.*set TMPDIR") as refused:
         compiler()
     assert "install" not in str(refused.value)
+
+
+CL = """#!/bin/sh
+echo "$*" >> {folder}/calls
+if [ $# = 0 ]; then echo 'Microsoft (R) C/C++ Optimizing Compiler Version 19.40 for x64'; exit 0; fi
+for word in "$@"; do
+    case "$word" in
+    -openmp:llvm) rest="$rest -fopenmp" ;;
+    -D*|*.c) rest="$rest $word" ;;
+    -Fe*) rest="$rest -o ${{word#-Fe}}" ;;
+    -nologo|-std:c11|-O2|-LD|-Fo*) ;;
+    *) echo "D8021 : invalid numeric argument '$word'"; exit 2 ;;
+    esac
+done
+exec {real} -shared -fPIC $rest
+"""
+
+
+@pytest.mark.full
+def test_microsoft_s_compiler_gets_options_of_its_own(monkeypatch, tmp_path):
+    """It is tried last; this one stands for it, and refuses other options as it does."""
+    folder, real = tmp_path / "bin", real_cc()
+    folder.mkdir()
+    (folder / "cl").write_text(CL.format(folder=tmp_path, real=real))
+    (folder / "cl").chmod(0o755)
+    for tool in ("as", "ld", "sh"):  # which the real compiler starts
+        (folder / tool).symlink_to(shutil.which(tool))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(folder))
+    scaled()
+    found = compiler()
+    assert found.command == (str(folder / "cl"),) and found.version.startswith("Microsoft")
+    assert found.flags == ("-nologo", "-std:c11", "-O2", "-LD", "-openmp:llvm")
+    load(THREADS, ScaleProblem(1))
+    assert all(".obj" in call for call in (tmp_path / "calls").read_text().splitlines() if call)
+
+
+@pytest.mark.full
+def test_clang_serves_where_it_is_the_only_one(monkeypatch, tmp_path):
+    real = shutil.which("clang")
+    if real is None:
+        pytest.skip("needs Clang")
+    (tmp_path / "clang").symlink_to(real)
+    for tool in ("as", "ld"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    scaled()
+    found = compiler()
+    assert found.command == (str(tmp_path / "clang"),) and "clang" in found.version
+    if not found.no_openmp:
+        load(THREADS, ScaleProblem(1))

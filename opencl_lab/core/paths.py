@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
+import logging
 import math
 import os
 import secrets
@@ -13,19 +13,24 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import platformdirs
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.systems import file_lock, user
 from opencl_lab.core.wording import size_text
 
 SMALL = 1 << 14  # about the bytes of a table
 MOST_LINKS = 40  # symbolic links to follow, as on Linux
 UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+_log = logging.getLogger(__name__)
 
 
 def cache_dir(*parts: str) -> Path:
@@ -51,12 +56,23 @@ def locked(path: Path) -> Iterator[None]:
     """Keep out every other process and thread that asks for the lock of `path`.
 
     The lock is a file beside `path`, so that `path` itself can be replaced. It is released when
-    the process that holds it ends. It is not reentrant.
+    the process that holds it ends. It is not reentrant. Where the file system has no locks, as some
+    network file systems, a warning says once that two processes may each lose what the other wrote.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with path.with_name(f".{path.name}.lock").open("w") as file, ExitStack() as held:
+        try:
+            held.enter_context(file_lock(file))
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            _warn_of_no_locks(path.parent)
         yield
+
+
+@cache
+def _warn_of_no_locks(folder: Path) -> None:
+    _log.warning("%s has no file locks: let one process at a time store its results there", folder)
 
 
 @contextmanager
@@ -114,8 +130,10 @@ def _look(path: Path) -> _Target:
     """Return the target of a path; raise `OSError` if it cannot be written to in any way."""
     descriptor = _descriptor(path)
     if descriptor is not None:
-        if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-            raise OSError(errno.EBADF, "it is open for reading only")
+        try:
+            os.write(descriptor, b"")
+        except OSError as error:
+            raise OSError(error.errno, "it is open for reading only") from error
         return _Target(path, descriptor=descriptor)
     target = Path(os.path.realpath(path))
     try:
@@ -155,7 +173,8 @@ def _beside(target: _Target, suffix: str) -> Path | None:
         temporary.touch(0o666 if status is None else 0o600, exist_ok=False)
         if status is not None:
             made = temporary.stat()
-            if (made.st_uid, made.st_gid) != (status.st_uid, status.st_gid):
+            same = (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
+            if not same and hasattr(os, "chown"):
                 os.chown(temporary, status.st_uid, status.st_gid)
             shutil.copystat(target.path, temporary)  # with access control lists
     except OSError:
@@ -173,7 +192,7 @@ def _copy_into(source: Path, target: _Target) -> None:
     A regular file keeps its old content if the disk has no room for the new one.
     """
     if target.descriptor is None:
-        handle = os.open(target.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        handle = os.open(target.path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
     else:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
@@ -253,10 +272,12 @@ def check_target(path: Path, size: int = SMALL, *, whole: bool = False) -> None:
 
 def free_bytes(folder: Path) -> float:
     """Return how many bytes the disk of a folder has free; infinity if that is unknown."""
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # not every system tells
+        if not hasattr(os, "statvfs"):
+            return shutil.disk_usage(folder).free
         status = os.statvfs(folder)
         if status.f_blocks:  # 0 on some network and virtual file systems
-            return status.f_frsize * (status.f_bavail if os.geteuid() else status.f_bfree)
+            return float(status.f_frsize * (status.f_bavail if user() else status.f_bfree))
     return math.inf
 
 

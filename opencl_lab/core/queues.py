@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +12,7 @@ from typing import Any
 import pyopencl as cl
 
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.systems import after_fork
 
 # Without it, two threads could each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, would warn of a clash.
@@ -33,7 +33,7 @@ def _after_fork() -> None:
     _forked = _forked or _started
 
 
-os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def is_forked() -> bool:

@@ -98,8 +98,8 @@ class SearchSpace:
         Raises
         ------
         InvalidConfig
-            If a parameter is unknown, a value has another type than the listed values, or a
-            constraint does not hold. Values that are not listed are allowed.
+            If a parameter is unknown, a value has another type than the listed values, a text is
+            not listed, or a constraint does not hold. Numbers that are not listed are allowed.
         """
         unknown = sorted(set(values) - set(self.names))
         if unknown:
@@ -113,6 +113,9 @@ class SearchSpace:
             if type(value) not in expected:
                 kinds = " or ".join(sorted(kind.__name__ for kind in expected))
                 raise InvalidConfig(f"{parameter.name} must be {kinds}, not {value!r}")
+            if isinstance(value, str) and value not in parameter.values:  # it gets into kernels
+                known = ", ".join(map(repr, parameter.values))
+                raise InvalidConfig(f"{parameter.name} must be one of {known}, not {value!r}")
         config = default.replace(**values)
         reason = self.violation(config)
         if reason is not None:

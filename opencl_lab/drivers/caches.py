@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from opencl_lab.core.paths import cache_dir, free_bytes, read_json
+from opencl_lab.core.systems import HAS_OWNERS, user
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
 from opencl_lab.drivers.probed import is_report
@@ -48,6 +49,10 @@ def _is_library(path: Path) -> bool:
     return _named(path, files) or (_named(path, r"\.build-[a-z0-9_]{8}") and path.is_dir())
 
 
+def _is_binary(path: Path) -> bool:
+    return _named(path, rf"[0-9a-f]{{40}}\.(bin|seen|trial)|{TEMPORARY}")
+
+
 def _is_report(path: Path) -> bool:
     return _named(path, TEMPORARY) or is_report(path)
 
@@ -70,6 +75,7 @@ def _is_of_drivers(path: Path) -> bool:
 
 
 SECTIONS: dict[str, Callable[[Path], bool]] = {
+    "binaries": _is_binary,
     "c": _is_library,
     "doctor": _is_report,
     "icd": _is_of_drivers,
@@ -146,7 +152,7 @@ def make_section(name: str) -> Path:
 
 def own_or_root(status: os.stat_result) -> bool:
     """Return whether a file belongs to the user of this process, or to root."""
-    return status.st_uid in (ROOT, os.geteuid())
+    return status.st_uid in (ROOT, user())
 
 
 def danger(path: Path) -> str | None:
@@ -155,15 +161,18 @@ def danger(path: Path) -> str | None:
     Parent folders are checked, too, as others could replace a folder there. A parent that others
     can write to is safe if it has the sticky bit. Below a folder of this user's that others cannot
     enter, folders are safe whatever their mode; but not a file, which may have been opened before
-    that folder was closed.
+    that folder was closed. Windows has no such modes; a user's folders are private there.
     """
     path = path.resolve()
+    if not HAS_OWNERS:
+        path.stat()  # a missing file is an error everywhere
+        return None
     found = None
     for place in (path, *path.parents):
         status, above = place.stat(), place != path
         if not own_or_root(status) and not (above and status.st_uid == UNKNOWN_OWNER):
             return f"{place} belongs to another user"
-        if above and status.st_uid == os.geteuid() and not status.st_mode & OTHERS_ENTER:
+        if above and status.st_uid == user() and not status.st_mode & OTHERS_ENTER:
             found = None
         if status.st_mode & OTHERS_WRITE and not (above and status.st_mode & stat.S_ISVTX):
             found = found or f"others can write to {place}"
@@ -198,7 +207,7 @@ def section_folder(name: str, room: int) -> Path:
     """Return a folder for compiled code: that of a section, or a temporary one."""
     folder = usable_folder(cache_dir(name), room)
     with suppress(OSError):
-        if folder.stat().st_mode & EVERYBODY:  # an older version made it
+        if HAS_OWNERS and folder.stat().st_mode & EVERYBODY:  # an older version made it
             folder.chmod(0o700)
     return folder
 

@@ -21,6 +21,7 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
+from opencl_lab.core.systems import after_fork
 from opencl_lab.drivers import intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import repair_target
@@ -230,7 +231,7 @@ def _after_fork() -> None:
     _discovering = threading.RLock()  # its owner may be a thread that a fork does not copy
 
 
-os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def devices() -> list[Device]:

@@ -6,6 +6,7 @@ This runs at every ``import opencl_lab``, so it imports very little.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping, MutableMapping
 
 AFFINITY, OWN = "POCL_AFFINITY", "_OPENCL_LAB_POCL_AFFINITY"
@@ -33,7 +34,7 @@ def may_pin(environment: Mapping[str, str]) -> bool:
     and it ignores `taskset`. It starts a thread for each processor of the machine, or as many as
     the environment says.
     """
-    if not hasattr(os, "sched_getaffinity"):
+    if sys.platform == "win32" or not hasattr(os, "sched_getaffinity"):
         return True  # PoCL binds them on Linux only
     processors = os.sysconf("SC_NPROCESSORS_ONLN")
     workers = _count(environment.get(WORKERS), processors)
@@ -59,6 +60,8 @@ def _allowed(environment: Mapping[str, str], processors: int) -> set[int]:
     OpenMP, if told to bind threads, may have bound the calling thread to one processor. Then the
     process's processors cannot be found out, and all are assumed.
     """
-    if environment.get("OMP_PROC_BIND", "false").lower() not in ("", "false"):
+    if environment.get("OMP_PROC_BIND", "false").lower() not in ("", "false") or not hasattr(
+        os, "sched_getaffinity"
+    ):
         return set(range(processors))
     return set(os.sched_getaffinity(0))

@@ -4,9 +4,11 @@
 would run, and a damaged file ends the process or gives wrong results, in every run. So a record
 beside the files holds the size, times and checksum of each. A file with the recorded size and times
 is taken as unchanged, as Git does (the time of the last status change cannot be set). Any other
-file is read, and removed unless its checksum is right; PoCL makes it again. A full disk ends the
-process, too, and without a folder that it can write to, PoCL's device disappears or every build
-fails.
+file is read, and removed unless its checksum is right; PoCL makes it again. Files are recorded a
+second after they were built, or at the end of the process. One without a record is taken as it is
+only for a minute; it is of a process that has just started, or that was killed at once. A full disk
+ends the process, too, and without a folder that it can write to, PoCL's device disappears or every
+build fails.
 
 **The linker.** PoCL links every kernel with the system's `ld`, and ends the process if there is
 none.
@@ -20,6 +22,7 @@ import re
 import shutil
 import stat
 import struct
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
@@ -28,6 +31,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from opencl_lab.core.paths import cache_dir, free_bytes, read_json, write_json
+from opencl_lab.core.systems import HAS_OWNERS
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.caches import (
     ADVICE,
@@ -54,8 +58,11 @@ WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, it
 BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
 ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
+MACH_MAGIC = b"\xcf\xfa\xed\xfe"
 PAUSE = 0.1  # seconds, within which another process loads what it has just written
 SAME_TIME = 50_000_000  # nanoseconds, the resolution of the clocks of file systems
+SOON = 1.0  # seconds after a build, within which its kernels have run
+YOUNG = 60.0  # seconds within which a process has recorded what it has built, unless it was killed
 ROOM = 16 << 20  # bytes that the disk of a cache should have left at the start
 LEAST_ROOM = 4 << 20  # bytes without which nothing is built
 
@@ -113,22 +120,41 @@ def no_room(platform_version: str) -> str | None:
     )
 
 
-def record_built() -> None:
-    """Record what PoCL has compiled and loaded in this process; called at its end."""
-    folder = _folder()
+_waiting = threading.Lock()  # held from a build until what was built is recorded
+
+
+def record_soon() -> None:
+    """Record in a second what is built now: a process may be killed, and not come to its end."""
+    if _waiting.acquire(blocking=False):
+        with suppress(RuntimeError):  # no threads start any more; but then the end is near
+            timer = threading.Timer(SOON, _record_later)
+            timer.daemon = True
+            timer.start()
+
+
+def _record_later() -> None:
+    _waiting.release()
+    if record_built():  # there may be more to come
+        record_soon()
+
+
+def record_built() -> bool:
+    """Record what PoCL has compiled and loaded in this process; return whether that was new."""
+    folder, new = _folder(), {}
     begin = f"{folder}/"
     with suppress(OSError):
         lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
         loaded = {line.partition(begin)[2] for line in lines if begin in line}
         names = {name for name in loaded if COMPILED.fullmatch(name)}
         names |= {str(Path(name).parents[2] / "program.bc") for name in names}
-        known, new = _read(folder), {}
+        known = _read(folder)
         for name in names - known.keys():
             with suppress(OSError):
                 path = folder / name
                 new[name] = [*_stamp(path.lstat()), _checksum(path)]
         if new:
             write_json(folder / RECORD, known | new)
+    return bool(new)
 
 
 def forget_last_built() -> bool:
@@ -156,7 +182,7 @@ def forget_last_built() -> bool:
 
 def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str | None:
     """Return why a folder's files cannot be trusted, or None: others own or can write to them."""
-    reached = folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    reached = HAS_OWNERS and folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
     for name, status in found:
         if not own_or_root(status):
             return f"{folder / name} belongs to another user"
@@ -202,13 +228,18 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
 
 
 def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:
-    """Return the record of a file that is unchanged, or complete if it has no record; else None."""
+    """Return the record of a file that is unchanged, or None.
+
+    Of a file without a record that is not known; it must be complete, and new, except where no
+    process can find out what to record.
+    """
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
         checksum = _checksum(path)
         if entry is None:
-            whole = _is_whole(path)
+            young = time.time() - status.st_mtime < YOUNG or not MAPS.exists()
+            whole = young and _is_whole(path)
         else:
             whole = (entry[0], entry[3]) == (status.st_size, checksum)
     except OSError:
@@ -281,9 +312,14 @@ def _is_bitcode(path: Path) -> bool:
 
 
 def _is_shared_library(path: Path) -> bool:
-    """Return whether an ELF file includes its section table, which is at the end."""
+    """Return whether an ELF file includes its section table, which is at the end.
+
+    A library of macOS, which has no such table, is taken as complete.
+    """
     with path.open("rb") as file:
         header = file.read(ELF_HEADER)
+    if header.startswith(MACH_MAGIC):
+        return True
     if len(header) < ELF_HEADER or header[:4] != b"\x7fELF":
         return False
     (offset,) = struct.unpack_from("=Q", header, 0x28)

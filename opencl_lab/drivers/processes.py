@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,7 +45,7 @@ def on_all_processors() -> Iterator[None]:
     Threads and processes started in it inherit that. Otherwise they would inherit the one processor
     to which a runtime may have bound the caller.
     """
-    if not PROCESSORS:
+    if sys.platform != "linux" or not PROCESSORS:
         yield
         return
     before = os.sched_getaffinity(0)
@@ -59,7 +60,8 @@ def host_memory() -> float:
     """Return the bytes of memory of this machine or container; infinity if unknown."""
     found = math.inf
     with suppress(OSError, ValueError):
-        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if hasattr(os, "sysconf"):
+            found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for path in GROUP_LIMITS:
         with suppress(OSError, ValueError):  # such as "max"
             found = min(found, int(path.read_text()))

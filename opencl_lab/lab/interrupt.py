@@ -54,7 +54,7 @@ def interrupt_at_termination() -> Iterator[None]:
 
     try:
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
                 if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
                     taken.append(number)
                     signal.signal(number, interrupt)

@@ -134,7 +134,8 @@ def test_device(
 ) -> dict[Family, Verdict]:
     """Test a device anew, whatever is known of it, and return the verdicts, which are kept."""
     try:
-        examination = Examination(device, gate.servant, full=full, fresh=True, progress=progress)
+        servant = gate.servant or f"{__name__}:{SelfTest.__name__}"
+        examination = Examination(device, servant, full=full, fresh=True, progress=progress)
         return examination.complete()
     finally:
         gate.forget()

@@ -15,7 +15,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.wording import counted
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.runtime.freeing import new_array, with_room
+from opencl_lab.runtime.freeing import memory_errors, new_array, with_room
 from opencl_lab.runtime.results import PooledArray
 from opencl_lab.runtime.session import session_of
 
@@ -301,7 +301,8 @@ def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.
     if not array.size:
         return cl.array.empty(queue, array.shape, array.dtype)
     assert queue is not None  # `queue_for` provides one for every device array
-    return with_room(lambda: cl.array.to_device(queue, array, async_=True))
+    with memory_errors():
+        return with_room(lambda: cl.array.to_device(queue, array, async_=True))
 
 
 def broadcast(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:

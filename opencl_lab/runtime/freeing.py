@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import pyopencl as cl
 import pyopencl.array
+
+from opencl_lab.core.errors import LaunchError
 
 LOCK_SECONDS = 2.0
 """Longest wait for threads that use what might be freed; they may be waiting for this one."""
@@ -53,5 +55,18 @@ def with_room(run: Callable[[], T]) -> T:
 def new_array(
     queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any
 ) -> cl.array.Array:
-    """Return an uninitialized device array; free unused memory if needed, see `with_room`."""
-    return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))
+    """Return an uninitialized device array; free unused memory if needed, see `with_room`.
+
+    If there is still none, it raises `LaunchError`.
+    """
+    with memory_errors():
+        return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Turn a failed allocation outside of a launch into a `LaunchError`."""
+    try:
+        yield
+    except cl.MemoryError as error:
+        raise LaunchError(f"the device ran out of memory: {error}") from error

@@ -7,6 +7,7 @@ import json
 import linecache
 import re
 import threading
+import time
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
@@ -23,8 +24,15 @@ from opencl_lab.core.queues import MAKING, within_gate
 from opencl_lab.core.template import Source, render
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.intel import adapted, is_intel_cpu
-from opencl_lab.drivers.pocl import forget_last_built, linker_missing, no_room, restore_cache
+from opencl_lab.drivers.pocl import (
+    forget_last_built,
+    linker_missing,
+    no_room,
+    record_soon,
+    restore_cache,
+)
 from opencl_lab.drivers.pretend import without_lacking
+from opencl_lab.runtime.binaries import binary_of
 from opencl_lab.runtime.declarations import with_declarations
 
 SPECIFIC = "//sm_"
@@ -97,6 +105,7 @@ class Programs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
+                warnings.filterwarnings("ignore", "Pre-build attribute access")
                 quick = with_declarations(version, named)
                 if quick is not None:
                     with suppress(cl.Error):
@@ -113,12 +122,25 @@ class Programs:
             ) from error
 
     def _built(self, text: str, flags: list[str], again: bool = False) -> cl.Program:
+        specific = SPECIFIC in text
+        kept = None if specific else binary_of(self.context, self.device, text, flags)
+        loaded = None if kept is None else kept.load()
+        if loaded is not None:
+            return loaded
         program = cl.Program(self.context, text)
+        # So pyopencl does not take it from its own cache, which is not checked.
+        program.get_info(cl.program_info.NUM_DEVICES)
+        start = time.perf_counter()
         with within_gate(self.device.handle):
             program.build(flags)
+        seconds = time.perf_counter() - start
         if not again and self._is_unreadable(program):
             return self._built(text, flags, again=True)
-        if SPECIFIC in text:
+        if "PoCL" in self.device.platform_version:
+            record_soon()
+        if kept is not None:
+            kept.keep(program, seconds)
+        if specific:
             from opencl_lab.runtime.ptx import reloaded  # few kernels need it
 
             program = reloaded(self.context, self.device.handle, program)

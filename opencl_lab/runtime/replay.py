@@ -25,6 +25,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
+import pyopencl as cl
 
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundCall, Result
@@ -271,4 +272,7 @@ def _recorded_call(
         results.append(Result(place, attributes_of(array) if is_device_array(array) else {}))
     if len({item.place for item in results}) < len(results):
         return None
-    return RecordedCall(recording, arrays, results, several, generation)
+    try:
+        return RecordedCall(recording, arrays, results, several, generation)
+    except cl.Error:  # no memory for it: the result is there, and the next call is a first one
+        return None

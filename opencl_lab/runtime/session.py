@@ -21,7 +21,7 @@ from opencl_lab.core.queues import MAKING, check_fork, gate_of, within_gate
 from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
 from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
-from opencl_lab.runtime.freeing import call_when_freeing, with_room
+from opencl_lab.runtime.freeing import call_when_freeing, memory_errors, with_room
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.programs import Programs
 from opencl_lab.runtime.results import QueuePool
@@ -87,7 +87,8 @@ class Session(Programs):
                 flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
                 if not array.size:  # OpenCL has no empty buffers
                     array = np.zeros(1, spec.dtype)
-                memory = with_room(lambda: cl.Buffer(self.context, flags, hostbuf=array))
+                with memory_errors():
+                    memory = with_room(lambda: cl.Buffer(self.context, flags, hostbuf=array))
                 known = self._tables[spec.table] = DeviceTable(memory)
             return known
 

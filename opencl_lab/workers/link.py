@@ -21,7 +21,8 @@ Frames: TypeAlias = Sequence[Frame]
 """A pickled message."""
 
 NUMBER = struct.Struct("<Q")
-HANGUP = getattr(select, "POLLRDHUP", select.POLLHUP)
+HANGUP = getattr(select, "POLLRDHUP", getattr(select, "POLLHUP", 0))
+PAUSE = 0.1  # seconds between two looks where there is no poll
 LEAST_SECONDS, LONGEST_SECONDS = 1e-3, 1e6  # bounds of a socket's timeout
 
 
@@ -74,9 +75,25 @@ class Link:
         """Return whether the other end is closed, or closes within `seconds`."""
         if self.connection.fileno() < 0:  # this end is closed
             return True
+        if not hasattr(select, "poll"):
+            return self._is_at_end(time.monotonic() + seconds)
         poll = select.poll()
         poll.register(self.connection, HANGUP)
         return bool(poll.poll(seconds * 1e3))
+
+    def _is_at_end(self, deadline: float) -> bool:
+        """Return whether nothing more can be read; messages that nobody reads yet hide the end."""
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                readable, _, _ = select.select([self.connection], [], [], left)
+                if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                    return True
+            except (OSError, ValueError):  # it was reset, or this end is closed
+                return True
+            if not left:
+                return False
+            time.sleep(min(left, PAUSE))
 
     def close(self) -> None:
         """Close this end; the other end gets `Ended`."""

@@ -10,6 +10,7 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,8 +22,12 @@ from opencl_lab.core.errors import OclabError
 from opencl_lab.workers.link import Ended, Link
 
 POLL_SECONDS = 60.0  # interval of polling the other end
+LOCALHOST, PORT, SECRET_BYTES = "127.0.0.1", "port:", 32
 ORPHAN_SECONDS = 3600
 """A process ends if it could not poll for so long because native code blocks its threads."""
+
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+"""What ends a process at once."""
 
 _farewells: list[Callable[[], None]] = []
 
@@ -57,10 +62,11 @@ def _isolate() -> None:
     """Ignore Ctrl-C and SIGTERM, write no core dumps, and be the first to go if memory runs out."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    with suppress(ImportError, ValueError, OSError):
-        import resource
+    if sys.platform != "win32":
+        with suppress(ImportError, ValueError, OSError):
+            import resource
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
@@ -69,17 +75,22 @@ def _leave() -> NoReturn:
     """End this process at once, with all processes that it has started."""
     for farewell in _farewells:
         farewell()
-    if os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
+    if sys.platform != "win32" and hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(0, KILL)
     os._exit(1)
 
 
 def _end_with(link: Link) -> None:
     """Leave as soon as the other end is closed, even during a request."""
-    signal.alarm(ORPHAN_SECONDS)
+    _set_alarm()
     while not link.ended(POLL_SECONDS):
-        signal.alarm(ORPHAN_SECONDS)
+        _set_alarm()
     _leave()
+
+
+def _set_alarm() -> None:
+    if hasattr(signal, "alarm"):
+        signal.alarm(ORPHAN_SECONDS)
 
 
 def _answer(link: Link, work: Callable[..., Any], *arguments: Any) -> bool:
@@ -118,14 +129,23 @@ def _serve(link: Link) -> None:
 
 
 def main(address: str) -> None:
-    """Serve at a socket, given by its file descriptor if it was inherited, or by its path."""
+    """Serve at a socket, given by its file descriptor if it was inherited, by its path or port.
+
+    At a port, which every process of this machine can reach, the secret from standard input shows
+    who this one is.
+    """
     _isolate()
     if address.isdigit():
         connection = socket.socket(fileno=int(address))
         connection.set_inheritable(False)
-    else:
+    elif address.startswith(PORT):
+        connection = socket.create_connection((LOCALHOST, int(address.removeprefix(PORT))))
+        connection.sendall(sys.stdin.buffer.read(SECRET_BYTES))
+    elif hasattr(socket, "AF_UNIX"):
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(address)
+    else:
+        raise OSError(f"no Unix sockets, so nothing can be reached at {address}")
     link = Link(connection)
     threading.Thread(target=_end_with, args=(link,), daemon=True).start()
     try:

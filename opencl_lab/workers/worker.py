@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from multiprocessing import spawn
@@ -18,7 +20,7 @@ from typing import Any
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.drivers.processes import on_all_processors
 from opencl_lab.workers.link import Ended, Frames, Link, pack
-from opencl_lab.workers.serving import Failed
+from opencl_lab.workers.serving import KILL, LOCALHOST, PORT, SECRET_BYTES, Failed
 
 # The path comes first: with "-m", modules in the current folder would hide those of the library.
 START = """
@@ -27,6 +29,8 @@ sys.path[:] = sys.argv[2:]
 from opencl_lab.workers.serving import main
 main(sys.argv[1])
 """
+POLL_SECONDS = 0.5
+CONNECT_SECONDS = 60.0  # for a process to start and to connect
 GRACE_SECONDS = 5.0  # for a process to end after its link has
 LEAST_PRIORITY = 19
 
@@ -81,16 +85,27 @@ def command(address: str) -> list[str]:
     return [sys.executable, "-c", START, address, *search]
 
 
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the leader of a process group and all processes of the group; Windows has no groups."""
+    with suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, KILL)
+        else:
+            process.kill()
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """Kill the leader of a process group and all processes of the group; wait for its end.
 
     `Popen.wait` is not used: Ctrl-C during `Popen.poll` may leave its lock taken, and it would wait
     forever.
     """
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    kill_group(process)
     if process.returncode is None:
-        status = int(signal.SIGKILL)
+        if not hasattr(os, "killpg"):
+            process.wait()
+            return
+        status = int(KILL)
         with suppress(ChildProcessError):  # poll() may have reaped it already
             _, status = os.waitpid(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -103,6 +118,49 @@ def last_line(printed: Any, *words: str) -> str:
     lines = [line for line in lines if line]
     telling = [line for line in lines if any(word in line.lower() for word in words)]
     return next(reversed(telling or lines), "")
+
+
+def _at_pair(given: Mapping[str, Any]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a process that inherits a socket; return it and the other end."""
+    ours, theirs = socket.socketpair()
+    with ExitStack() as failing, theirs:
+        failing.enter_context(ours)
+        number = theirs.fileno()
+        process = subprocess.Popen(
+            command(str(number)), stdin=subprocess.DEVNULL, pass_fds=[number], **given
+        )
+        failing.pop_all()
+    return process, ours
+
+
+def _at_port(given: Mapping[str, Any]) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Do the same on Windows, where none is inherited: it connects to a port of this machine.
+
+    Others could connect, too, and what they send would be unpickled. So the process first sends a
+    secret, which it gets as its standard input.
+    """
+    secret, deadline = secrets.token_bytes(SECRET_BYTES), time.monotonic() + CONNECT_SECONDS
+    with socket.create_server((LOCALHOST, 0)) as server:
+        address = f"{PORT}{server.getsockname()[1]}"
+        process = subprocess.Popen(command(address), stdin=subprocess.PIPE, **given)
+        try:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.write(secret)
+            server.settimeout(POLL_SECONDS)
+            while time.monotonic() < deadline and process.poll() is None:
+                with suppress(OSError):  # a timeout, or another process
+                    connection, _ = server.accept()
+                    connection.settimeout(POLL_SECONDS)
+                    with connection.makefile("rb") as file:
+                        sent = file.read(SECRET_BYTES)
+                    if secrets.compare_digest(sent, secret):
+                        return process, connection
+                    connection.close()
+            return process, socket.socket()  # as if closed: its death is reported as any other
+        except BaseException:
+            end(process)
+            raise
 
 
 class Worker(Link):
@@ -121,22 +179,20 @@ class Worker(Link):
         with ExitStack() as failing:
             try:
                 self._printed = failing.enter_context(tempfile.TemporaryFile())
-                ours, theirs = socket.socketpair()
-                super().__init__(failing.enter_context(ours))
-                with theirs, on_all_processors():
-                    self.process = subprocess.Popen(
-                        command(str(theirs.fileno())),
-                        env={**os.environ, **(environment or {})},
-                        stdin=subprocess.DEVNULL,
-                        stdout=self._printed,
-                        stderr=subprocess.STDOUT,
-                        pass_fds=[theirs.fileno()],
-                        start_new_session=True,
-                    )
+                given: dict[str, Any] = {
+                    "env": {**os.environ, **(environment or {})},
+                    "stdout": self._printed,
+                    "stderr": subprocess.STDOUT,
+                    "start_new_session": True,
+                }
+                with on_all_processors():
+                    start = _at_pair if hasattr(socket, "AF_UNIX") else _at_port
+                    self.process, connection = start(given)
+                super().__init__(failing.enter_context(connection))
             except OSError as error:
                 raise LaunchError(f"cannot start {sys.executable or 'Python'}: {error}") from error
             failing.pop_all()  # closed by `kill`
-        if nice:
+        if nice and sys.platform != "win32":
             priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, LEAST_PRIORITY)
             os.setpriority(os.PRIO_PROCESS, self.process.pid, priority)
         with suppress(Ended):
@@ -177,8 +233,7 @@ class Worker(Link):
 
     def stop(self) -> None:
         """Kill it and all processes that it has started; `receive` raises `Died` then."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        kill_group(self.process)
 
     def kill(self) -> None:
         """Kill it and all processes that it has started, and wait for its end."""

@@ -7,6 +7,7 @@ folder; each names the library of a driver. A driver opens device files below ``
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -273,6 +274,8 @@ def _vendor(root: Path, node: Path) -> str:
 
 def _join(node: Path) -> str:
     """Return a command that gives a user access to a device file."""
+    if sys.platform == "win32":
+        return ""  # it has no such files
     info = node.stat()
     if info.st_gid == 0 or info.st_mode & 0o060 != 0o060:
         return f"sudo chmod a+rw {node}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,7 +105,7 @@ class NpyFile:
         left = memoryview(target.data)
         while left:
             try:
-                count = os.preadv(self._descriptor, [left], self._offset + begin)
+                count = _read_at(self._descriptor, left, self._offset + begin)
             except OSError as error:
                 raise _unreadable(self.name, error) from error
             if not count:
@@ -117,7 +118,7 @@ class NpyFile:
         """Write elements from `begin` bytes after the first one; a full disk raises OSError."""
         left = memoryview(source.data)
         while left:
-            count = os.pwritev(self._descriptor, [left], self._offset + begin)
+            count = _write_at(self._descriptor, left, self._offset + begin)
             left, begin = left[count:], begin + count
 
     def _changed(self) -> tuple[int, int]:
@@ -128,6 +129,29 @@ class NpyFile:
         """Raise `InvalidProblem` if the file was written to since it was opened."""
         if self._changed() != self._version:
             raise InvalidProblem(f"{self.name} was changed while it was read")
+
+
+_moving = threading.Lock()  # of the position of a file, which others set, too
+
+
+def _read_at(descriptor: int, target: memoryview, place: int) -> int:
+    """Read into `target` from a place in a file; return the number of bytes."""
+    if hasattr(os, "preadv"):
+        return int(os.preadv(descriptor, [target], place))
+    with _moving:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        data = os.read(descriptor, len(target))
+    target[: len(data)] = data
+    return len(data)
+
+
+def _write_at(descriptor: int, source: memoryview, place: int) -> int:
+    """Write `source` to a place in a file; return the number of bytes."""
+    if hasattr(os, "pwritev"):
+        return int(os.pwritev(descriptor, [source], place))
+    with _moving:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        return os.write(descriptor, source)
 
 
 def _unreadable(name: str, error: OSError) -> InvalidProblem:

@@ -51,14 +51,16 @@ def _working() -> float | None:
         lines = COUNTS.read_text(encoding="ascii", errors="replace").splitlines()
         rows = takewhile(lambda row: row[0].startswith("cpu"), map(str.split, lines))
         ticks = sum(int(row[column]) for row in rows if row[0] in ours for column in WORKING)
-        return ticks / os.sysconf("SC_CLK_TCK") if ticks else None  # some sandboxes count nothing
+        if ticks and hasattr(os, "sysconf"):  # some sandboxes count nothing
+            return float(ticks / os.sysconf("SC_CLK_TCK"))
     return None
 
 
 def load_average() -> list[float] | None:
     """Return the load of the last 1, 5 and 15 minutes; None where it is unknown."""
-    with suppress(OSError, AttributeError):
-        return [round(value, 2) for value in os.getloadavg()]
+    if hasattr(os, "getloadavg"):
+        with suppress(OSError):
+            return [round(value, 2) for value in os.getloadavg()]
     return None
 
 

@@ -28,7 +28,7 @@ from opencl_lab.lab.reference.compiler import (
     INSTALL_OPENMP,
     Compiler,
     Refused,
-    call,
+    compile_library,
     compiler,
     cpu_text,
     digest_of,
@@ -142,9 +142,8 @@ def _compile(found: Compiler, source: Path, macros: Sequence[str], folder: Path,
     options = (*found.flags, *macros)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
         built = Path(work, "built.so")
-        command = [*found.command, *options, str(source), "-o", str(built), "-lm"]
         try:
-            call(command)
+            compile_library(found.command, options, source, built)
         except Refused as refused:
             if any(HALF in macro for macro in macros):
                 raise ReferenceUnavailable(

@@ -9,6 +9,7 @@ import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,10 +22,14 @@ from opencl_lab.core.paths import cache_dir, read_json, write_json
 from opencl_lab.drivers.caches import section_folder
 from opencl_lab.drivers.processes import cpu_fields
 
-CANDIDATES = ("cc", "gcc", "clang")
-BASE_FLAGS = ("-O3", "-shared", "-fPIC")
+CANDIDATES = ("cc", "gcc", "clang", "cl")
+PIC = () if sys.platform == "win32" else ("-fPIC",)  # Clang refuses it there
+BASE_FLAGS = ("-O3", "-shared", *PIC)
 ROOM = 1 << 20  # bytes that must be free on the disk for libraries
 NATIVE, OPENMP = "-march=native", "-fopenmp"
+MATHS = () if sys.platform == "win32" else ("-lm",)
+MICROSOFT_FLAGS = ("-nologo", "-std:c11", "-O2", "-LD")
+MICROSOFT_OPENMP = "-openmp:llvm"  # without the word it is OpenMP 2.0, which has no tasks
 TIME_LIMIT = 120.0
 CPU_FIELDS = (
     *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
@@ -76,6 +81,22 @@ class Refused(Exception):
         return (errors or lines or ["it failed without a message"])[0][:200]
 
 
+def is_microsoft(command: Sequence[str]) -> bool:
+    """Return whether a compiler is Microsoft's ``cl``, whose options are its own."""
+    return Path(command[0]).stem.lower() == "cl"
+
+
+def compile_library(
+    command: Sequence[str], flags: Sequence[str], source: Path, library: Path
+) -> None:
+    """Compile a source to a shared library; raise `Refused` if that fails."""
+    if is_microsoft(command):
+        objects = f"-Fo{library.with_suffix('.obj')}"
+        call([*command, *flags, str(source), objects, f"-Fe{library}"])
+    else:
+        call([*command, *flags, str(source), "-o", str(library), *MATHS])
+
+
 def call(command: Sequence[str]) -> str:
     """Run a compiler and return its output."""
     try:
@@ -115,7 +136,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
     asked = os.environ.get("CC", "").strip()
     for name in (asked,) if asked else CANDIDATES:
         try:
-            command = shlex.split(name)
+            command = shlex.split(name, posix=sys.platform != "win32")
         except ValueError:  # an unclosed quotation
             command = [name]
         path = shutil.which(command[0])
@@ -132,21 +153,27 @@ def _probe(command: tuple[str, ...]) -> Compiler:
             """Return why it does not compile with these flags; empty if it does."""
             source.write_text(text, encoding="utf-8")
             try:
-                call([*command, *flags, str(source), "-o", str(library)])
+                compile_library(command, flags, source, library)
             except Refused as refused:
                 return str(refused)
             return ""
 
-        version = call([*command, "--version"]).strip().splitlines() or ["unknown version"]
-        flags: tuple[str, ...] = (*BASE_FLAGS, NATIVE)
-        if attempt(flags):
-            flags = BASE_FLAGS
+        openmp, failure = OPENMP, ""
+        choices: tuple[tuple[str, ...], ...] = ((*BASE_FLAGS, NATIVE), BASE_FLAGS)
+        if is_microsoft(command):
+            said, openmp, choices = call(command), MICROSOFT_OPENMP, (MICROSOFT_FLAGS,)
+        else:
+            said = call([*command, "--version"])
+        for flags in choices:
             failure = attempt(flags)
-            if failure:
-                raise Refused(failure)
-        no_openmp = attempt((*flags, OPENMP), OPENMP_PROBE)
+            if not failure:
+                break
+        else:
+            raise Refused(failure)
+        version = said.strip().splitlines() or ["unknown version"]
+        no_openmp = attempt((*flags, openmp), OPENMP_PROBE)
         if not no_openmp:
-            flags = (*flags, OPENMP)
+            flags = (*flags, openmp)
         return Compiler(command, version[0], flags, no_openmp)
 
 
@@ -180,7 +207,7 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
 
 
 def compiler() -> Compiler:
-    """Return the C compiler: `$CC`, or the first of cc, gcc and clang that works.
+    """Return the C compiler: `$CC`, or the first of `CANDIDATES` that works.
 
     If there is none, `ReferenceUnavailable` is raised and says what to install.
     """

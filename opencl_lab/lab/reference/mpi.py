@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sysconfig
@@ -26,8 +25,10 @@ from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, MpiReference
 from opencl_lab.lab.reference.ranks import remove, shared_files
 from opencl_lab.workers.link import Ended, Frames, Link, pack
+from opencl_lab.workers.serving import KILL
 from opencl_lab.workers.worker import command, end, last_line, opening
 
+NO_SOCKETS = "ranks connect by Unix sockets, which this system does not have"
 INSTALL_MPI = "pip install mpi4py mpich"
 MPI_ENVIRONMENT = {  # Open MPI refuses root and more ranks than cores without these
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -48,8 +49,17 @@ def find_mpiexec() -> str | None:
     return shutil.which("mpiexec", path=os.pathsep.join(folders))
 
 
+def _unix_socket() -> socket.socket:
+    """Return a socket whose address is a file, which only this user can reach."""
+    if hasattr(socket, "AF_UNIX"):
+        return socket.socket(socket.AF_UNIX)
+    raise ReferenceUnavailable(NO_SOCKETS)
+
+
 def no_mpi() -> str | None:
     """Return what MPI lacks here, and how to install it; None if nothing."""
+    if not hasattr(socket, "AF_UNIX"):
+        return NO_SOCKETS
     missing = [] if find_mpiexec() else ["no mpiexec on PATH"]
     if find_spec("mpi4py") is None:
         missing.append("no Python package mpi4py")
@@ -124,7 +134,7 @@ class Ranks:
         deadline = time.monotonic() + START_SECONDS
         with (
             tempfile.TemporaryDirectory(prefix="oclab-mpi-") as folder,  # private to this user
-            socket.socket(socket.AF_UNIX) as listener,
+            _unix_socket() as listener,
         ):
             path = str(Path(folder, "s"))
             try:
@@ -226,7 +236,7 @@ class Ranks:
             if pid is not None and not link.ended():
                 self._files |= shared_files(pid)
                 with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, KILL)
             link.close()
         self._links, self._pids = [], []
 

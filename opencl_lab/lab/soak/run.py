@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.soak.cases import Draw, Drawer
+from opencl_lab.lab.soak.cases import Drawer
 from opencl_lab.lab.soak.memory import Growth, Meter, Sample, growth
-from opencl_lab.lab.soak.ways import Way, drawn, perform
+from opencl_lab.lab.soak.ways import drawn, perform
 
-REPEATED = 48
+REPEATED = 51
 """Kinds of calls that recur, so that all but their first calls are replayed."""
 NEW = 2.0
 """How often another kind is drawn: in call i of a thread with the probability NEW / (NEW + i). So
 caches are always changing, but the number of programs grows with the logarithm of the calls only,
 and what drivers keep of programs does not hide a leak."""
-HANG_SECONDS = 120.0
+HANG_SECONDS = 300.0
 """Time for a call that is under way when the time is over."""
 MOST_REPORTED = 20
 
@@ -106,14 +106,12 @@ class Soak:
             self._make(thread, call)
 
     def _make(self, thread: int, call: int) -> None:
-        rng = np.random.default_rng([self.seed, 1, thread, call])
-        if rng.random() < NEW / (NEW + call):
-            draw, way = self._kind(np.random.default_rng([self.seed, 2, thread, call]))
-        else:
-            draw, way = self._kind(
-                np.random.default_rng([self.seed, 3, int(rng.integers(REPEATED))])
-            )
-        case = draw(int(rng.integers(1 << 31)))
+        rng = np.random.default_rng([self.seed, thread, call])
+        number = int(rng.integers(REPEATED))
+        new = bool(rng.random() < NEW / (NEW + call))
+        kind = np.random.default_rng([self.seed, number, *([thread, call] if new else [])])
+        way = drawn(kind)
+        case = Drawer(self.device, kind).draw(number)(int(rng.integers(1 << 31)))
         name = case.function.__name__
         self._current[thread] = f"{case}, {way}"
         try:
@@ -126,9 +124,6 @@ class Soak:
             self.calls[name] += 1
         if what:
             self._note(thread, call, name, f"{what} in {self._current[thread]}")
-
-    def _kind(self, rng: np.random.Generator) -> tuple[Draw, Way]:
-        return Drawer(self.device, rng).draw(), drawn(rng)
 
     def _note(self, thread: int, call: int, name: str, what: str) -> None:
         with self._lock:

@@ -113,9 +113,10 @@ MIB, GIB = 1 << 20, 1 << 30
 
 def _free_memory() -> float:
     """Return bytes of host memory that nobody uses, or a guess; infinity if nothing is known."""
-    with suppress(AttributeError, OSError, ValueError):
-        pages = os.sysconf("SC_AVPHYS_PAGES")
-        return float(min(host_memory(), pages * os.sysconf("SC_PAGE_SIZE")))
+    with suppress(OSError, ValueError):
+        if hasattr(os, "sysconf"):
+            pages = os.sysconf("SC_AVPHYS_PAGES")
+            return float(min(host_memory(), pages * os.sysconf("SC_PAGE_SIZE")))
     return host_memory() / 4
 
 

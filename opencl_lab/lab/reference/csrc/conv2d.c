@@ -18,6 +18,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "export.h"
+
 #ifndef ELEMENT_T
 #define ELEMENT_T float
 #define SUM_T float
@@ -125,7 +127,7 @@ static void row_of_result(const convolution *c, int64_t which, int64_t y, SUM_T 
      channels,     out_height,   out_width, offset_y, offset_x, filter_height,                    \
      filter_width, boundary,     flip,     saturate, (SUM_T)cval}
 
-int conv2d_seq(ARGUMENTS)
+EXPORT int conv2d_seq(ARGUMENTS)
 {
     const convolution c = GATHER;
     SUM_T *sums = malloc((size_t)(out_width * channels + 1) * sizeof(SUM_T));
@@ -137,7 +139,7 @@ int conv2d_seq(ARGUMENTS)
     return 0;
 }
 
-int conv2d_omp(ARGUMENTS, int64_t threads)
+EXPORT int conv2d_omp(ARGUMENTS, int64_t threads)
 {
     const convolution c = GATHER;
     int failed = 0;

@@ -23,6 +23,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "export.h"
+
 #ifndef REAL_T
 #define REAL_T float
 #endif
@@ -81,8 +83,8 @@ static void element(const REAL_T *signal, REAL_T *result, const double *roots, i
         result[RESULT_PARTS * i + 1] = (REAL_T)(scale * im);
 }
 
-int dft_seq(const REAL_T *signal, REAL_T *result, int64_t n, int64_t batch, int64_t inverse,
-            double scale)
+EXPORT int dft_seq(const REAL_T *signal, REAL_T *result, int64_t n, int64_t batch, int64_t inverse,
+                   double scale)
 {
     double *roots = make_roots(n, inverse);
     if (!roots)
@@ -93,8 +95,8 @@ int dft_seq(const REAL_T *signal, REAL_T *result, int64_t n, int64_t batch, int6
     return 0;
 }
 
-int dft_omp(const REAL_T *signal, REAL_T *result, int64_t n, int64_t batch, int64_t inverse,
-            double scale, int64_t threads)
+EXPORT int dft_omp(const REAL_T *signal, REAL_T *result, int64_t n, int64_t batch, int64_t inverse,
+                   double scale, int64_t threads)
 {
     if (threads < 1)
         return EINVAL;

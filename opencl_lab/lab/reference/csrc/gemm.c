@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "export.h"
+
 #ifndef REAL_T
 #define REAL_T float
 #endif
@@ -33,9 +35,9 @@ static REAL_T finish(REAL_T sum, REAL_T alpha, REAL_T beta, const REAL_T *c, int
     return beta == 0 ? alpha * sum : alpha * sum + beta * c[place];
 }
 
-int gemm_seq(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m, int64_t n,
-             int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta, int64_t batch,
-             int64_t a_step, int64_t b_step)
+EXPORT int gemm_seq(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m,
+                    int64_t n, int64_t k, int64_t trans_a, int64_t trans_b, double alpha,
+                    double beta, int64_t batch, int64_t a_step, int64_t b_step)
 {
     if (k == 0 || alpha == 0)
         k = 0, alpha = 0;
@@ -100,9 +102,9 @@ static void block_of_rows(const REAL_T *a, const REAL_T *b, const REAL_T *c, REA
     }
 }
 
-int gemm_blocked(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m,
-                 int64_t n, int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta,
-                 int64_t batch, int64_t a_step, int64_t b_step)
+EXPORT int gemm_blocked(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m,
+                        int64_t n, int64_t k, int64_t trans_a, int64_t trans_b, double alpha,
+                        double beta, int64_t batch, int64_t a_step, int64_t b_step)
 {
     if (k == 0 || alpha == 0)
         k = 0, alpha = 0;
@@ -113,9 +115,9 @@ int gemm_blocked(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out,
     return 0;
 }
 
-int gemm_omp(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m, int64_t n,
-             int64_t k, int64_t trans_a, int64_t trans_b, double alpha, double beta, int64_t batch,
-             int64_t a_step, int64_t b_step, int64_t threads)
+EXPORT int gemm_omp(const REAL_T *a, const REAL_T *b, const REAL_T *c, REAL_T *out, int64_t m,
+                    int64_t n, int64_t k, int64_t trans_a, int64_t trans_b, double alpha,
+                    double beta, int64_t batch, int64_t a_step, int64_t b_step, int64_t threads)
 {
     const int64_t blocks = (m + BLOCK_M - 1) / BLOCK_M;
     if (threads < 1)

@@ -12,6 +12,7 @@
  */
 #include <stdint.h>
 
+#include "export.h"
 #include "order.h"
 
 static inline int64_t place_of(const KEY_T *keys, int64_t n, KEY_T value) {
@@ -31,7 +32,8 @@ static inline int64_t place_of(const KEY_T *keys, int64_t n, KEY_T value) {
     return low;
 }
 
-int search_seq(const KEY_T *keys, const KEY_T *values, int64_t *places, int64_t n, int64_t m) {
+EXPORT int search_seq(const KEY_T *keys, const KEY_T *values, int64_t *places, int64_t n,
+                      int64_t m) {
     for (int64_t i = 0; i < m; i++)
         places[i] = place_of(keys, n, values[i]);
     return 0;
@@ -39,8 +41,8 @@ int search_seq(const KEY_T *keys, const KEY_T *values, int64_t *places, int64_t 
 
 #ifdef _OPENMP
 
-int search_omp(const KEY_T *keys, const KEY_T *values, int64_t *places, int64_t n, int64_t m,
-               int64_t threads) {
+EXPORT int search_omp(const KEY_T *keys, const KEY_T *values, int64_t *places, int64_t n, int64_t m,
+                      int64_t threads) {
 #pragma omp parallel for schedule(static) num_threads((int)(threads > 1 ? threads : 1))
     for (int64_t i = 0; i < m; i++)
         places[i] = place_of(keys, n, values[i]);

@@ -17,9 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export.h"
 #include "merge_sort.h"
 
-int sort_merge_seq(const KEY_T *keys, KEY_T *sorted, int64_t rows, int64_t n) {
+EXPORT int sort_merge_seq(const KEY_T *keys, KEY_T *sorted, int64_t rows, int64_t n) {
     if (rows <= 0 || n <= 0)
         return 0;
     KEY_T *scratch = malloc((size_t)n * sizeof(KEY_T));
@@ -49,7 +50,8 @@ static void row_tasks(const KEY_T *keys, KEY_T *target, KEY_T *other, int64_t ro
     }
 }
 
-int sort_merge_omp(const KEY_T *keys, KEY_T *sorted, int64_t rows, int64_t n, int64_t threads) {
+EXPORT int sort_merge_omp(const KEY_T *keys, KEY_T *sorted, int64_t rows, int64_t n,
+                          int64_t threads) {
     if (rows <= 0 || n <= 0)
         return 0;
     KEY_T *scratch = malloc((size_t)rows * (size_t)n * sizeof(KEY_T));
@@ -69,7 +71,7 @@ static int compare(const void *left, const void *right) {
     return before(b, a) - before(a, b);
 }
 
-int sort_qsort(const KEY_T *keys, KEY_T *sorted, int64_t rows, int64_t n) {
+EXPORT int sort_qsort(const KEY_T *keys, KEY_T *sorted, int64_t rows, int64_t n) {
     if (rows <= 0 || n <= 0)
         return 0;
     memcpy(sorted, keys, (size_t)rows * (size_t)n * sizeof(KEY_T));

@@ -14,8 +14,10 @@
 #include <sched.h>
 #endif
 
+#include "export.h"
+
 /* counts[0] receives the threads that ran, counts[1] those that OpenMP would run at most. */
-int count_threads(int64_t *counts) {
+EXPORT int count_threads(int64_t *counts) {
     int64_t threads = 0;
 #pragma omp parallel reduction(+ : threads)
     threads += 1;
@@ -28,8 +30,8 @@ int count_threads(int64_t *counts) {
  * Let thread i run on processors[i] alone if `apart`, else on all `count` of them; 0: as they are.
  * ran[0] receives the threads that ran.
  */
-int bind_threads(const int64_t *processors, int64_t count, int64_t threads, int64_t apart,
-                 int64_t *ran) {
+EXPORT int bind_threads(const int64_t *processors, int64_t count, int64_t threads, int64_t apart,
+                        int64_t *ran) {
     int64_t seen = 0;
     omp_set_dynamic(0);
 #pragma omp parallel num_threads((int)threads) reduction(+ : seen)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "export.h"
 #include "order.h"
 
 typedef struct {
@@ -88,8 +89,8 @@ static void whole_row(const KEY_T *row, KEY_T *values, int64_t *places, int64_t 
     put_in_order(&heap);
 }
 
-int topk_heap_seq(const KEY_T *keys, KEY_T *values, int64_t *places, int64_t rows, int64_t n,
-                  int64_t k) {
+EXPORT int topk_heap_seq(const KEY_T *keys, KEY_T *values, int64_t *places, int64_t rows, int64_t n,
+                         int64_t k) {
     for (int64_t row = 0; k > 0 && row < rows; row++)
         whole_row(keys + row * n, values + row * k, places + row * k, n, k);
     return 0;
@@ -122,8 +123,8 @@ static int parted_row(const KEY_T *row, KEY_T *values, int64_t *places, int64_t 
     return 0;
 }
 
-int topk_heap_omp(const KEY_T *keys, KEY_T *values, int64_t *places, int64_t rows, int64_t n,
-                  int64_t k, int64_t threads) {
+EXPORT int topk_heap_omp(const KEY_T *keys, KEY_T *values, int64_t *places, int64_t rows, int64_t n,
+                         int64_t k, int64_t threads) {
     if (k <= 0)
         return 0;
     if (threads < 1)

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "export.h"
 #include "merge_sort.h"
 
 /* Whether a run of equal keys begins at i. */
@@ -46,7 +47,8 @@ static void count(int64_t *counts, int64_t m, int64_t n) {
 #endif
 }
 
-int unique_seq(const KEY_T *keys, KEY_T *values, int64_t *found, int64_t *counts, int64_t n) {
+EXPORT int unique_seq(const KEY_T *keys, KEY_T *values, int64_t *found, int64_t *counts,
+                      int64_t n) {
     KEY_T *sorted = malloc((size_t)(2 * n + 1) * sizeof(KEY_T));
     if (!sorted)
         return ENOMEM;
@@ -59,8 +61,8 @@ int unique_seq(const KEY_T *keys, KEY_T *values, int64_t *found, int64_t *counts
 
 #ifdef _OPENMP
 
-int unique_omp(const KEY_T *keys, KEY_T *values, int64_t *found, int64_t *counts, int64_t n,
-               int64_t threads) {
+EXPORT int unique_omp(const KEY_T *keys, KEY_T *values, int64_t *found, int64_t *counts, int64_t n,
+                      int64_t threads) {
     const int64_t parts = threads > 1 ? threads : 1;
     KEY_T *sorted = malloc((size_t)(2 * n + 1) * sizeof(KEY_T));
     int64_t *heads = calloc((size_t)parts + 1, sizeof(int64_t));

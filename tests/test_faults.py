@@ -1,0 +1,272 @@
+"""Faults of a driver in the middle of a call: the call says so, and the next one is right.
+
+Each kind of call is made to fail at each of its launches, builds and allocations, the first time
+and replayed. `docs/reliability.md` says what users see.
+"""
+
+import gc
+import threading
+
+import pyopencl as cl
+import pytest
+from public_calls import CALLS, arguments, complexes, floats, integers
+
+import opencl_lab as ol
+from opencl_lab.core.queues import gate_of
+from opencl_lab.lab.cli.main import main
+from opencl_lab.lab.soak.memory import resident_bytes
+from opencl_lab.runtime import (
+    arrays,
+    bound,
+    executable,
+    freeing,
+    programs,
+    replay,
+    results,
+    session,
+)
+from opencl_lab.runtime.programs import Programs
+from opencl_lab.runtime.session import session_of
+
+LARGE = {
+    "sort of many": (ol.sort, [integers(70_001)], {}),
+    "unique": (ol.unique, [integers(20_001)], {}),
+    "gemm of many": (ol.gemm, [floats(130, 3_001), floats(3_001, 70)], {}),
+    "gemm of a vector": (ol.gemm, [floats(1, 5_001), floats(5_001, 300)], {}),
+    "fft of many": (ol.fft.fft, [complexes(2, 1 << 16)], {}),
+    "fft of a large prime": (ol.fft.fft, [complexes(2, 10_007)], {}),
+}
+FEW = ("sort", "topk", "gemm with bias", "conv2d large", "rfftn", "dctn", "fft prime", "convolve")
+SIDES = ("host", "device")
+REFUSED = "clEnqueueNDRangeKernel failed: OUT_OF_RESOURCES"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def large():
+    CALLS.update(LARGE)
+    yield
+    for name in LARGE:
+        del CALLS[name]
+
+
+@pytest.fixture(autouse=True)
+def plain_launches(monkeypatch, device):
+    """Launches with events, whose function can be replaced; GPUs have others besides."""
+    monkeypatch.setattr(bound, "_starter", lambda queue: None)
+    replay.forget()
+    yield
+    replay.forget()
+    session_of(device.queue()).free()  # what is bound to the function that was replaced
+
+
+class Fault:
+    """Fails at one of the calls of a function, or from that one on."""
+
+    def __init__(self, kind, words, function):
+        self.at, self.lasting, self.count = None, False, 0
+        self._kind, self._words, self._function = kind, words, function
+
+    def __call__(self, *given, **more):
+        self.count += 1
+        if self.at is not None and (
+            self.count == self.at or (self.lasting and self.count > self.at)
+        ):
+            raise self._kind(self._words)  # a new one: its frames hold memory
+        return self._function(*given, **more)
+
+    def arm(self, at=None, lasting=False):
+        self.at, self.lasting, self.count = at, lasting, 0
+
+
+class Made:
+    """A public call with arrays of its own on one side."""
+
+    def __init__(self, name, side, device, rng):
+        self.function, _, self.options = CALLS[name]
+        self.queue, self.device = device.queue(), device
+        self.on_host = side == "host"
+        self.arrays = arguments(name, self, rng)
+        if self.on_host:
+            self.options = {**self.options, "device": device}
+        self.right = self.bytes()
+
+    def put(self, array):
+        return array if self.on_host else ol.to_device(array, queue=self.queue)
+
+    def bytes(self):
+        found = self.function(*self.arrays, **self.options)
+        found = found if isinstance(found, tuple) else (found,)
+        return b"".join(one.tobytes() if self.on_host else one.get().tobytes() for one in found)
+
+    def fails(self, match):
+        """Check that the call fails as it should, that no lock stays held, and the next call."""
+        with pytest.raises(ol.LaunchError, match=match):
+            self.bytes()
+        check_locks(self.device)
+
+    def is_right(self):
+        assert self.bytes() == self.right
+
+
+def check_locks(device):
+    """Check that another thread can take all locks, and that no hidden device is left open."""
+    held = []
+
+    def look():
+        for side in filter(None, (device, device.serial_side)):
+            found = session_of(side.queue())
+            recorded = list(found._executables._entries.values())
+            locks = [found._lock, found.lock(side.queue()), replay._lock, freeing._lock]
+            for lock in (*locks, *(item.lock for item in recorded)):
+                if lock.acquire(timeout=1):
+                    lock.release()
+                else:
+                    held.append(lock)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert not held
+    for side in filter(None, (device, device.serial_side)):
+        gate = gate_of(side.handle)
+        assert gate is None or not gate.word.value
+
+
+def every_call(quick):
+    """Let a test have each public call on each side; the default suite has those of one name."""
+    cases = [
+        pytest.param(name, side, marks=() if name == quick else pytest.mark.full)
+        for name in (*CALLS, *LARGE)
+        for side in SIDES
+    ]
+    return pytest.mark.parametrize(("name", "side"), cases)
+
+
+@every_call("sort of many")  # several launches, and counters
+def test_each_launch_may_fail(name, side, device, rng, monkeypatch):
+    fault = Fault(cl.RuntimeError, REFUSED, bound._enqueue)
+    monkeypatch.setattr(bound, "_enqueue", fault)
+    made = Made(name, side, device, rng)
+    fault.arm()
+    made.is_right()
+    launches = fault.count
+    for forget in (lambda: None, replay.forget):
+        for at in range(1, launches + 1):
+            forget()
+            fault.arm(at)
+            made.fails("the launch failed on .*OUT_OF_RESOURCES")
+            fault.arm()
+            made.is_right()
+            made.is_right()
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("name", [*FEW, *LARGE])
+def test_a_device_that_is_gone_is_one_sentence(name, side, device, rng, monkeypatch):
+    gone = cl.RuntimeError, "clEnqueueNDRangeKernel failed: DEVICE_NOT_AVAILABLE"
+    launch, wait = Fault(*gone, bound._enqueue), Fault(*gone, cl.CommandQueue.finish)
+    monkeypatch.setattr(bound, "_enqueue", launch)
+    monkeypatch.setattr(cl.CommandQueue, "finish", lambda queue: wait(queue))
+    made = Made(name, side, device, rng)
+    launch.arm(1, lasting=True)
+    wait.arm(1, lasting=True)
+    for _ in range(2):
+        made.fails("DEVICE_NOT_AVAILABLE")
+    launch.arm()
+    wait.arm()
+    made.is_right()
+
+
+@pytest.fixture
+def allocations(monkeypatch):
+    """The fault of all allocations of device memory, each of which is tried twice."""
+    fault = Fault(cl.MemoryError, "MEM_OBJECT_ALLOCATION_FAILURE", lambda run: run())
+    real = freeing.with_room
+    for module in (arrays, freeing, results, session, executable):
+        monkeypatch.setattr(module, "with_room", lambda run: real(lambda: fault(run)))
+    return fault
+
+
+@every_call("convolve")  # tables, results and scratch memory
+def test_each_allocation_may_fail(name, side, device, rng, allocations):
+    made = Made(name, side, device, rng)
+
+    def begin(at, lasting):
+        replay.forget()
+        ol.free_memory()
+        gc.collect()  # tables live as long as anything refers to them
+        allocations.arm(at, lasting)
+
+    begin(None, False)
+    made.is_right()
+    count = allocations.count
+    for at in range(1, count + 1):
+        begin(at, False)
+        made.is_right()  # what is idle is freed, and it is tried again
+    for at in {1, (count + 1) // 2, count} if count else ():  # none where all is used in place
+        begin(at, True)
+        made.fails("ran out of memory")
+        allocations.arm()
+        made.is_right()
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", [*FEW, *LARGE])
+def test_each_build_may_fail(name, device, rng, monkeypatch):
+    made = Made(name, "host", device, rng)
+    sides = [session_of(side.queue()) for side in (device, device.serial_side) if side]
+    fault = Fault(cl.RuntimeError, "BUILD_PROGRAM_FAILURE", Programs._built)
+    monkeypatch.setattr(Programs, "_built", lambda *given, **more: fault(*given, **more))
+    # A program that does not build with few declarations is tried with all.
+    monkeypatch.setattr(programs, "with_declarations", lambda version, text: None)
+
+    def begin(at):
+        for one in sides:
+            one.free()
+        replay.forget()
+        fault.arm(at)
+
+    begin(None)
+    made.is_right()
+    for at in range(1, fault.count + 1):
+        begin(at)
+        with pytest.raises(ol.BuildError, match="did not build on"):
+            made.bytes()
+        check_locks(device)
+        fault.arm()
+        made.is_right()
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_calls_that_fail_leave_no_memory_taken(side, device, rng, monkeypatch):
+    if resident_bytes() is None:
+        pytest.skip("the system does not tell the memory of a process")
+    fault = Fault(cl.RuntimeError, "planted", bound._enqueue)
+    monkeypatch.setattr(bound, "_enqueue", fault)
+    monkeypatch.setitem(CALLS, "large", (ol.sort, [integers(1_000_003)], {}))
+    made = Made("large", side, device, rng)
+    fault.arm()
+    made.is_right()
+    launches = fault.count
+
+    def fail(times):
+        for _ in range(times):
+            fault.arm(launches)
+            made.fails("planted")
+
+    fail(3)
+    before = resident_bytes()
+    fail(40)
+    assert resident_bytes() - before < 64 << 20  # a call takes 4 to 12 MB
+    fault.arm()
+    made.is_right()
+
+
+def test_a_launch_that_fails_is_status_4(monkeypatch, capsys):
+    fault = Fault(cl.RuntimeError, REFUSED, bound._enqueue)
+    fault.arm(1, lasting=True)
+    monkeypatch.setattr(bound, "_enqueue", fault)
+    assert main(["sort", "--n", "1000", "--against", "none"]) == 4
+    said = capsys.readouterr()
+    assert "OUT_OF_RESOURCES" in said.out + said.err and "Traceback" not in said.err

@@ -1,0 +1,246 @@
+"""Faults of disks, files and clocks, and processes that are killed or run side by side.
+
+`docs/reliability.md` says what users see, and which other tests show the rest of it.
+"""
+
+import ast
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import QUICK, command, oclab_process
+from tuned_entries import GPU, store, tuned, used
+
+import opencl_lab
+from opencl_lab.core import paths
+from opencl_lab.core.paths import write_json
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.drivers.probed import probe_file
+
+ROOT = Path(opencl_lab.__file__).parent
+WALL_CLOCKS = {  # of them no duration is the difference
+    "core/records.py": "the date of a record",
+    "lab/doctor/diagnose.py": "the date of a report",
+    "lab/engine/sweep.py": "the date of a sweep",
+    "lab/measuring/environment.py": "the date of a measurement",
+    "tuned/storage.py": "the name of a damaged file",
+}
+CALLS = """
+import sys, numpy as np, opencl_lab as ol
+rng = np.random.default_rng(1)
+x, a = rng.standard_normal(5000), rng.standard_normal((60, 70), np.float32)
+assert (ol.sort(x) == np.sort(x)).all()
+assert np.allclose(ol.gemm(a, a.T), a @ a.T, atol=1e-4)
+assert np.allclose(ol.fft.rfft(a), np.fft.rfft(a), atol=1e-4)
+"""
+
+
+def calls(**environment):
+    """Make some calls in a process of its own."""
+    env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CALLS],
+        capture_output=True, text=True, timeout=240, env=env, check=False,
+    )  # fmt: skip
+
+
+def places(tmp_path):
+    """Return the environment of a cache and a folder of data of one's own."""
+    folders = {name: tmp_path / name.lower() for name in ("CACHE", "DATA", "POCL")}
+    for folder in folders.values():
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return {
+        "OCLAB_CACHE_DIR": folders["CACHE"],
+        "OCLAB_DATA_DIR": folders["DATA"],
+        "POCL_CACHE_DIR": folders["POCL"],
+    }
+
+
+def files_below(tmp_path):
+    return [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
+
+
+# -------------------------------------------------------------------------------------- caches
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("damage", ["random bytes", "nothing", "a flipped bit"])
+def test_damage_in_every_file_of_the_cache(tmp_path, damage, monkeypatch):
+    """The next process finds it, makes all of it again, and its results are right."""
+    where = places(tmp_path)
+    assert calls(**where).returncode == 0
+    known = oclab_process(
+        "sort", "--n", 999, "--repeats", 1, "--against", "c:seq", **strings(where)
+    )
+    assert known.returncode == 0, known.stderr
+    with monkeypatch.context() as patch:
+        patch.setenv("OCLAB_CACHE_DIR", str(where["OCLAB_CACHE_DIR"]))
+        write_json(probe_file(select_device().key), {"key": select_device().key, "peaks": {}})
+    write_json(where["OCLAB_DATA_DIR"] / "tuning" / "sort.json", {"format": 1, "entries": []})
+    rng = np.random.default_rng(4)
+    damaged = files_below(tmp_path)
+    assert {path.parent.name for path in damaged} >= {"c", "doctor", "tuning"}
+    for path in damaged:
+        content = np.frombuffer(path.read_bytes(), np.uint8).copy()
+        if damage == "a flipped bit" and content.size:
+            content[rng.integers(content.size)] ^= 1 << rng.integers(8)
+        elif damage == "random bytes":
+            content = rng.integers(0, 256, content.size, np.uint8)
+        elif damage == "nothing":
+            content = content[:0]
+        path.write_bytes(content.tobytes())
+    for _ in range(2):
+        done = calls(**where)
+        assert done.returncode == 0, done.stderr
+        # Of what was only kept to save time nothing is said.
+        assert all("sort.json" in line for line in done.stderr.splitlines()), done.stderr
+    if damage == "nothing":  # what may be worth a look is set aside
+        assert list((where["OCLAB_DATA_DIR"] / "tuning").glob("sort.json.damaged-*"))
+    again = oclab_process(
+        "sort", "--n", 999, "--repeats", 1, "--against", "c:seq", **strings(where)
+    )
+    assert again.returncode == 0 and "Traceback" not in again.stderr, again.stderr
+
+
+def strings(environment):
+    return {name: str(value) for name, value in environment.items()}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("age", [-(10**9), 10**9], ids=["past", "future"])
+def test_a_clock_that_has_jumped_costs_nothing_but_time(tmp_path, age):
+    where = places(tmp_path)
+    assert calls(**where).returncode == 0
+    for path in files_below(tmp_path):
+        os.utime(path, (time.time() + age, time.time() + age))
+    for _ in range(2):
+        done = calls(**where)
+        assert done.returncode == 0 and not done.stderr
+
+
+@pytest.mark.full
+def test_processes_that_fill_one_cache_at_once(tmp_path):
+    where = {**os.environ, **strings(places(tmp_path))}
+    started = [
+        subprocess.Popen([sys.executable, "-W", "ignore", "-c", CALLS], env=where,
+                         stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]  # fmt: skip
+    for process in started:
+        _, errors = process.communicate(timeout=240)
+        assert process.returncode == 0 and not errors
+    assert calls(**places(tmp_path)).returncode == 0
+
+
+@pytest.mark.full
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+@pytest.mark.parametrize("size", ["40k", "600k", "3m", "17m"])
+def test_a_cache_on_a_small_disk(tmp_path, size):
+    """The calls are right, or one sentence says what to do; nothing else is full."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", str(small)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if mounted.returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        for _ in range(2):
+            done = calls(**places(small))
+            assert done.returncode == 0, done.stderr
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+@pytest.mark.full
+def test_files_that_may_not_grow_keep_no_call_from_its_result(tmp_path):
+    """As with a quota. PoCL ends the process where it cannot write, but has its files already."""
+    where = places(tmp_path)
+    assert calls(**where).returncode == 0
+    limited = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "import numpy as np, opencl_lab as ol\n"
+        "x = np.random.default_rng(1).standard_normal(5000)\n"
+        "assert (ol.sort(x) == np.sort(x)).all()\n"
+        "try: ol.tune\n"
+        "finally: pass\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", limited], env={**os.environ, **strings(where)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def no_locks(monkeypatch):
+    """A file system without locks, such as some that come over a network."""
+
+    def flock(file, operation):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    paths._warn_of_no_locks.cache_clear()
+
+
+def test_without_locks_results_are_kept_with_one_warning(no_locks, private_data, caplog):
+    store(GPU, 1)
+    store(GPU, 2)
+    assert used() == tuned(2)
+    warnings = [record for record in caplog.records if "file locks" in record.message]
+    assert len(warnings) == 1
+
+
+def test_other_errors_of_locks_are_no_reason_to_go_on(monkeypatch, tmp_path):
+    def flock(file, operation):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)), paths.locked(tmp_path / "x"):
+        raise AssertionError("the lock was not taken")
+
+
+# ----------------------------------------------------------------------------- files and clocks
+
+
+@pytest.mark.full
+def test_a_sort_of_a_file_that_is_killed_leaves_the_old_result(tmp_path):
+    rng = np.random.default_rng(3)
+    keys, target = tmp_path / "keys.npy", tmp_path / "sorted.npy"
+    np.save(keys, rng.standard_normal(12_000_000))
+    target.write_bytes(b"the old one")
+    line = command("sort", keys, "-o", target, "--memory-limit", "40M", *QUICK, "--quiet")
+    begin = time.monotonic()
+    for delay in (2.5, 4.0):
+        process = subprocess.Popen(line, start_new_session=True)
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGKILL)
+        if process.wait() == 0:
+            pytest.skip(f"it was done within {time.monotonic() - begin:.0f} s")
+        assert target.read_bytes() == b"the old one"
+    others = set(tmp_path.iterdir()) - {keys, target}
+    assert all(path.name.startswith(".oclab-") for path in others)
+    assert subprocess.run(line, check=False).returncode == 0
+    assert np.array_equal(np.load(target), np.sort(np.load(keys)))
+
+
+def test_durations_are_of_clocks_that_never_go_back():
+    """`time.time` and `datetime.now` may jump; they are read for dates and names alone."""
+    found = set()
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in (
+                "time.time", "time.time_ns", "datetime.now", "datetime.utcnow", "datetime.today",
+            ):  # fmt: skip
+                found.add(path.relative_to(ROOT).as_posix())
+            if isinstance(node, ast.ImportFrom) and node.module == "time":
+                assert not {alias.name for alias in node.names} & {"time", "time_ns"}, path
+    assert found == set(WALL_CLOCKS)
