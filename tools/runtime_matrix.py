@@ -334,7 +334,7 @@ def cells(ended: Mapping[str, tuple[str, str]], spec: str, kind: str) -> list[di
 def _short(why: str) -> str:
     """Return a reason without what differs from case to case, and from run to run."""
     why = re.sub(r"^(AssertionError|opencl_lab\S*|pyopencl\S*): ", "", why)
-    if not why.startswith("the process"):
+    if not why.startswith(("the process", "not done")):
         why = re.sub(r"\b[\d.]+(e[+-]?\d+)?( of [\d,]+)?\b", "N", why)
     return why[:90]
 
