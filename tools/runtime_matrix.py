@@ -96,7 +96,7 @@ RUNTIMES = {
         "Oclgrind",
         "Oclgrind",
         {"OCLAB_INTEL": "off", "OCLGRIND_BUILD_OPTIONS": BUILD_OPTIONS},
-        "n-8 or n-257 or n-3- or size-9 or size-33 or edge-8 or edge-9 or edge-17 or none or ties",
+        "not edge and (n-8 or n-257 or size-9) and not n-8191 and not n-8192 and not n-8193",
         note="few and small cases: it interprets kernels",
         within="oclgrind",
     ),
