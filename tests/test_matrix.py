@@ -150,10 +150,7 @@ def run_on_device(run, inputs, outputs, queue):
 
 
 def assert_within(device, executable):
-    """Check what the driver tells of kernels against the record, whose limits plans keep.
-
-    A pretended device keeps none of these by itself.
-    """
+    """Check what PoCL tells of kernels against the limits of the device that it pretends to be."""
     found = device.capabilities
     for kernel, launch, _ in executable.launches:
         info = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, device.handle)
@@ -194,7 +191,8 @@ def test_matrix(row, monkeypatch):
         result = operation.run(
             problem, given, algorithm=algorithm.name, config=config, queue=queue, out=out
         )
-        assert_within(device, result.executable)
+        if device.pretended:  # others keep their limits by themselves
+            assert_within(device, result.executable)
         return result
 
     for side, results in (

@@ -71,7 +71,7 @@ def test_a_hang_is_the_result_of_its_case_alone(run, monkeypatch):
 
 def test_what_cannot_run_or_is_out_of_time_is_not_complete(run, capsys):
     ended, complete = run(("a", "exit"), ("b", "exit"))
-    assert "exit status 3: INTERNALERROR> no conftest" in ended["a"][1] and complete
+    assert "ended with exit status 3: INTERNALERROR> no conftest" in ended["a"][1] and complete
     ended, complete = run(("a", "passed"), ("b", "hang"), limit=1)
     assert not complete and set(ended) == {"a"} and "out of time" in capsys.readouterr().out
 
@@ -104,6 +104,7 @@ def test_the_page_has_every_cell(tmp_path, monkeypatch):
     result = {
         "title": "Some runtime", "note": "", "date": "2026-11-25", "processor": "X", "cores": 2,
         "platform_version": "OpenCL 3.0 Some 1.0  Linux", "driver": "1.0", "complete": True,
+        "share": "(n-8)",
         "cells": matrix.cells(ENDED, "0:0", "cpu"),
     }  # fmt: skip
     known = matrix._merge(tmp_path / "data.json", {"some": result})
@@ -112,7 +113,7 @@ def test_the_page_has_every_cell(tmp_path, monkeypatch):
     text = matrix.page(known)
     assert "| sort | odd-even-merge |  | **2 wrong** of 3 |" in text
     assert "| gemm | tensor |  | - |" in text and "| sort | radix, for GPUs |  | 1 |" in text
-    assert "- no units: gemm tensor" in text
+    assert "- no units: gemm tensor" in text and "`pocl`, `some` ran a share of the cases" in text
     assert "- `some`: sort by odd-even-merge, 2 cases: off by N (N)" in text
     (tmp_path / "data.json").write_text(json.dumps({"schema": "other"}))
     with pytest.raises(SystemExit, match="no file of this tool"):
