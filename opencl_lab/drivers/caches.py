@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import cache_dir, free_bytes, read_json
 from opencl_lab.core.systems import HAS_OWNERS, user
 from opencl_lab.core.wording import size_text
@@ -20,6 +21,7 @@ from opencl_lab.drivers.pocl_target import TARGETS
 from opencl_lab.drivers.probed import is_report
 
 ROOT = 0
+BLOCK = 4096
 UNKNOWN_OWNER = 65534  # what a container shows for users that it does not know
 OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -188,19 +190,28 @@ def usable_folder(folder: Path, room: int) -> Path:
     written to. With a warning, it is not used if others can write to it, or if its disk has less
     than `room` bytes left and the disk of temporary files has as many.
     """
+    why = None
     try:
         private_folder(folder)
         folder = folder.resolve()  # the folder that is checked, even if links change later
         why = danger(folder)
-        tempfile.TemporaryFile(dir=folder).close()
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(bytes(BLOCK))  # a quota may be used up though the disk has room
     except OSError:
-        return temporary_folder(folder)
+        if why is None:
+            return temporary_folder(folder)
     if why is not None:
         return temporary_folder(folder, f"{why}; {ADVICE}")
     free = free_bytes(folder)
-    if free < room <= free_bytes(Path(tempfile.gettempdir())):
+    if free < room and _has_temporary_room(room):
         return temporary_folder(folder, f"its disk has {size_text(free)} left")
     return folder
+
+
+def _has_temporary_room(room: int) -> bool:
+    with suppress(OSError):  # no temporary file can be made
+        return free_bytes(Path(tempfile.gettempdir())) >= room
+    return False
 
 
 def section_folder(name: str, room: int) -> Path:
@@ -220,7 +231,15 @@ def temporary_folder(instead_of: Path, why: str = "") -> Path:
     if instead_of not in _temporary:
         if why:
             _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
-        made = tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")
+        try:
+            made = tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")
+        except OSError as error:
+            if not why:  # nothing can be written anywhere: builds will say so, if they need it
+                return instead_of
+            raise OclabError(
+                f"compiled code cannot be kept in {instead_of}, because {why}, and no temporary "
+                f"folder can be made: {error.strerror or error}"
+            ) from error
         atexit.register(shutil.rmtree, made, ignore_errors=True)
         _temporary[instead_of] = Path(made).resolve()
     return _temporary[instead_of]
