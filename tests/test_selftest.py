@@ -80,10 +80,11 @@ def test_trials_are_right_here(device, family):
 
 @pytest.mark.full
 @pytest.mark.parametrize("trials", list(all_trials()), ids=lambda trials: trials.solver.name)
-def test_all_trials_are_right_here(device, trials):
+def test_a_share_of_all_trials_is_right_here(device, trials):
+    # `.ci/extended` runs all of them, with each algorithm.
     servant = SelfTest(device.spec, device.key, True, lambda title: None)
     how = {} if trials.only else {"algorithm": "auto"}
-    faults = {trial.title: servant.fault(trial, how) for trial in trials.trials}
+    faults = {trial.title: servant.fault(trial, how) for trial in trials.trials[::4]}
     assert faults and not any(faults.values())
 
 
@@ -92,7 +93,7 @@ def test_the_families_of_a_first_use_are_few(device):
         dict(SelfTest(device.spec, device.key, full, lambda title: None).families())
         for full in (False, True)
     )
-    assert RADIX in few and few.items() <= all_of_them.items() and len(few) <= 24
+    assert RADIX in few and few.items() <= all_of_them.items() and 8 <= len(few) <= 16
     assert all_of_them[RADIX] == RADIX_TEMPLATES
 
 
@@ -127,7 +128,7 @@ def test_a_wrong_family_is_left_out_with_one_warning(plant, tested, device, recw
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("fault", "told"), [("crash", "SIGSEGV"), ("hang", "no answer within 12 s")]
+    ("fault", "told"), [("crash", "SIGABRT"), ("hang", "no answer within 12 s")]
 )
 def test_crashes_and_hangs_stay_in_the_child(plant, tested, device, monkeypatch, fault, told):
     monkeypatch.setattr(examination, "TRIAL_SECONDS", 12.0)
@@ -156,7 +157,7 @@ def test_a_device_that_a_second_process_does_not_find_is_refused(plant, tested, 
 @pytest.mark.full
 def test_if_no_algorithm_is_right_the_call_says_so(plant, device):
     plant("crash", *ol.ops.sort.solver.SORT_SOLVER.registry)
-    with pytest.raises(LaunchError, match=r"no algorithm of sort is right on .*radix: .*SIGSEGV"):
+    with pytest.raises(LaunchError, match=r"no algorithm of sort is right on .*radix: .*SIGABRT"):
         fresh_sort(device)
 
 

@@ -20,6 +20,10 @@ TRIAL_SECONDS = 30.0
 """Longest time of one trial, with the programs that are built for it."""
 LEAST_CHILDREN, MOST_CHILDREN = 2, 8
 """Bounds of the number of children, which is half that of the processors: they mostly build."""
+LIST = Family("device", "list")
+"""Stands for listing the families."""
+SETTINGS = {MODE: "off", "POCL_AFFINITY": "0"}
+"""Environment of children. PoCL would bind the threads that compile to the same processors."""
 NICE = 10
 """Families that no call waits for should not slow the calls that already run."""
 
@@ -38,7 +42,7 @@ class Child:
         step = "starting a second process"
         try:
             if self._worker is None:
-                self._worker = Worker(opening(*self._arguments), {MODE: "off"}, nice=NICE)
+                self._worker = Worker(opening(*self._arguments), SETTINGS, nice=NICE)
                 self._worker.answer(time.monotonic() + TRIAL_SECONDS)
             self._worker.send(*request)
             while True:
@@ -151,25 +155,33 @@ class Examination:
         """Return what to test: the device itself, what a call waits for, then other families."""
         while True:
             with self._changed:
-                basics = self._known(BASICS, ())
-                while basics is None and BASICS in self._running:
+                while (one := self._startable()) is None and self._running & {BASICS, LIST}:
                     self._changed.wait()
-                    basics = self._known(BASICS, ())
-                for one in list(self._waiting):
-                    family, templates = one
-                    if self._known(family, templates) or family in self._running:
-                        self._waiting.remove(one)
-                    elif basics is not None or family == BASICS:
-                        self._running.add(family)
-                        return one
-                if self._listed:
-                    self._threads -= 1
-                    self._changed.notify_all()
-                    return None
+                if one is not None or self._listed:
+                    if one is None:
+                        self._threads -= 1
+                        self._changed.notify_all()
+                    return one
                 self._listed = True
-            families = [] if basics is None or basics.fault else child.ask("families")[1]
+                self._running.add(LIST)
+                faulty = self._found[BASICS].fault
+            families = [] if faulty else child.ask("families")[1]
             with self._changed:
                 self._waiting.extend(families or [])
+                self._running.discard(LIST)
+                self._changed.notify_all()
+
+    def _startable(self) -> tuple[Family, tuple[str, ...]] | None:
+        """Return what waits and can be tested now; all but the device itself needs its verdict."""
+        device_known = self._known(BASICS, ()) is not None
+        for one in list(self._waiting):
+            family, templates = one
+            if self._known(family, templates) or family in self._running:
+                self._waiting.remove(one)
+            elif device_known or family == BASICS:
+                self._running.add(family)
+                return one
+        return None
 
     def _test(self, child: Child, family: Family, templates: tuple[str, ...]) -> None:
         begin = time.monotonic()

@@ -76,10 +76,5 @@ def _trials() -> Iterator[Trial]:
     yield Trial("9 x 9 of rank one on strided float32", _separable, "float32")
 
 
-TYPICAL = tuple(
-    Conv2dProblem(500, 500, taps, taps, np.dtype(dtype), separable=separable)
-    for dtype in ("float32", "float64")
-    for taps, separable in ((3, False), (9, True), (51, False))
-    if separable <= (dtype == "float32")
-)
+TYPICAL = tuple(Conv2dProblem(500, 500, 3, 3, np.dtype(name)) for name in ("float32", "float64"))
 TRIALS = (Trials(CONV2D_SOLVER, tuple(_trials()), TYPICAL),)

@@ -14,18 +14,12 @@ from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.trial import Array, Task, Trial, Trials
 
-SHAPES = {
-    (67, 129, 257): False,
-    (3, 250, 515): False,
-    (131, 1, 1_025): True,
-    (260, 261, 130): True,
-    (1, 77, 4_099): True,
-    (129, 131, 70_001): True,
-}
-"""Rows, columns and lengths of sums, odd around tiles; whether a first use leaves them out."""
-TYPES = {"float32": False, "float64": False, "complex64": False}
-TYPES |= dict.fromkeys(("float16", "complex128", "int8", "int32", "uint64"), True)
-"""Types of elements; whether a first use leaves them out."""
+TILES, FEW, LONG = (67, 129, 257), (3, 250, 515), (129, 131, 70_001)
+SHAPES = (TILES, FEW, LONG, (260, 261, 130), (131, 1, 1_025), (1, 77, 4_099))
+"""Rows, columns and lengths of sums, odd around tiles."""
+TYPES = ("float32", "float64", "complex64", "float16", "complex128", "int8", "int32", "uint64")
+QUICK = {("float32", FEW), ("float64", FEW), ("float64", TILES), ("complex64", TILES)}
+"""What a first use tries, besides transposed tiles of float32."""
 
 
 def random_numbers(rng: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> Array:
@@ -75,14 +69,14 @@ def _strided(rng: np.random.Generator) -> Task:
 
 
 def _trials() -> Iterator[Trial]:
-    for (dtype, rare), (shape, other) in product(TYPES.items(), SHAPES.items()):
-        full = rare or other or (dtype == "complex64" and min(shape) < 10)
-        sizes = " x ".join(map(str, shape))
-        yield Trial(f"{sizes} of {dtype}", partial(_plain, dtype, *shape), dtype, full=full)
-        turned = partial(_turned, dtype, *shape)
-        full = dtype != "float32" or shape != (67, 129, 257)
-        yield Trial(f"{sizes} of {dtype}, transposed", turned, dtype, full=full)
-    yield Trial("strided float32 with a bias", _strided, "float32")
+    for dtype, shape in product(TYPES, SHAPES):
+        if dtype not in ("float32", "float64") and shape not in (TILES, FEW):
+            continue
+        title, full = f"{' x '.join(map(str, shape))} of {dtype}", (dtype, shape) not in QUICK
+        yield Trial(title, partial(_plain, dtype, *shape), dtype, full=full)
+        full = (dtype, shape) != ("float32", TILES)
+        yield Trial(f"{title}, transposed", partial(_turned, dtype, *shape), dtype, full=full)
+    yield Trial("strided float32 with a bias", _strided, "float32", full=True)
 
 
 TYPICAL = tuple(

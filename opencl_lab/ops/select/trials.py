@@ -9,7 +9,6 @@ from itertools import product
 import numpy as np
 
 from opencl_lab.ops.select.functions import searchsorted, topk, unique
-from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.ops.sort.trials import random_keys
@@ -55,16 +54,7 @@ def _topk_trials() -> Iterator[Trial]:
 
 
 TRIALS = (
-    Trials(TOPK_SOLVER, tuple(_topk_trials()), (TopkProblem(MANY, 500, SINGLE),)),
-    Trials(
-        UNIQUE_SOLVER,
-        tuple(_by_size("keys", _unique, 4_097, MANY)),
-        (UniqueProblem(MANY, SINGLE, counts=True),),
-    ),
-    Trials(
-        SEARCH,
-        tuple(_by_size("sorted keys", _searched, 5_003)),
-        (SearchProblem(5_003, 4_097, SINGLE),),
-        only="binary-search",
-    ),
+    Trials(TOPK_SOLVER, tuple(_topk_trials())),
+    Trials(UNIQUE_SOLVER, tuple(_by_size("keys", _unique, 4_097, MANY))),
+    Trials(SEARCH, tuple(_by_size("sorted keys", _searched, 5_003)), only="binary-search"),
 )
