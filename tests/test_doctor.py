@@ -80,9 +80,9 @@ def chatty(device):
     yield {"verdict": "ok", "value": 8, "detail": "eight"}
 
 def made_up(driver, probe):
-    from opencl_lab.symptoms.kernels import Trial
-    build = Trial.build
-    Trial.build = lambda trial, source, options=(): build(trial, driver(source), options)
+    from opencl_lab.symptoms.kernels import KernelRunner
+    build = KernelRunner.build
+    KernelRunner.build = lambda runner, source, options=(): build(runner, driver(source), options)
     return probe
 
 def cut_loops(device):

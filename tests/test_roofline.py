@@ -33,7 +33,7 @@ from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.tuner import make_task
-from opencl_lab.symptoms import kernels as trial
+from opencl_lab.symptoms import kernels
 from opencl_lab.symptoms.kernels import Wrong
 
 PEAKS = Peaks(flops32=8e12, flops64=4e12, copy_bytes=1e11, cached_bytes=5e11)
@@ -275,14 +275,14 @@ def test_arithmetic_in_double_precision(session):
     ],
 )
 def test_work_that_is_left_out_is_seen(session, make, whole, lazy, monkeypatch):
-    render = trial.render
+    render = kernels.render
 
     def cheat(template, parameters):
         text = render(template, parameters).text
         assert whole in text
         return Source(template, text.replace(whole, lazy))
 
-    monkeypatch.setattr(trial, "render", cheat)
+    monkeypatch.setattr(kernels, "render", cheat)
     candidate = make(session)
     candidate.build()
     candidate.launch()

@@ -13,20 +13,20 @@ from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.symptoms import basics as symptoms
 from opencl_lab.symptoms.basics import BASICS
-from opencl_lab.symptoms.kernels import Trial, Wrong
+from opencl_lab.symptoms.kernels import KernelRunner, Wrong
 
 
 @pytest.fixture
 def plant(monkeypatch):
     """Return a function that makes a driver which takes other source text for what it is given."""
-    build = Trial.build
+    build = KernelRunner.build
 
     def plant(old, new, unless="no such option"):
         def rewritten(self, source, options=()):
             made, count = re.subn(old, new, source)
             return build(self, made if count and unless not in options else source, options)
 
-        monkeypatch.setattr(Trial, "build", rewritten)
+        monkeypatch.setattr(KernelRunner, "build", rewritten)
 
     return plant
 

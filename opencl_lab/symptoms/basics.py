@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.symptoms.kernels import Array, Trial, Wrong, check
+from opencl_lab.symptoms.kernels import Array, KernelRunner, Wrong, check
 
 Check: TypeAlias = Callable[[Device], None]
 
@@ -127,9 +127,9 @@ typedef float real_t;
 
 
 @cache
-def _trial(device: Device) -> Trial:
-    """Return a trial for all checks of a device, since making a context may take long."""
-    return Trial(device)
+def _runner(device: Device) -> KernelRunner:
+    """Return a runner for all checks of a device, since making a context may take long."""
+    return KernelRunner(device)
 
 
 def after(values: Array, turns: Array | int) -> Array:
@@ -150,23 +150,23 @@ def after(values: Array, turns: Array | int) -> Array:
 
 def plain_kernel(device: Device) -> None:
     """Check an addition of two arrays."""
-    trial = _trial(device)
-    a, b, out = (trial.words(4096) for _ in range(3))
-    trial.run(ADD, "add", 4096, trial.size(WG_SIZE), a, b, out)
+    runner = _runner(device)
+    a, b, out = (runner.words(4096) for _ in range(3))
+    runner.run(ADD, "add", 4096, runner.size(WG_SIZE), a, b, out)
     _told("an addition of two arrays is wrong", out, a + b)
 
 
 def long_loops(device: Device) -> None:
     """Check loops of 200,000 turns, and nests of two loops with 125,000."""
-    trial, item = _trial(device), np.arange(ITEMS, dtype=np.uint32)
-    x, found, out = (trial.words(ITEMS) for _ in range(3))
-    program, wg = trial.build(LOOPS), trial.size(ITEMS)
+    runner, item = _runner(device), np.arange(ITEMS, dtype=np.uint32)
+    x, found, out = (runner.words(ITEMS) for _ in range(3))
+    program, wg = runner.build(LOOPS), runner.size(ITEMS)
     turns = TURNS - 1000 * item
-    trial.run(program, "search", ITEMS, wg, x, after(x, turns), found, np.uint32(2 * TURNS))
+    runner.run(program, "search", ITEMS, wg, x, after(x, turns), found, np.uint32(2 * TURNS))
     for made, wanted in zip(found.tolist(), turns.tolist(), strict=True):
         if made != wanted:
             raise Wrong(f"a loop of {wanted:,} turns ends after {made:,}, without an error")
-    trial.run(program, "nest", ITEMS, wg, x, out, np.uint32(NEST))
+    runner.run(program, "nest", ITEMS, wg, x, out, np.uint32(NEST))
     sizes = NEST + item
     expected = after(x, sizes * (sizes - 1) // 2)
     _told(f"a loop within a loop, {NEST * (NEST - 1) // 2:,} turns in all, is wrong", out, expected)
@@ -174,11 +174,11 @@ def long_loops(device: Device) -> None:
 
 def barriers_in_branches(device: Device, wg: int = WG_SIZE) -> None:
     """Check barriers in branches that all items of a work-group take."""
-    trial = _trial(device)
-    wg = trial.size(wg)
-    x, out = trial.words(GROUPS * wg), trial.words(GROUPS * wg)
-    program = trial.build(BRANCHES, [f"-DWG_SIZE={wg}"])
-    trial.run(program, "branches", GROUPS * wg, wg, x, out, np.uint32(GROUPS - 1))
+    runner = _runner(device)
+    wg = runner.size(wg)
+    x, out = runner.words(GROUPS * wg), runner.words(GROUPS * wg)
+    program = runner.build(BRANCHES, [f"-DWG_SIZE={wg}"])
+    runner.run(program, "branches", GROUPS * wg, wg, x, out, np.uint32(GROUPS - 1))
     v = x.reshape(GROUPS, wg)
     expected = v + 3 * v[:, ::-1]
     expected[-1] = v[-1] ^ np.arange(wg, dtype=np.uint32)
@@ -187,17 +187,17 @@ def barriers_in_branches(device: Device, wg: int = WG_SIZE) -> None:
 
 def stores_before_barriers(device: Device, wg: int = WG_SIZE) -> None:
     """Check what items of a work-group read that others stored, under conditions, by barriers."""
-    trial = _trial(device)
-    wg = trial.size(wg)
-    x, cells, out = (trial.words(GROUPS * wg) for _ in range(3))
+    runner = _runner(device)
+    wg = runner.size(wg)
+    x, cells, out = (runner.words(GROUPS * wg) for _ in range(3))
     stored, v, item = cells.reshape(GROUPS, wg).copy(), x.reshape(GROUPS, wg), np.arange(wg)
     storing = item[item % 3 == 1]
     stored[:, (storing * 5 + 2) % wg] = v[:, storing]
     expected = stored[:, ::-1] + v.sum(axis=1, dtype=np.uint32, keepdims=True)
     powers = np.multiply.accumulate(np.full(wg, 31, np.uint32)) * np.uint32(pow(31, -1, 1 << 32))
     expected[:, -1] += (v[:, ::-1] * powers).sum(axis=1, dtype=np.uint32)
-    program = trial.build(STORES, [f"-DWG_SIZE={wg}"])
-    trial.run(program, "stores", GROUPS * wg, wg, x, cells, out)
+    program = runner.build(STORES, [f"-DWG_SIZE={wg}"])
+    runner.run(program, "stores", GROUPS * wg, wg, x, cells, out)
     what = "what items store under a condition is not what others read after a barrier"
     _told(what, out, expected.ravel())
 
@@ -207,22 +207,22 @@ def butterflies(device: Device, wg: int = WG_SIZE) -> None:
 
     Where they are wrong, they run again without optimisation, to say whose fault it is.
     """
-    trial = _trial(device)
-    wg = trial.size(wg)
+    runner = _runner(device)
+    wg = runner.size(wg)
     wide = device.capabilities.fp64
     options = [f"-DWG_SIZE={wg}", *(["-DWIDE"] if wide else [])]
     real = np.float64 if wide else np.float32
-    x = trial.words(GROUPS * wg)
+    x = runner.words(GROUPS * wg)
     # Small whole numbers, so that all results are exact.
-    numbers = trial.random.integers(-64, 64, 2 * GROUPS * wg).astype(real)
+    numbers = runner.random.integers(-64, 64, 2 * GROUPS * wg).astype(real)
 
     def attempt(*more: str) -> None:
-        program = trial.build(BUTTERFLIES, [*options, *more])
+        program = runner.build(BUTTERFLIES, [*options, *more])
         out, pairs = np.zeros_like(x), np.zeros_like(numbers)
-        trial.run(program, "exchange", GROUPS * wg, wg, x, out)
+        runner.run(program, "exchange", GROUPS * wg, wg, x, out)
         expected = _exchanged(x.reshape(GROUPS, wg))
         _told("exchanges of items by local memory are wrong", out, expected.ravel())
-        trial.run(program, "pair", GROUPS * wg, wg, numbers, pairs)
+        runner.run(program, "pair", GROUPS * wg, wg, numbers, pairs)
         expected = _paired(numbers.reshape(GROUPS, wg, 2))
         what = "a pair of numbers that is updated before and after a barrier is wrong"
         _told(what, pairs, expected.ravel())

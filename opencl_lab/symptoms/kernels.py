@@ -23,7 +23,7 @@ class Wrong(Exception):
     """The kernel ran, but its result is wrong."""
 
 
-class Trial:
+class KernelRunner:
     """A queue on the device under test, and random data."""
 
     def __init__(self, device: Device):

@@ -11,7 +11,7 @@ import pyopencl as cl
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.measuring.timing_sanity import agree
-from opencl_lab.symptoms.kernels import Trial, seconds_of
+from opencl_lab.symptoms.kernels import KernelRunner, seconds_of
 from opencl_lab.workers.serving import find
 
 Answer: TypeAlias = dict[str, Any]
@@ -35,7 +35,7 @@ class ProbeRun:
             self._say(step)
 
 
-class ProbeSession(Trial):
+class ProbeSession(KernelRunner):
     """A queue on the device under test, random data, and launches that are timed."""
 
     def times(self, launch: Callable[[], cl.Event]) -> tuple[float, float]:
