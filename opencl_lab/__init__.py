@@ -54,7 +54,7 @@ if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab.runtime.exchange import to_device as to_device
     from opencl_lab.runtime.exchange import to_dlpack as to_dlpack
     from opencl_lab.runtime.replay import free_memory as free_memory
-    from opencl_lab.selftest.gate import SelfTestWarning as SelfTestWarning
+    from opencl_lab.selftest.trust import SelfTestWarning as SelfTestWarning
 
 _REGISTRY = {
     "lab.engine.row": ("Measurement",),
@@ -78,7 +78,7 @@ _REGISTRY = {
     "ops.prepared": ("Prepared", "prepare"),
     "runtime.exchange": ("to_device", "to_dlpack"),
     "runtime.replay": ("free_memory",),
-    "selftest.gate": ("SelfTestWarning",),
+    "selftest.trust": ("SelfTestWarning",),
     "lab.tuning.tune_kernel": ("tune_kernel",),
     "lab.tuning.result": ("TuneResult",),
     "lab.tuning.tuner": ("tune",),

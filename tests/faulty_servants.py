@@ -1,27 +1,32 @@
 """The child of the self-test on a device with a fault, which the environment names."""
 
 import os
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from opencl_lab.core import template
+from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.ops.selftest import SelfTest
 from opencl_lab.ops.sort.gather import GATHER
 from opencl_lab.runtime import programs
-from opencl_lab.selftest.verdicts import BASICS, Family
+from opencl_lab.selftest.verdicts import DEVICE, Family
 
 
 class Faulty(SelfTest):
     """Says what it tests in the file `TESTED`; breaks the families that `WRONG` names.
 
-    The fault is `FAULT`: ``wrong``, ``crash``, ``hang``, ``basics`` or ``lost``.
+    The fault is `FAULT`: ``wrong``, ``crash``, ``hang``, ``once`` (a crash of the first child),
+    ``killed``, ``raises``, ``garbage``, ``basics``, ``vanished`` (the device) or ``lost``.
     """
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         if os.environ["FAULT"] == "lost":
             os._exit(3)
+        if os.environ["FAULT"] == "vanished":
+            raise DeviceNotFound("a second process finds another one in its place")
 
     def families(self):
         return [(Family("gather", "words"), GATHER.algorithm("words").templates)]
@@ -30,11 +35,20 @@ class Faulty(SelfTest):
         with Path(os.environ["TESTED"]).open("a", encoding="utf-8") as file:
             file.write(f"{family.key}\n")
         fault = os.environ["FAULT"]
-        if family == BASICS:
+        if family == DEVICE:
             return ("a loop ends early" if fault == "basics" else ""), 1
         if family.algorithm in os.environ["WRONG"].split(","):
             if fault == "crash":
                 os.abort()  # PoCL catches signals that were sent
+            elif fault == "once" and not Path(os.environ["TESTED"] + ".once").exists():
+                Path(os.environ["TESTED"] + ".once").touch()
+                os.abort()
+            elif fault == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            elif fault == "raises":
+                raise ValueError("planted")
+            elif fault == "garbage":
+                return 7
             elif fault == "hang":
                 time.sleep(600)
             elif fault == "wrong":

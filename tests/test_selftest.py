@@ -1,10 +1,14 @@
 """The self-test: each trial is right here, and each fault that is planted is kept from users."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from click.testing import CliRunner
 
@@ -12,13 +16,15 @@ import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, LaunchError
 from opencl_lab.lab.cli.main import cli
 from opencl_lab.lab.registry import operations
+from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.selftest import SelfTest, all_trials
 from opencl_lab.ops.trial import Trial
-from opencl_lab.selftest import examination, gate, verdicts
-from opencl_lab.selftest.gate import SelfTestWarning
-from opencl_lab.selftest.verdicts import BASICS, Family, Verdict
+from opencl_lab.selftest import examination, trust, verdicts
+from opencl_lab.selftest.trust import SelfTestWarning
+from opencl_lab.selftest.verdicts import DEVICE, Family, Verdict
 
 KEYS = np.random.default_rng(1).integers(-(2**31), 2**31, 3_000, np.int32)
+FFT_TEMPLATES = FFT.templates
 RADIX_TEMPLATES = ("sort/radix_cpu.cl.mako",)
 RADIX, MERGE = Family("sort", "radix"), Family("sort", "merge-path")
 
@@ -29,17 +35,17 @@ def plant(monkeypatch, tmp_path, device):
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TESTED", str(tmp_path / "tested"))
     monkeypatch.setattr(verdicts, "shipped", dict)
-    monkeypatch.setattr(gate, "shipped", dict)
+    monkeypatch.setattr(trust, "shipped", dict)
 
     def plant(fault="none", *wrong, mode="quick"):
         monkeypatch.setenv("FAULT", fault)
         monkeypatch.setenv("WRONG", ",".join(wrong))
         monkeypatch.setenv("OCLAB_SELFTEST", mode)
-        monkeypatch.setattr(gate, "servant", "faulty_servants:Faulty")
-        gate.forget()
+        monkeypatch.setattr(trust, "servant", "faulty_servants:Faulty")
+        trust.forget()
 
     yield plant
-    gate.forget()
+    trust.forget()
 
 
 @pytest.fixture
@@ -97,6 +103,19 @@ def test_the_families_of_a_first_use_are_few(device):
     assert all_of_them[RADIX] == RADIX_TEMPLATES
 
 
+def test_each_width_has_trials_that_need_no_double_precision():
+    for trials in all_trials():
+        if not trials.only:
+            wide = [trial.dtype for trial in trials.trials if trial.wide]
+            whole = trials.solver.name in ("sort", "topk", "unique", "gemm")
+            assert wide and (not whole or any("int" in dtype for dtype in wide))
+
+
+def test_families_without_a_quick_trial_take_another(device):
+    servant = SelfTest(device.spec, device.key, False, lambda title: None)
+    assert servant.test(Family("searchsorted", "binary-search", True)) == ("", 1)
+
+
 def test_a_trial_sees_wrong_numbers():
     right = np.array([1.0, np.nan, 3e4], np.float32)
     trial = Trial("x", lambda rng: None, "float32")
@@ -113,16 +132,16 @@ def test_a_wrong_family_is_left_out_with_one_warning(plant, tested, device, recw
     with pytest.warns(SelfTestWarning, match="sort by radix is wrong on .*takes its place"):
         fresh_sort(device)
     fresh_sort(device)  # without another warning, which would be an error
-    assert tested()[0] == BASICS.key and tested().count(RADIX.key) == 1
+    assert tested()[0] == DEVICE.key and tested().count(RADIX.key) == 1
     kept = verdicts.kept(device)
-    assert "numbers are wrong" in kept[RADIX.key].fault and not kept[BASICS.key].fault
-    gate.forget()  # as in another process, which tests nothing
+    assert "numbers are wrong" in kept[RADIX.key].fault and not kept[DEVICE.key].fault
+    trust.forget()  # as in another process, which tests nothing
     count = len(tested())
     with pytest.warns(SelfTestWarning, match="radix"):
         fresh_sort(device)
     assert len(tested()) == count
     with pytest.warns(SelfTestWarning, match="as it was asked for by name"):
-        gate.forget()
+        trust.forget()
         fresh_sort(device, algorithm="radix")
 
 
@@ -135,7 +154,68 @@ def test_crashes_and_hangs_stay_in_the_child(plant, tested, device, monkeypatch,
     plant(fault, "radix")
     with pytest.warns(SelfTestWarning, match=told):
         fresh_sort(device)
-    assert tested().count(RADIX.key) == 1 and MERGE.key in tested()
+    assert tested().count(RADIX.key) == examination.ATTEMPTS and MERGE.key in tested()
+    assert told in verdicts.kept(device)[RADIX.key].fault
+
+
+DOUBTS = {
+    "lost": "exit status 3",
+    "killed": "SIGKILL",
+    "raises": "ValueError: planted",
+    "garbage": "TypeError",
+}
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("fault", DOUBTS)
+def test_troubles_of_the_machine_are_no_verdict(plant, device, caplog, fault):
+    plant(fault, "radix")
+    fresh_sort(device)
+    fresh_sort(device)
+    said = [one.message for one in caplog.records if "untested" in one.message]
+    assert len(said) == 1 and DOUBTS[fault] in said[0]
+    assert RADIX.key not in verdicts.kept(device)
+
+
+@pytest.mark.parametrize("error", [TypeError, RuntimeError, PermissionError])
+def test_where_no_process_can_be_started_calls_go_on(plant, device, monkeypatch, caplog, error):
+    def refuse(*arguments, **options):
+        raise error("not allowed")
+
+    plant()
+    monkeypatch.setattr("subprocess.Popen", refuse)
+    fresh_sort(device)
+    assert "used untested: no child process" in caplog.text and not verdicts.kept(device)
+    result = CliRunner().invoke(cli, ["selftest", "--device", device.spec], standalone_mode=False)
+    assert isinstance(result.exception, LaunchError)
+    monkeypatch.setattr(threading.Thread, "start", refuse if error is RuntimeError else None)
+    if error is RuntimeError:
+        trust.forget()
+        fresh_sort(device)
+        assert "no thread can be started" in caplog.text
+
+
+def test_one_crash_is_tried_again(plant, device):
+    plant("once", "radix")
+    fresh_sort(device)
+    assert not verdicts.kept(device)[RADIX.key].fault
+
+
+def test_a_test_in_a_process_that_is_about_to_end_is_no_trouble(plant, device, tmp_path):
+    plant("hang", "radix")
+    script = tmp_path / "short.py"
+    script.write_text(
+        "import threading, time\nimport numpy as np\nimport opencl_lab as ol\n"
+        "from opencl_lab.ops.solver import trust\nfrom opencl_lab.selftest import verdicts\n"
+        "trust.shipped = dict\ntrust.servant = 'faulty_servants:Faulty'\n"
+        f"call = lambda: ol.sort(np.arange(77), queue=ol.select_device('{device.spec}').queue())\n"
+        "threading.Thread(target=call, daemon=True).start()\ntime.sleep(3)\n"
+    )
+    search = {**os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{Path(__file__).parents[1]}"}
+    ended = subprocess.run(
+        [sys.executable, script], env=search, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stderr.count("\n") == 1 and "first use of" in ended.stderr
 
 
 def test_a_device_without_basics_is_refused(plant, tested, device):
@@ -144,14 +224,52 @@ def test_a_device_without_basics_is_refused(plant, tested, device):
         fresh_sort(device)
     with pytest.raises(LaunchError, match="a loop ends early"):
         ol.gemm(np.ones((3, 4)), np.ones((4, 5)), queue=device.queue())
-    assert tested() == [BASICS.key]
+    assert tested() == [DEVICE.key]
 
 
 def test_a_device_that_a_second_process_does_not_find_is_refused(plant, tested, device):
-    plant("lost")
-    with pytest.raises(LaunchError, match=r"starting a second process.*exit status 3"):
+    plant("vanished")
+    with pytest.raises(LaunchError, match="a second process finds another one"):
         fresh_sort(device)
-    assert not tested()
+    assert not tested() and not verdicts.kept(device)
+
+
+def test_transforms_without_another_algorithm_refuse_a_wrong_one(plant, device):
+    plant()
+    verdict = Verdict(digest=verdicts.kernel_digest(FFT_TEMPLATES), fault="wrong, as planted")
+    verdicts.keep(device, {Family("dft", "fft"): verdict})
+    x, queue = np.random.default_rng(3).random((6, 50), np.float32), device.queue()
+    with pytest.raises(LaunchError, match="fft: wrong, as planted"):
+        ol.fft.dct(x, queue=queue)
+    with pytest.warns(SelfTestWarning, match="direct-tiled takes its place"):
+        spectrum = ol.fft.rfft(x, queue=queue)
+    np.testing.assert_allclose(spectrum, np.fft.rfft(x), rtol=1e-4, atol=1e-4)
+    with pytest.raises(LaunchError, match="contiguous rows only"):
+        ol.fft.fft(x, axis=0, queue=queue)
+
+
+def test_small_calls_stay_on_the_device_if_its_serial_side_is_wrong(plant, device):
+    if device.serial_side is None:
+        pytest.skip("it has none")
+    plant()
+    digest = verdicts.kernel_digest(())
+    verdicts.keep(device.serial_side, {DEVICE: Verdict(digest=digest, fault="planted")})
+    assert (ol.sort(KEYS[:501], device=device) == np.sort(KEYS[:501])).all()
+    with pytest.raises(LaunchError, match="planted"):
+        ol.sort(KEYS[:501], device=device.serial_side)
+
+
+def test_parts_of_devices_are_tested_as_the_whole(plant, device, tested):
+    plant()
+    equally = cl.device_partition_property.EQUALLY
+    try:
+        part = device.handle.create_sub_devices([equally, 1])[0]
+    except cl.Error:
+        pytest.skip("it cannot be divided")
+    queue = cl.CommandQueue(cl.Context([part]), part)
+    keys = KEYS[:2_345]
+    assert (ol.sort(keys, queue=queue) == np.sort(keys)).all()
+    assert RADIX.key in tested() and RADIX.key in verdicts.kept(device)
 
 
 @pytest.mark.full
@@ -176,12 +294,12 @@ def test_calls_wait_for_their_own_family_alone(plant, tested, device):
 def test_trusted_devices_are_not_tested(plant, tested, device, monkeypatch, mode):
     plant("basics", mode=mode)
     if mode == "quick":
-        monkeypatch.setattr(gate, "shipped", lambda: {verdicts.identity(device): None})
+        monkeypatch.setattr(trust, "shipped", lambda: {verdicts.identity(device): None})
     fresh_sort(device)
     assert not tested()
     if mode == "quick":  # but what was found later counts
         verdicts.keep(device, {RADIX: Verdict(digest="", fault="wrong since")})
-        gate.forget()
+        trust.forget()
         with pytest.raises(LaunchError, match="a loop ends early"):
             fresh_sort(device)
 

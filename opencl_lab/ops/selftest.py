@@ -16,18 +16,24 @@ import numpy as np
 
 import opencl_lab.ops
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import DeviceNotFound, InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.core.errors import (
+    DeviceNotFound,
+    InvalidConfig,
+    InvalidProblem,
+    LaunchError,
+    OclabError,
+)
 from opencl_lab.drivers.discovery import select_device
+from opencl_lab.drivers.pocl import linker_missing, no_room
 from opencl_lab.ops.trial import Array, Trial, Trials
 from opencl_lab.runtime.arrays import contiguous, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device
-from opencl_lab.selftest import gate
-from opencl_lab.selftest.examination import Examination
-from opencl_lab.selftest.verdicts import BASICS, Family, Verdict
-from opencl_lab.symptoms.basics import BARRIERS
-from opencl_lab.symptoms.basics import BASICS as SYMPTOMS
-from opencl_lab.symptoms.kernels import Wrong
+from opencl_lab.selftest import trust
+from opencl_lab.selftest.examination import LIST, Examination
+from opencl_lab.selftest.verdicts import DEVICE, Family, Verdict, drop
+from opencl_lab.symptoms.basics import BARRIERS, BASICS
+from opencl_lab.symptoms.kernels import why
 
 SEED = 2026
 
@@ -46,6 +52,10 @@ class SelfTest:
         self.device = select_device(spec)
         if self.device.key != key:
             raise DeviceNotFound(f"a second process finds {self.device} in its place")
+        version = self.device.platform_version
+        lack = linker_missing(version) or no_room(version)
+        if lack is not None:
+            raise LaunchError(lack)  # nothing can be built, and that says nothing about kernels
         self._full, self._say = full, say
 
     def families(self) -> list[tuple[Family, tuple[str, ...]]]:
@@ -66,16 +76,23 @@ class SelfTest:
         return list(found.items())
 
     def test(self, family: Family) -> tuple[str, int]:
-        """Return what is wrong with a family, or "", and how many trials ran."""
-        if family == BASICS:
+        """Return what is wrong with a family, or "", and how many trials ran.
+
+        If the few trials of a first use are not for this device, another one is taken.
+        """
+        if family == DEVICE:
             return self._basics()
+        fault, count = self._test(family, self._full, 0)
+        return (fault, count) if count or self._full else self._test(family, True, 1)
+
+    def _test(self, family: Family, full: bool, enough: int) -> tuple[str, int]:
         count = 0
         for trials in all_trials():
             how = trials.how(family.algorithm)
             if trials.solver.name != family.operation or how is None:
                 continue
             for trial in trials.trials:
-                if trial.wide != family.wide or (trial.full and not self._full):
+                if trial.wide != family.wide or (trial.full and not full):
                     continue
                 self._say(trial.title)
                 try:
@@ -83,21 +100,25 @@ class SelfTest:
                 except (InvalidConfig, InvalidProblem):  # it is not for this problem or device
                     continue
                 except OclabError as error:
+                    if "memory" in error.sentence:  # which says nothing about the kernels
+                        raise
                     fault = error.sentence
                 count += 1
-                if fault:
-                    return f"{trial.title}: {fault}", count
+                if fault or count == enough:
+                    return (f"{trial.title}: {fault}" if fault else ""), count
         return "", count
 
     def _basics(self) -> tuple[str, int]:
         """Check what any kernel needs; those that need barriers have trials of their own."""
-        checks = [(name, check) for name, check in SYMPTOMS if name not in BARRIERS]
+        checks = [(name, check) for name, check in BASICS if name not in BARRIERS]
         for name, check in checks:
             self._say(name)
             try:
                 check(self.device)
-            except Wrong as wrong:
-                return str(wrong), len(checks)
+            except Exception as error:  # of the driver, too
+                if isinstance(error, MemoryError) or "MemoryError" in type(error).__name__:
+                    raise
+                return why(error), len(checks)
         self._say("strided copies")
         return _copies(self.device), len(checks) + 1
 
@@ -129,13 +150,18 @@ def _copies(device: Device) -> str:
     return ""
 
 
-def test_device(
+def examine(
     device: Device, progress: Callable[[Family, Verdict], None], *, full: bool = False
 ) -> dict[Family, Verdict]:
     """Test a device anew, whatever is known of it, and return the verdicts, which are kept."""
     try:
-        servant = gate.servant or f"{__name__}:{SelfTest.__name__}"
+        drop(device)
+        servant = trust.servant or f"{__name__}:{SelfTest.__name__}"
         examination = Examination(device, servant, full=full, fresh=True, progress=progress)
-        return examination.complete()
+        found = examination.complete()
     finally:
-        gate.forget()
+        trust.forget()
+    for doubt in (found[family].doubt for family in (DEVICE, LIST) if family in found):
+        if doubt:
+            raise LaunchError(f"the kernels of {device} cannot be tested: {doubt}")
+    return {family: verdict for family, verdict in found.items() if family != LIST}

@@ -18,7 +18,7 @@ import numpy as np
 
 from opencl_lab.core import template
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.kernels import NO_DOUBLE, is_wide
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
@@ -26,7 +26,7 @@ from opencl_lab.core.template import kernel_digest
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
-from opencl_lab.selftest import gate
+from opencl_lab.selftest import trust
 from opencl_lab.selftest.verdicts import Family
 from opencl_lab.tuned import database
 
@@ -43,7 +43,7 @@ __all__ = [
 AUTO = "auto"
 MOST_SERIAL_US = 2000.0
 """Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
-gate.servant = "opencl_lab.ops.selftest:SelfTest"
+trust.servant = "opencl_lab.ops.selftest:SelfTest"
 
 
 def real_number(value: Any, name: str) -> float:
@@ -272,7 +272,9 @@ class Solver(ABC, Generic[P]):
         """Return the names of algorithms that may be the fastest, for a search to try."""
         return self.registry
 
-    def choose(self, problem: P, device: Device, name: str = AUTO) -> Algorithm[P]:
+    def choose(
+        self, problem: P, device: Device, name: str = AUTO, *, internal: bool = False
+    ) -> Algorithm[P]:
         """Return the algorithm `name`.
 
         ``auto`` and other groups mean the first of their `ranked` algorithms that supports the
@@ -285,13 +287,17 @@ class Solver(ABC, Generic[P]):
         InvalidConfig
             If there is no such algorithm, or it does not support this problem here.
         LaunchError
-            If none of a group is right on this device.
+            If none of a group is right on this device, or an `internal` one is not: one that the
+            library names, and not the user.
         """
+        trust.admit(device)
         group = name in self.groups
-        names = list(dict.fromkeys(self.ranked(problem, device, name) if group else (name,)))
+        first = tuple(self.ranked(problem, device, name)) if group else (name,)
         reasons: dict[str, list[str]] = {}
         faults: list[tuple[Family, str]] = []
-        for candidate in names:
+        for candidate in dict.fromkeys((*first, *self.registry)):
+            if candidate not in first and not (group and faults):
+                break
             algorithm = self.algorithm(candidate).on(device.kind)
             reason = algorithm.supports(problem, device)
             if reason is None and faults:
@@ -300,18 +306,18 @@ class Solver(ABC, Generic[P]):
                 reasons.setdefault(reason, []).append(candidate)
                 continue
             family = Family(self.name, candidate, problem.wide)
-            fault = gate.fault(device, family, algorithm.templates)
-            if fault and not group:
-                gate.warn(device, family, fault, "it runs, as it was asked for by name")
-            if not (fault and group):
-                for wrong, what in faults:
-                    gate.warn(device, wrong, what, f"{candidate} takes its place")
-                return algorithm
-            faults.append((family, fault))
-            names.extend(other for other in self.registry if other not in names)
-        if faults:
-            raise gate.refusal(self.name, device, faults)
+            fault = trust.fault(device, family, algorithm.templates)
+            if fault and (group or internal):
+                faults.append((family, fault))
+                continue
+            if fault:
+                trust.warn(device, family, fault, "it runs, as it was asked for by name")
+            for wrong, what in faults:
+                trust.warn(device, wrong, what, f"{candidate} takes its place")
+            return algorithm
         why = [f"{', '.join(named)}: {reason}" for reason, named in reasons.items()]
+        if faults:
+            raise trust.refusal(self.name, device, faults, why)
         if NO_DOUBLE in reasons:
             why.append("take another device (see `oclab devices`) or single precision")
         raise InvalidConfig(f"no algorithm for this {self.name} on {device}: {'; '.join(why)}")
@@ -338,8 +344,9 @@ class Solver(ABC, Generic[P]):
         together = costs.wait_us + costs.slowness * parallel_us
         if alone > min(together, MOST_SERIAL_US) or algorithm in self.choices:
             return device
-        named = algorithm not in self.groups
-        if named and self.algorithm(algorithm).on(serial.kind).supports(problem, serial):
+        try:
+            self.choose(problem, serial, algorithm)
+        except (InvalidConfig, LaunchError):  # not for one thread, or wrong there
             return device
         return serial
 

@@ -17,7 +17,7 @@ from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.session import Session, session_of
-from opencl_lab.selftest import gate
+from opencl_lab.selftest import trust
 
 
 def queue_for(
@@ -85,7 +85,7 @@ class Call:
         """The session of the queue."""
         if self._session is None:
             self._session = session_of(self.queue)
-            gate.admit(self._session.device)
+            trust.admit(self._session.device)
         return self._session
 
     @property

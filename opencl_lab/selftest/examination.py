@@ -6,28 +6,40 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.selftest.verdicts import BASICS, MODE, Family, Verdict, is_current, keep, kept
+from opencl_lab.selftest.verdicts import DEVICE, MODE, Family, Verdict, is_current, keep, kept
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
 
 TRIAL_SECONDS = 30.0
 """Longest time of one trial, with the programs that are built for it."""
-LEAST_CHILDREN, MOST_CHILDREN = 2, 8
+ATTEMPTS = 2
+"""A driver must crash or hang twice, as a machine may just be busy."""
+LEAST_CHILDREN, MOST_CHILDREN = 2, 4
 """Bounds of the number of children, which is half that of the processors: they mostly build."""
 LIST = Family("device", "list")
 """Stands for listing the families."""
+ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM")
+"""Signals that come from elsewhere, as where memory is short."""
 SETTINGS = {MODE: "off", "POCL_AFFINITY": "0"}
-"""Environment of children. PoCL would bind the threads that compile to the same processors."""
-NICE = 10
-"""Families that no call waits for should not slow the calls that already run."""
+"""Environment of children. Bound threads of PoCL would all compile on the first processor."""
+POLL_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """What a child says: an answer, or what is wrong with the device, or why nobody knows."""
+
+    value: Any = None
+    fault: str = ""
+    doubt: str = ""
+    lasting: bool = False  # whether the next process would see the same
 
 
 class Child:
@@ -37,30 +49,42 @@ class Child:
         self._arguments = servant, device.spec, device.key, full
         self._worker: Worker | None = None
 
-    def ask(self, *request: Any) -> tuple[str, Any]:
-        """Return what went wrong, or "", and the answer: None where no process can be started."""
-        step = "starting a second process"
-        try:
-            if self._worker is None:
-                self._worker = Worker(opening(*self._arguments), SETTINGS, nice=NICE)
-                self._worker.answer(time.monotonic() + TRIAL_SECONDS)
-            self._worker.send(*request)
-            while True:
-                kind, value = self._worker.receive(time.monotonic() + TRIAL_SECONDS)
-                if kind == "done":
-                    return "", value
-                step = value
-        except LaunchError as error:
-            _log.warning("the kernels cannot be tested: %s", error)
-            return "", None
-        except Failed as error:
-            return f"{step}: {error}", None
-        except Died as death:
-            self.end()
-            return f"{step}: the driver ended the process ({death.how})", None
-        except TimeoutError:
-            self.end()
-            return f"{step}: no answer within {TRIAL_SECONDS:g} s", None
+    def ask(self, *request: Any) -> Answer:
+        """Return the answer to a request."""
+        for left in reversed(range(ATTEMPTS)):
+            step = ""
+            try:
+                if self._worker is None:
+                    self._worker = Worker(opening(*self._arguments), SETTINGS)
+                    self._worker.answer(time.monotonic() + TRIAL_SECONDS)
+                step = "the first kernel"
+                self._worker.send(*request)
+                while True:
+                    kind, value = self._worker.receive(time.monotonic() + TRIAL_SECONDS)
+                    if kind == "done":
+                        return Answer(value, lasting=True)
+                    step = value
+            except Failed as error:
+                self.end()
+                if isinstance(error.error, DeviceNotFound):
+                    return Answer(fault=str(error))
+                return Answer(doubt=f"{step or 'no child process'}: {error}")
+            except Died as death:
+                self.end()
+                if not step or death.signal_name in ENDED_BY_OTHERS:
+                    return Answer(doubt=f"a child process ended: {death.how}")
+                fault = f"{step}: the driver ended the process ({death.how})"
+            except TimeoutError:
+                self.end()
+                fault = f"{step}: no answer within {TRIAL_SECONDS:g} s"
+                if not step:
+                    return Answer(doubt="a child process does not start")
+            except (LaunchError, OSError, TypeError, RuntimeError) as error:
+                self.end()  # no executable, no memory, or processes are not allowed
+                return Answer(doubt=f"no child process: {error}")
+            if not left:
+                return Answer(fault=fault, lasting=True)
+        raise AssertionError("there is a last attempt")
 
     def end(self) -> None:
         """Kill the process."""
@@ -98,41 +122,46 @@ class Examination:
         progress: Callable[[Family, Verdict], None] | None = None,
     ):
         self.device, self.full = device, full
-        self._servant, self._progress = servant, progress
+        self._servant, self._progress, self._fresh = servant, progress, fresh
         self._kept = {} if fresh else kept(device)
         self._found: dict[Family, Verdict] = {}
-        self._waiting: list[tuple[Family, tuple[str, ...]]] = [(BASICS, ())]
+        self._waiting: list[tuple[Family, tuple[str, ...]]] = [(DEVICE, ()), (LIST, ())]
         self._running: set[Family] = set()
-        self._listed = False
         self._threads = 0
         self._changed = threading.Condition()
 
     def verdict(self, family: Family, templates: tuple[str, ...]) -> Verdict:
-        """Return the verdict on a family and its templates; wait if it is not known yet."""
+        """Return the verdict on a family and its templates; wait for it if it is not known yet."""
         with self._changed:
             found = self._known(family, templates)
             if found is None:
                 self._waiting.insert(0, (family, templates))
-                self._start()
                 while (found := self._found.get(family)) is None:
-                    self._changed.wait()
+                    if not self._started():
+                        return Verdict(digest="", doubt="no thread can be started")
+                    self._changed.wait(POLL_SECONDS)
             return found
 
     def complete(self) -> dict[Family, Verdict]:
         """Test all families, and return the verdicts."""
         with self._changed:
-            self._start()
+            self._started()
             while self._threads:
-                self._changed.wait()
+                self._changed.wait(POLL_SECONDS)
             return dict(self._found)
 
-    def _start(self) -> None:
-        if not self._threads:
-            _log.info("first use of %s: its kernels are tested", self.device)
+    def _started(self) -> bool:
+        """Start threads if there are none; return whether there are some."""
+        if self._threads:
+            return True
         children = max(LEAST_CHILDREN, min(default_threads() // 2, MOST_CHILDREN))
-        while self._threads < children:
-            self._threads += 1
-            threading.Thread(target=self._work, daemon=True).start()
+        try:
+            for _ in range(children):
+                threading.Thread(target=self._work, daemon=True).start()
+                self._threads += 1
+        except RuntimeError:  # there are too many, or the interpreter is about to end
+            pass
+        return self._threads > 0
 
     def _known(self, family: Family, templates: tuple[str, ...]) -> Verdict | None:
         found = self._found.get(family)
@@ -146,63 +175,64 @@ class Examination:
     def _work(self) -> None:
         child = Child(self.device, self._servant, self.full)
         try:
-            while (one := self._next(child)) is not None:
+            while (one := self._next()) is not None:
                 self._test(child, *one)
         finally:
             child.end()
-
-    def _next(self, child: Child) -> tuple[Family, tuple[str, ...]] | None:
-        """Return what to test: the device itself, what a call waits for, then other families."""
-        while True:
             with self._changed:
-                while (one := self._startable()) is None and self._running & {BASICS, LIST}:
-                    self._changed.wait()
-                if one is not None or self._listed:
-                    if one is None:
-                        self._threads -= 1
-                        self._changed.notify_all()
-                    return one
-                self._listed = True
-                self._running.add(LIST)
-                faulty = self._found[BASICS].fault
-            families = [] if faulty else child.ask("families")[1]
-            with self._changed:
-                self._waiting.extend(families or [])
-                self._running.discard(LIST)
+                self._threads -= 1
                 self._changed.notify_all()
 
-    def _startable(self) -> tuple[Family, tuple[str, ...]] | None:
-        """Return what waits and can be tested now; all but the device itself needs its verdict."""
-        device_known = self._known(BASICS, ()) is not None
-        for one in list(self._waiting):
-            family, templates = one
-            if self._known(family, templates) or family in self._running:
-                self._waiting.remove(one)
-            elif device_known or family == BASICS:
-                self._running.add(family)
-                return one
-        return None
+    def _next(self) -> tuple[Family, tuple[str, ...]] | None:
+        """Return what to test now: the device itself, what a call waits for, then the others."""
+        with self._changed:
+            while True:
+                device_known = self._known(DEVICE, ()) is not None
+                for one in list(self._waiting):
+                    family, templates = one
+                    if self._known(family, templates) or family in self._running:
+                        self._waiting.remove(one)
+                    elif device_known or family == DEVICE:
+                        self._running.add(family)
+                        return one
+                if not self._running & {DEVICE, LIST}:  # which may lead to more
+                    return None
+                self._changed.wait(POLL_SECONDS)
 
     def _test(self, child: Child, family: Family, templates: tuple[str, ...]) -> None:
-        begin = time.monotonic()
-        basics = self._found.get(BASICS)
-        if basics is not None and basics.fault:
-            fault, answer = basics.fault, None
-        else:
-            fault, answer = child.ask("test", family)
-        wrong, trials = answer or ("", 0)
-        found = Verdict(
+        begin, trials, answer = time.monotonic(), 0, Answer()
+        device = self._found.get(DEVICE)
+        if not self._fresh:  # another process may have tested it meanwhile
+            self._kept = kept(self.device)
+        known = None if family == LIST else self._known(family, templates)
+        families: list[Any] = []
+        try:
+            if device is not None and (device.fault or device.doubt):
+                answer = Answer(None, device.fault, device.doubt)
+            elif family == LIST:
+                answer = child.ask("families")
+                families = list(answer.value or ())
+            elif known is None:
+                answer = child.ask("test", family)
+                if answer.value is not None:
+                    wrong, trials = answer.value
+                    answer = answer._replace(fault=str(wrong))
+        except Exception as error:  # a child with damaged memory may answer anything
+            answer = Answer(doubt=f"{type(error).__name__}: {error}")
+        found = known or Verdict(
             digest=kernel_digest(templates),
-            fault=fault or wrong,
+            fault=answer.fault,
+            doubt=answer.doubt,
             trials=trials,
             full=self.full,
             seconds=round(time.monotonic() - begin, 3),
         )
-        if fault or answer is not None:
+        if answer.lasting and family != LIST:
             keep(self.device, {family: found})
         with self._changed:
             self._running.discard(family)
             self._found[family] = found
-            if self._progress is not None:
-                self._progress(family, found)
+            self._waiting.extend(families)
             self._changed.notify_all()
+            if self._progress is not None and family != LIST:
+                self._progress(family, found)

@@ -46,7 +46,7 @@ class Family(NamedTuple):
         return f"{self.operation}/{self.algorithm}" + "/8" * self.wide
 
 
-BASICS = Family("device", "basics")
+DEVICE = Family("device", "basics")
 """Loops, barriers and copies, without which nearly every kernel would be wrong."""
 
 
@@ -55,6 +55,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     digest: str  # of the templates of its kernels
     fault: str = ""  # what is wrong, in words; empty if nothing is
+    doubt: str = ""  # why it could not be tested; such a verdict is not kept
     trials: int = 0  # how many ran; none if the algorithm is not for this device
     full: bool = False  # whether all trials ran, or the few of a first use
     seconds: float = 0.0
@@ -114,6 +115,12 @@ def is_current(verdict: Verdict, templates: tuple[str, ...], full: bool) -> bool
     """Return whether a verdict is about the kernels of today, and not about fewer trials."""
     same = verdict.version == __version__ and verdict.digest == kernel_digest(templates)
     return same and (verdict.full or not full)
+
+
+def drop(device: Device) -> None:
+    """Forget what was kept on a device."""
+    with suppress(OSError):
+        verdict_file(device).unlink(missing_ok=True)
 
 
 def keep(device: Device, found: Mapping[Family, Verdict]) -> Path | None:

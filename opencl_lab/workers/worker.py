@@ -194,7 +194,8 @@ class Worker(Link):
             failing.pop_all()  # closed by `kill`
         if nice and sys.platform != "win32":
             priority = min(os.getpriority(os.PRIO_PROCESS, 0) + nice, LEAST_PRIORITY)
-            os.setpriority(os.PRIO_PROCESS, self.process.pid, priority)
+            with suppress(OSError):  # a sandbox may refuse it
+                os.setpriority(os.PRIO_PROCESS, self.process.pid, priority)
         with suppress(Ended):
             self.write(opening)
 

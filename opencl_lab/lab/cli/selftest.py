@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def tested_device(device: Device, *, full: bool) -> Mapping[Family, Verdict]:
     """Test a device, show the progress, and return the verdicts."""
-    from opencl_lab.ops.selftest import test_device
+    from opencl_lab.ops.selftest import examine
 
     with progress_bar("testing") as advance:
         done = 0
@@ -29,7 +29,7 @@ def tested_device(device: Device, *, full: bool) -> Mapping[Family, Verdict]:
             done += 1
             advance(done, 0, str(family))
 
-        return test_device(device, progress, full=full)
+        return examine(device, progress, full=full)
 
 
 def rows_of(tested: Mapping[Family, Verdict]) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
         if verdict.fault:
             what = Text(f"wrong: {verdict.fault}", style="bold red")
         elif not verdict.trials:
-            what = Text("not for this device", style="dim")
+            what = Text("no trial is for this device", style="dim")
         numbers = "of 8 bytes" if family.wide else ""
         table.add_row(family.operation, family.algorithm, numbers, str(verdict.trials), what)
     return table
@@ -79,9 +79,9 @@ def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
 def selftest_command(full: bool) -> int:
     """Test whether kernels are right on the chosen device.
 
-    Each family of kernels solves small problems whose results are known, in a
-    child process, so that a driver that crashes or hangs is a finding. Calls
-    no longer choose an algorithm that is wrong. The exit status is 1 if one is.
+    Each family of kernels solves small problems whose results are known, in
+    child processes, so that a driver that crashes or hangs is a finding. Calls
+    then do not choose an algorithm that is wrong. The exit status is 1 if one is.
     """
     device = settings().select().device
     tested = tested_device(device, full=full)

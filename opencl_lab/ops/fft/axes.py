@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig, LaunchError
 from opencl_lab.core.plan import Plan, Work
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.estimates import FURTHER_LAUNCH_US
@@ -161,7 +162,9 @@ def at_once(
     if problem is None or given == np.float16:
         return None
     call.move(lambda device: AXES_SOLVER.side(problem, device))
-    if AXES_SOLVER.algorithm(FFT.name).supports(problem, call.device):
+    try:
+        AXES_SOLVER.choose(problem, call.device)
+    except (InvalidConfig, LaunchError):  # not for this device, or wrong there
         return None
     first, (flat, made) = problem.turns[0], problem.turns[-1].spectrum
     array = contiguous(fitted(array, call, array.shape[-1], -1, given, conjugate), call)

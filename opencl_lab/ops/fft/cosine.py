@@ -160,7 +160,8 @@ def cosine_axis(
     fourier = problem.fourier
     call.move(lambda device: DFT_SOLVER.side(fourier, device))
     device = call.device
-    config = DFT_SOLVER.choose(fourier, device, FFT.name).configure(fourier, device)
+    fast = DFT_SOLVER.choose(fourier, device, FFT.name, internal=True)
+    config = fast.configure(fourier, device)
     executable = call.session.executable(
         ("cosine", problem, config), lambda: problem.plan(config, device)
     )
