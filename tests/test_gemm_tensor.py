@@ -271,6 +271,7 @@ def test_programs_with_marked_instructions_are_loaded_again(monkeypatch):
             return [b".target sm_90\n//sm_90a: wgmma.y;\n\0"]
 
     monkeypatch.setattr(ptx.cl, "Program", Program)
+    monkeypatch.setenv("OCLAB_BINARIES", "off")
     programs = Programs("context", replace(HOPPER, handle="device"))
     again = programs._built('asm("//sm_90a: wgmma.y;");', ["-w"])
     assert made[1:] == [again]

@@ -184,7 +184,7 @@ def test_rows_in_the_caches_take_one_scratch_buffer():
         ("radix", CPU, {"DIGIT_BITS": 12}, "DIGIT_BITS must be 1 to 11"),
         ("radix", CPU, {"CAPACITY": 0}, "CAPACITY must be positive"),
         ("radix", CPU, {"WG_SIZE": 64}, "WG_SIZE"),
-        ("radix", GPU, {"FORM": "cpu"}, "FORM must be scan or onesweep"),
+        ("radix", GPU, {"FORM": "cpu"}, "FORM must be one of .scan., .onesweep., not .cpu."),
         ("radix", GPU, {"STREAM": True}, "STREAM"),
         ("radix", GPU, {"WG_SIZE": 48}, "multiple of 32"),
         ("radix", GPU, {"WG_SIZE": 128}, "2 to the power of DIGIT_BITS"),

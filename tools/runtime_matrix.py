@@ -35,7 +35,7 @@ from typing import Any
 from race_search import BUILD_OPTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA, PAGE = ROOT / "docs/data/runtimes.json", ROOT / "docs/runtimes.md"
+DATA, PAGE = ROOT / "docs/runtimes.json", ROOT / "docs/runtimes.md"
 SCHEMA = "oclab-runtimes/1"
 LOG = "OCLAB_MATRIX_LOG"
 """The file to which this module, as a plugin of pytest, writes how cases ended."""
@@ -406,7 +406,7 @@ INTRODUCTION = """# Runtimes
 Where the kernels were run, and what came out: the cases of `tests/test_matrix.py`, by built-in
 configurations, for each operation, algorithm and runtime. A case is right if the result on arrays
 of the host and on arrays of the device is, and if nothing beside it was written.
-`tools/runtime_matrix.py` ran them and wrote this page; the [data](data/runtimes.json) has the names
+`tools/runtime_matrix.py` ran them and wrote this page; the [data](runtimes.json) has the names
 of the cases that were not right.
 """
 LEGEND = """

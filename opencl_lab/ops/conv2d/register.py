@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import (
     VECTOR_WIDTHS,
     group_limit,
@@ -34,6 +35,9 @@ FEW_ROWS = 9
 def _widths(word: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the widths of vectors of `sizes` bytes, in values of `word` bytes."""
     return tuple(dict.fromkeys(n // word for n in sizes if n // word in VECTOR_WIDTHS))
+
+
+MOST_SUMS = 96
 
 
 def _sums(config: Config) -> int:
@@ -67,7 +71,8 @@ class Register(Convolution):
             *map(positive, ("WG_X", "WG_Y", "VECTORS", "ROWS", "STEPS_X", "STEPS_Y", "UNROLL")),
             vector_width("VECTOR_WIDTH"),
             Constraint(
-                lambda c: _sums(c) <= 96, "more than 96 sums per item do not stay in registers"
+                lambda c: _sums(c) <= MOST_SUMS,
+                f"more than {MOST_SUMS} sums per item do not stay in registers",
             ),
             Constraint(
                 lambda c: _sums(c) * c.integer("ROWS") * c.integer("UNROLL") <= 8192,
@@ -147,6 +152,13 @@ class Register(Convolution):
         self, problem: Conv2dProblem, one: Pass, config: Config, device: Device
     ) -> list[Launch]:
         """Return the launches of one pass."""
+        native = device.native_vector_bytes
+        wide = config.integer("VECTOR_WIDTH") * problem.sum_type.itemsize
+        if device.kind == "cpu" and _sums(config) * ceil_divide(wide, native) > MOST_SUMS:
+            raise InvalidConfig(
+                f"{_sums(config)} sums of {wide} bytes per item do not stay in registers of "
+                f"{native} bytes, and PoCL's compiler may crash"
+            )
         number = config.integer
         group = number("WG_Y"), number("WG_X")
         tile = (
