@@ -57,6 +57,8 @@ FAULTS = [
 
 @pytest.mark.parametrize(("name", "old", "new", "told"), FAULTS)
 def test_each_fault_is_seen(device, plant, name, old, new, told):
+    if name == "butterflies" and device.kind != "cpu":
+        pytest.skip("items of a warp need no barrier to see each other's stores")
     plant(old, new)
     with pytest.raises(Wrong, match=re.escape(told)) as caught:
         dict(BASICS)[name](device)
@@ -123,6 +125,8 @@ def test_probes_find_a_sound_device_sound(device, probe):
 
 @pytest.mark.parametrize(("probe", "old", "new", "value", "told"), PROBED)
 def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value, told):
+    if probe is limits.local_memory and device.local_memory < 1 << 18:
+        pytest.skip("the fault is planted beyond its local memory")
     small = replace(device, max_allocation=min(device.max_allocation, 1 << 29))
     plant(old, new)
     *_, last = probe(small)
