@@ -343,7 +343,7 @@ def slow(*given):
     if count == int(sys.argv[1]):
         print("now", flush=True)
     if count >= int(sys.argv[1]):
-        time.sleep(0.05)
+        time.sleep(0.5)
     return sort(*given)
 out_of_core._sort = slow
 sys.exit(main(sys.argv[2:]))

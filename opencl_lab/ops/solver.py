@@ -346,8 +346,10 @@ class Solver(ABC, Generic[P]):
             return device
         try:
             self.choose(problem, serial, algorithm)
-        except (InvalidConfig, LaunchError):  # not for one thread, or wrong there
+        except LaunchError:  # it is wrong there
             return device
+        except InvalidConfig:
+            return serial if algorithm in self.groups else device
         return serial
 
     def plan(
