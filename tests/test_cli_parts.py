@@ -72,7 +72,8 @@ def test_the_document(given, out, keys, capsys, tmp_path):
     ours, *others = document["results"]
     assert ours["implementation"] == "opencl:radix" and ours["ok"]
     assert ours["total_ms"]["runs"] == 1 and ours["kernel_ms"] > 0 and ours["gbps"] > 0
-    assert {row["status"] for row in others} == {"unavailable"} and len(others) >= 5
+    assert {row["status"] for row in others} == {"unavailable"}
+    assert {row["implementation"] for row in others} >= {"c:seq", "c:omp", "numpy"}
     assert document["output"] == str(out)
     assert document["parts"]["count"] > 2 and document["parts"]["merged"]
     assert len(table.read_text().splitlines()) == 2 + len(others)

@@ -89,7 +89,7 @@ def test_damage_in_every_file_of_the_cache(tmp_path, damage, monkeypatch):
         write_json(probe_file(select_device().key), {"key": select_device().key, "peaks": {}})
     write_json(where["OCLAB_DATA_DIR"] / "tuning" / "sort.json", {"format": 1, "entries": []})
     rng = np.random.default_rng(4)
-    damaged = files_below(tmp_path)
+    damaged = sorted(files_below(tmp_path))
     assert {path.parent.name for path in damaged} >= {"c", "doctor", "tuning"}
     for path in damaged:
         content = np.frombuffer(path.read_bytes(), np.uint8).copy()

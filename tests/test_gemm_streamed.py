@@ -176,6 +176,14 @@ def test_every_element_is_made(kept, shape):
     assert 4 * sent <= found.sent
 
 
+def gpu_of(device):
+    """A GPU with much memory, whatever was seen of the device."""
+    return replace(
+        device, kind="gpu", unified_memory=False, compute_units=132, global_memory=80 << 30,
+        max_allocation=20 << 30, capabilities=replace(device.capabilities, max_allocation=20 << 30),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("shape", "share"),
     [
@@ -186,10 +194,7 @@ def test_every_element_is_made(kept, shape):
 def test_tiles_of_a_gpu(shape, share, device):
     m, n, k = shape
     problem = GemmProblem(m, n, k)
-    gpu = replace(
-        device, kind="gpu", unified_memory=False, compute_units=132, global_memory=80 << 30,
-        max_allocation=20 << 30,
-    )  # fmt: skip
+    gpu = gpu_of(device)
     nbytes = 4 * (m * k + k * n + m * n)
     found = panels_of(problem, gpu, "naive", None, share * nbytes)
     assert found.nbytes <= share * nbytes
@@ -200,8 +205,7 @@ def test_tiles_of_a_gpu(shape, share, device):
 
 
 def test_a_small_product_and_one_that_does_not_pay_is_made_at_once(device):
-    gpu = replace(device, kind="gpu", unified_memory=False, global_memory=80 << 30,
-                  max_allocation=20 << 30, compute_units=132)  # fmt: skip
+    gpu = gpu_of(device)
     for shape in ((1000, 1000, 1000), (1, 20000, 20000)):
         assert panels_of(GemmProblem(*shape), gpu, "naive", None, gpu.global_memory) is None
 

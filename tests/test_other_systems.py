@@ -96,7 +96,7 @@ def test_calls_work_without_what_other_systems_lack(elsewhere):
         ("sort --n 1000 --against none", "ok"),
         ("sort --n 1000 --against c:omp", "c:omp"),
         ("doctor", "ranks connect by Unix sockets"),  # its probes run in workers
-        ("cache info", "pocl"),
+        ("cache info", "oclab-tests-"),
     ],
 )
 def test_commands_work_without_what_other_systems_lack(elsewhere, command, words):

@@ -1,6 +1,7 @@
 """The pages of figures: they are what the tool makes of docs/data, and say where that is."""
 
 import importlib
+import itertools
 import json
 import re
 import shutil
@@ -36,29 +37,32 @@ def data(tool):
     return tool.read_data(DOCS / "data")
 
 
-@pytest.fixture(scope="module")
-def made(tool):
-    return dict(tool.made(DOCS))
-
-
 def texts(svg):
     return [item.text for item in ElementTree.fromstring(svg).iter() if item.tag.endswith("}text")]
+
+
+def named_alike(svg):
+    """Number the clip paths, whose names are digests of all the bits of their places."""
+    for number, name in enumerate(re.findall(r'clipPath id="(\w+)"', svg)):
+        svg = svg.replace(name, f"clip{number}")
+    return svg
 
 
 def blocks(tool, text):
     return [match[0] for match in tool.BLOCK.finditer(text)]
 
 
-def test_pages_are_made_of_the_data(made):
-    pages = {path: text for path, text in made.items() if path.suffix == ".md"}
+def test_pages_are_made_of_the_data(tool):
+    # They come before the plots, which take long to draw.
+    pages = dict(itertools.takewhile(lambda made: made[0].suffix == ".md", tool.made(DOCS)))
     assert sorted(pages) == sorted(PAGES)
     for path, text in pages.items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name}: run tools/performance_page"
 
 
 @pytest.mark.full
-def test_plots_are_made_of_the_data(made):
-    plots = {path: text for path, text in made.items() if path.suffix == ".svg"}
+def test_plots_are_made_of_the_data(tool):
+    plots = {path: text for path, text in tool.made(DOCS) if path.suffix == ".svg"}
     assert sorted(plots) == sorted(DOCS.glob("plots/**/*.svg"))
     for path, text in plots.items():
         there = path.read_text(encoding="utf-8")
@@ -66,7 +70,8 @@ def test_plots_are_made_of_the_data(made):
         made_of = re.findall(r"<dc:description>(\w+)</dc:description>", text)
         assert all(f"<dc:description>{digest}<" in there for digest in made_of), path.name
         if (version := re.search(r"Matplotlib v?[\d.]+", text)[0]) in there:
-            assert there == text, version  # others place things elsewhere
+            # Others place things elsewhere, and the last bits of places depend on the processor.
+            assert named_alike(there) == named_alike(text), version
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -121,7 +121,7 @@ def _write(folder, name, content):
 
 
 def _recorded(folder):
-    return list(json.loads((folder / "checked.json").read_text()))
+    return set(json.loads((folder / "checked.json").read_text())["files"])
 
 
 def _flip(path, byte):
@@ -154,9 +154,7 @@ def test_what_is_not_as_recorded_is_removed(folder, name, damage):
     other.write_bytes(other.read_bytes())  # as a copy of the cache has new times
     pocl.prepare_cache()
     assert not paths[name].exists() and other.exists()
-    assert set(json.loads((folder / "checked.json").read_text())) == {
-        str(other.relative_to(folder))
-    }
+    assert _recorded(folder) == {str(other.relative_to(folder))}
 
 
 @pytest.mark.parametrize("name", [PROGRAM, f"{PROGRAM}/f", f"{PROGRAM}/f/1-1-1"])
@@ -168,12 +166,23 @@ def test_files_where_pocl_makes_folders_are_removed(folder, name):
     assert not path.exists() and all(other.exists() for other in kept)
 
 
-@pytest.mark.parametrize("content", [b"", b"[1]", b'{"x": 1, "%s": [1, 2]}' % BC.encode()])
-def test_a_damaged_record_is_made_anew(folder, content):
-    _write(folder, BC, BITCODE)
-    _write(folder, "checked.json", content)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: "[1]",
+        lambda text: '{"files": {}}',
+        lambda text: text.replace("program.bc", "program.bb"),
+    ],
+)
+def test_nothing_is_taken_by_a_damaged_record(folder, damage):
+    path = _write(folder, BC, BITCODE)
     pocl.prepare_cache()
-    assert _recorded(folder) == [BC]
+    assert _recorded(folder) == {BC}
+    record = folder / "checked.json"
+    record.write_text(damage(record.read_text()))
+    pocl.prepare_cache()
+    assert not path.exists() and _recorded(folder) == set()
 
 
 def _run(code, folder, ends=0):
@@ -252,7 +261,7 @@ def test_flipped_bits_after_a_killed_process_do_no_harm(folder, at_once):
             os.utime(path, (time.time() - 100,) * 2)
     _run(SORTED, folder)
     assert all(path.read_bytes() != flipped[path] for path in built)
-    assert set(_recorded(folder)) == {str(path.relative_to(folder)) for path in built}
+    assert _recorded(folder) == {str(path.relative_to(folder)) for path in built}
 
 
 UNREADABLE = """

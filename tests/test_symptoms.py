@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pyopencl as cl
 import pytest
 
 from opencl_lab.core.errors import InvalidProblem
@@ -161,10 +162,21 @@ def test_denormals_that_count_as_zero_are_told(device, plant):
 
 
 def test_buffers_that_find_no_room_in_the_host_s_memory_are_not_tried(device, monkeypatch):
-    monkeypatch.setattr(limits, "_free_memory", lambda: 3e6)
+    monkeypatch.setattr(limits, "_free_memory", lambda: 6e6)
     *_, last = limits.max_allocation(replace(device, unified_memory=True, max_allocation=1 << 40))
     assert last["verdict"] == "ok" and "value" not in last
     assert last["detail"] == "both ends of 2.861 MiB, as no more memory is free; 1 TiB claimed"
+
+
+def test_a_refused_buffer_is_no_fault(device, monkeypatch):
+    def refuse(session, program, size):
+        if size > 1 << 20:
+            raise cl.MemoryError("no memory now")
+
+    monkeypatch.setattr(limits, "_ends", refuse)
+    *_, last = limits.max_allocation(device)
+    assert last["verdict"] == "ok" and "value" not in last
+    assert last["detail"] == "both ends of 1 MiB; 256 MiB refused: no memory now"
 
 
 def test_plans_keep_to_the_largest_buffer_that_was_seen_to_work(device):

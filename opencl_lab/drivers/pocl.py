@@ -6,9 +6,9 @@ beside the files holds the size, times and checksum of each. A file with the rec
 is taken as unchanged, as Git does (the time of the last status change cannot be set). Any other
 file is read, and removed unless its checksum is right; PoCL makes it again. Files are recorded a
 second after they were built, or at the end of the process. One without a record is taken as it is
-only for a minute; it is of a process that has just started, or that was killed at once. A full disk
-ends the process, too, and without a folder that it can write to, PoCL's device disappears or every
-build fails.
+only for a minute; it is of a process that has just started, or that was killed at once. If the
+record is damaged itself, all files without a right entry are removed. A full disk ends the process,
+too, and without a folder that it can write to, PoCL's device disappears or every build fails.
 
 **The linker.** PoCL links every kernel with the system's `ld`, and ends the process if there is
 none.
@@ -17,6 +17,7 @@ none.
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
@@ -28,7 +29,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from opencl_lab.core.paths import cache_dir, free_bytes, read_json, write_json
 from opencl_lab.core.systems import HAS_OWNERS
@@ -147,13 +148,13 @@ def record_built() -> bool:
         loaded = {line.partition(begin)[2] for line in lines if begin in line}
         names = {name for name in loaded if COMPILED.fullmatch(name)}
         names |= {str(Path(name).parents[2] / "program.bc") for name in names}
-        known = _read(folder)
+        known = _read(folder) or {}
         for name in names - known.keys():
             with suppress(OSError):
                 path = folder / name
                 new[name] = [*_stamp(path.lstat()), _checksum(path)]
         if new:
-            write_json(folder / RECORD, known | new)
+            _write(folder, known | new)
     return bool(new)
 
 
@@ -174,9 +175,9 @@ def forget_last_built() -> bool:
             with suppress(OSError):
                 path.unlink()
                 removed.add(str(path.relative_to(folder)))
-    kept = {name: entry for name, entry in _read(folder).items() if name not in removed}
+    kept = {name: entry for name, entry in (_read(folder) or {}).items() if name not in removed}
     with suppress(OSError):
-        write_json(folder / RECORD, kept)
+        _write(folder, kept)
     return bool(removed)
 
 
@@ -197,12 +198,15 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
     Return a file that could not be removed, or None.
     """
     known = _read(folder)
+    entries = known or {}
     sound: Record = {}
     suspects = []
     for name, status in found:
         if COMPILED.fullmatch(name):
-            entry = known.get(name)
-            if entry is None or entry[:3] != _stamp(status):
+            entry = entries.get(name)
+            if entry is None and known is None:
+                pass  # the damage may be in its name there
+            elif entry is None or entry[:3] != _stamp(status):
                 entry = _looked_at(folder / name, status, entry)
             if entry is not None:
                 sound[name] = entry
@@ -223,7 +227,7 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
             stuck = path
     if sound != known:
         with suppress(OSError):
-            write_json(folder / RECORD, sound)
+            _write(folder, sound)
     return stuck
 
 
@@ -255,15 +259,23 @@ def _checksum(path: Path) -> int:
     return zlib.crc32(path.read_bytes())
 
 
-def _read(folder: Path) -> Record:
-    document = read_json(folder / RECORD)
-    if not isinstance(document, dict):
-        return {}
-    return {
-        name: entry
-        for name, entry in document.items()
-        if isinstance(entry, list) and len(entry) == len(ENTRY)
-    }
+def _text_checksum(record: Record) -> int:
+    return zlib.crc32(json.dumps(record, sort_keys=True).encode())
+
+
+def _write(folder: Path, record: Record) -> None:
+    write_json(folder / RECORD, {"files": record, "checksum": _text_checksum(record)})
+
+
+def _read(folder: Path) -> Record | None:
+    """Return the record, which is empty if there is none, or None if it is damaged."""
+    path = folder / RECORD
+    try:
+        document: Any = read_json(path)
+        record: Record = document["files"]
+        return record if document["checksum"] == _text_checksum(record) else None
+    except (KeyError, TypeError):
+        return None if path.exists() else {}
 
 
 def _entries(folder: str, place: str = "") -> Iterator[tuple[str, os.stat_result]]:
