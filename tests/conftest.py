@@ -1,6 +1,7 @@
 """What every test shares: a private cache, a device that is asked for by name, seeded examples.
 
-Tests marked `full` run with ``-m full``, and where they are named; see `suites.py`.
+Tests marked `full` run with ``-m full``, and where they are named; with ``--every N`` one in N of
+the cases of each. See `suites.py`.
 
 OCLAB_DEVICE        the device under test, as `select_device` takes it; default ``cpu``
 OCLAB_PRETEND       limits that PoCL's device has instead of its own; the default is ``gpu`` then
@@ -66,6 +67,13 @@ def name_host():
 
 if HOST_NAME.value:
     name_host()
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--every", type=int, default=1, metavar="N",
+        help="run one in N of the cases of each test that is marked `full`",
+    )  # fmt: skip
 
 
 @pytest.hookimpl(optionalhook=True)

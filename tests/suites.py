@@ -3,12 +3,13 @@
 A test marked `full` is one of corners, of every combination, of processes of its own, or of a long
 search. Of a test marked ``few`` the default suite runs cases that together have each value of each
 parameter, and of one marked ``few(most)`` at most so many of these; the other cases are marked
-`full` here.
+`full` here. With ``--every N`` one in N of a test's cases marked `full` is run.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 
 import pytest
@@ -61,9 +62,25 @@ def mark_others(items):
                 item.add_marker(pytest.mark.full)
 
 
+def thin_out(config, items):
+    """Leave out all but one in so many of each test's cases that are marked `full`."""
+    left_out, seen = [], Counter()
+    for item in items:
+        if item.get_closest_marker("full"):
+            name = item.nodeid.partition("[")[0]
+            if seen[name] % config.option.every:
+                left_out.append(item)
+            seen[name] += 1
+    gone = set(left_out)
+    items[:] = [item for item in items if item not in gone]
+    config.hook.pytest_deselected(items=left_out)
+
+
 def select(config, items):
     """Leave out what is marked `full`, unless marks are chosen by ``-m``, or a test by its name."""
     mark_others(items)
+    if config.option.every > 1:
+        thin_out(config, items)
     if config.option.markexpr or any("::" in name for name in config.args):
         return
     left_out = [item for item in items if item.get_closest_marker("full")]

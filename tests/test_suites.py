@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import suites
 
 TYPES, SIZES = ("int8", "float32", "float64"), (1, 7, 100, 1000)
@@ -33,3 +35,24 @@ def test_at_most_so_many_are_spread_evenly():
 
 def test_true_is_not_one():
     assert len(suites.few([{"value": 1}, {"value": True}, {"value": 1}])) == 2
+
+
+class Item:
+    def __init__(self, nodeid, *markers):
+        self.nodeid, self.markers = nodeid, markers
+
+    def get_closest_marker(self, name):
+        return name in self.markers
+
+
+def test_one_in_so_many_cases_is_left():
+    gone = []
+    hook = SimpleNamespace(pytest_deselected=lambda items: gone.extend(items))
+    config = SimpleNamespace(option=SimpleNamespace(every=3), hook=hook)
+    items = [Item(f"many[{number}]", "full") for number in range(7)]
+    items += [Item("alone", "full"), *(Item(f"always[{number}]") for number in range(2))]
+    before = list(items)
+    suites.thin_out(config, items)
+    names = [item.nodeid for item in items]
+    assert names == ["many[0]", "many[3]", "many[6]", "alone", "always[0]", "always[1]"]
+    assert {*gone, *items} == {*before} and len(gone) + len(items) == len(before)
