@@ -203,12 +203,14 @@ def test_where_no_process_can_be_started_calls_go_on(plant, device, monkeypatch,
         assert "no thread can be started" in caplog.text
 
 
+@pytest.mark.full
 def test_one_crash_is_tried_again(plant, device):
     plant("once", "radix")
     fresh_sort(device)
     assert not verdicts.kept(device)[RADIX.key].fault
 
 
+@pytest.mark.full
 def test_a_test_in_a_process_that_is_about_to_end_is_no_trouble(plant, device, tmp_path):
     for_cpus(device)
     plant("hang", "radix")
@@ -257,6 +259,7 @@ def test_transforms_without_another_algorithm_refuse_a_wrong_one(plant, device):
         ol.fft.fft(x, axis=0, queue=queue)
 
 
+@pytest.mark.full
 def test_small_calls_stay_on_the_device_if_its_serial_side_is_wrong(plant, device):
     if device.serial_side is None:
         pytest.skip("it has none")
@@ -268,6 +271,7 @@ def test_small_calls_stay_on_the_device_if_its_serial_side_is_wrong(plant, devic
         ol.sort(KEYS[:501], device=device.serial_side)
 
 
+@pytest.mark.full
 def test_parts_of_devices_are_tested_as_the_whole(plant, device, tested):
     plant()
     equally = cl.device_partition_property.EQUALLY

@@ -3,6 +3,7 @@
     python tools/runtime_matrix.py run pocl mali ...      # runtimes of `RUNTIMES`, on this machine
     python tools/runtime_matrix.py run --as h200 --title "NVIDIA H200" --device gpu --out h200.json
     python tools/runtime_matrix.py page h200.json ...     # merge files, and write docs/runtimes.md
+    python tools/runtime_matrix.py run pocl-arm64 --python ...     # see tools/arm64.sh
     python tools/runtime_matrix.py list
 
 Runs ``tests/test_matrix.py``: the default suite's share of its cases, by built-in configurations,
@@ -39,8 +40,6 @@ DATA, PAGE = ROOT / "docs/runtimes.json", ROOT / "docs/runtimes.md"
 SCHEMA = "oclab-runtimes/1"
 LOG = "OCLAB_MATRIX_LOG"
 """The file to which this module, as a plugin of pytest, writes how cases ended."""
-CASE_SECONDS = 120.0
-"""Time without any result after which the running cases count as hung."""
 MOST_STARTS = 25
 PROGRESS = re.compile(r"[.sFExX]*( *\[.*%\])?")
 """What pytest prints of cases that end."""
@@ -55,7 +54,7 @@ class Runtime:
     ----------
     title : str
     version : str
-        A pattern that is found in its platform's name and version.
+        A pattern that is found in the machine's name, its platform's name and version.
     environment : mapping
     cases : str
         Which cases, as pytest's ``-k`` takes it; by default all.
@@ -65,6 +64,8 @@ class Runtime:
         What the page says of it.
     within : str
         A program that runs others on it.
+    case_seconds : float
+        Time without any result after which the running cases count as hung.
     """
 
     title: str
@@ -74,6 +75,7 @@ class Runtime:
     trusted: bool = True
     note: str = ""
     within: str = ""
+    case_seconds: float = 120.0
 
 
 PIP, WORDS = r"PoCL 3\.0-rc2", "int64 or float64 or sweep"
@@ -91,6 +93,14 @@ RUNTIMES = {
     },
     "pocl-serial": Runtime("PoCL's serial side", PIP, {"OCLAB_DEVICE": "serial"}),
     "pocl-debian": Runtime("PoCL from Debian", r"PoCL (?!3\.0-rc2)"),
+    "pocl-arm64": Runtime(
+        "PoCL from Debian on 64-bit ARM",
+        "aarch64.*PoCL",
+        cases="not edge and not prime and (n-8 or n-257 or size-9 or size-33 or special)"
+        " and not n-8191 and not n-8192 and not n-8193",
+        note="few and small cases: QEMU emulates the processor",
+        case_seconds=900.0,
+    ),
     "intel": Runtime("Intel's CPU runtime", r"Intel\(R\) OpenCL"),
     "oclgrind": Runtime(
         "Oclgrind",
@@ -166,8 +176,13 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     return process.wait()
 
 
-def _watched(command: list[str], environment: Mapping[str, str], log: Path, until: float) -> str:
-    """Run pytest until it ends, and return why it did not end as it should, or ""."""
+def _watched(
+    command: list[str], environment: Mapping[str, str], log: Path, until: float, patience: float
+) -> str:
+    """Run pytest until it ends, and return why it did not end as it should, or "".
+
+    `patience` is the longest time in seconds without any result.
+    """
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(
             command,
@@ -186,8 +201,8 @@ def _watched(command: list[str], environment: Mapping[str, str], log: Path, unti
                     size, changed = log.stat().st_size, now
                 if now > until:
                     return "out of time"
-                if now - changed > CASE_SECONDS:
-                    return f"not done after {CASE_SECONDS:g} s"
+                if now - changed > patience:
+                    return f"not done after {patience:g} s"
             if process.returncode in (0, 1, 5):  # passed, failed, nothing left
                 return ""
             if process.returncode < 0:
@@ -218,7 +233,7 @@ def outcomes(runtime: Runtime, options: argparse.Namespace) -> tuple[dict[str, A
         complete = False
         for _ in range(MOST_STARTS):
             before = set(_lines(log))
-            why = _watched(command, environment, log, until)
+            why = _watched(command, environment, log, until, runtime.case_seconds)
             running = _running(log)
             if why and why != "out of time":
                 with log.open("a", encoding="utf-8") as written:
@@ -261,7 +276,7 @@ def _environment(runtime: Runtime) -> dict[str, str]:
 
 
 ABOUT = """
-import json, os, sys
+import json, os, platform, sys
 from opencl_lab import __version__
 from opencl_lab.drivers.discovery import devices, choose_device
 from opencl_lab.drivers.processes import cpu_fields
@@ -269,7 +284,8 @@ found = devices()
 spec = os.environ.get("OCLAB_DEVICE") or None
 if spec is None:
     import re
-    found = [d for d in found if re.search(sys.argv[1], d.platform + " " + d.platform_version)]
+    names = (f"{platform.machine()} {d.platform} {d.platform_version}" for d in found)
+    found = [d for d, name in zip(found, names) if re.search(sys.argv[1], name)]
     if not found:
         sys.exit("no such device")
     device = found[0]
