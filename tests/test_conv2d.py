@@ -279,6 +279,7 @@ def test_device_arrays_stay_on_the_device(rng, queue):
 MODES = ("same", "full", "valid")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float32", "float64"])
 def test_one_thread_rolls_sums_down_columns(dtype, serial, rng, monkeypatch):
     """As `naive` does, for tiles of any size, each boundary and mode."""

@@ -63,6 +63,7 @@ def test_elements_stacks_and_epilogues(dtype, case, rng, queue):
     check(rng, problem, "direct", PLAIN, queue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "uint16", "int32", "uint64"])
 def test_integers_wrap_around_as_in_numpy(dtype, rng, queue):
     whole = np.iinfo(dtype)
@@ -78,6 +79,7 @@ def test_integers_wrap_around_as_in_numpy(dtype, rng, queue):
         np.testing.assert_array_equal(found, (3 * (a @ b) - 2 * c).astype(dtype), strict=True)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "complex128", "int32"])
 def test_small_calls_on_one_thread(dtype, rng, serial):
     for shape in ((1, 1, 1), (5, 4, 3), (31, 33, 35), (1, 90, 80), (90, 2, 80)):

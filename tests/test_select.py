@@ -174,6 +174,7 @@ def test_unique_by_groups_and_with_wide_counts(rng, queue, monkeypatch):
             np.testing.assert_array_equal(outputs[name][: right.size], right)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64"])
 def test_unique_on_one_thread(dtype, serial, rng):
     """The heads of runs take one launch."""

@@ -312,6 +312,7 @@ def test_prepared_topk(rng, queue):
 # ----------------------------------------------------------------- one thread
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "uint16", "int32", "float16", "float64", "uint64"]
 )

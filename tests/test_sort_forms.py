@@ -35,6 +35,7 @@ MERGED = 5_003  # keys, for merging
 INT32 = np.dtype(np.int32)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("form", FORMS)
 def test_skewed_keys(form, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
@@ -296,6 +297,7 @@ def test_loops_that_are_unrolled(rng, queue):
     np.testing.assert_array_equal(sorted_by(plan, keys, queue, "unrolled"), np.sort(keys))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("bits", [1, 5])
 @pytest.mark.parametrize("dtype", ["int32", "float64"])
 def test_a_run_takes_three_digits_at_most(device, rng, bits, dtype):

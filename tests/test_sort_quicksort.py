@@ -43,6 +43,7 @@ def check(keys, device, descending=False):
     np.testing.assert_array_equal(bits(found), bits(expected))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "descending"), [("int16", False), ("float32", True), ("float64", False)]
 )
@@ -59,6 +60,7 @@ def test_short_rows_share_blocks(serial, rng, dtype, n):
             check(keys, serial)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("dtype", "shape"), [("float16", (3, 3000)), ("int32", (3, 3000)), ("int8", (7, 50))]
 )

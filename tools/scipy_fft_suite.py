@@ -1,6 +1,6 @@
 """Run SciPy's FFT test suite with opencl_lab as backend, and list the skipped tests.
 
-    python tools/scipy_fft_suite.py [--device SPEC]
+    python tools/scipy_fft_suite.py [--device SPEC] [FILE ...]
 
 SciPy's calls go to opencl_lab; what it does not support goes on to SciPy, as for any user of
 `scipy.fft.set_global_backend`. Prints the tests that were left out, with the reason, and how many
@@ -30,6 +30,7 @@ def main() -> int:
     """Run the suite."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default=os.environ.get("OCLAB_DEVICE", "cpu"))
+    parser.add_argument("files", nargs="*", help="such as test_basic.py; all by default")
     arguments = parser.parse_args()
     os.environ["OCLAB_DEVICE"] = arguments.device
 
@@ -51,7 +52,8 @@ def main() -> int:
     # SciPy's settings and fixtures count, and not those of the current folder.
     options += ["-c", os.devnull, f"--confcutdir={Path(scipy.__file__).parent}"]
     options += ["-W", "ignore::pytest.PytestUnknownMarkWarning"]
-    status = pytest.main([str(folder), *ignored, *options])
+    files = [folder / name for name in arguments.files] or [folder]
+    status = pytest.main([*map(str, files), *ignored, *options])
     print(f"on {ol.select_device()}: {ol.scipy_backend.calls}")
     if not ol.scipy_backend.calls["here"]:
         print("no call ran here: the backend was not used")
