@@ -73,7 +73,8 @@ class SelfTest:
             for wide, name in product((False, True), trials.solver.registry if self._full else ()):
                 algorithm = trials.solver.algorithm(name).on(self.device.kind)
                 found[Family(trials.solver.name, name, wide)] = algorithm.templates
-        return list(found.items())
+        # The alphabet has those that are built longest at its end; they come first.
+        return list(found.items())[::-1]
 
     def test(self, family: Family) -> tuple[str, int]:
         """Return what is wrong with a family, or "", and how many trials ran.

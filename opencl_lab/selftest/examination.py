@@ -192,7 +192,7 @@ class Examination:
                     family, templates = one
                     if self._known(family, templates) or family in self._running:
                         self._waiting.remove(one)
-                    elif device_known or family == DEVICE:
+                    elif device_known or family in (DEVICE, LIST):
                         self._running.add(family)
                         return one
                 if not self._running & {DEVICE, LIST}:  # which may lead to more
