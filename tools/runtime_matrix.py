@@ -282,14 +282,14 @@ from opencl_lab import __version__
 from opencl_lab.drivers.discovery import devices, choose_device
 from opencl_lab.drivers.processes import cpu_fields
 found = devices()
-spec = os.environ.get("OCLAB_DEVICE") or None
-if spec is None:
+spec = os.environ.get("OCLAB_DEVICE")
+if spec in (None, "", "serial"):
     import re
     names = (f"{platform.machine()} {d.platform} {d.platform_version}" for d in found)
     found = [d for d, name in zip(found, names) if re.search(sys.argv[1], name)]
     if not found:
         sys.exit("no such device")
-    device = found[0]
+    device = found[0].serial_side if spec else found[0]
 else:
     device = choose_device(spec).device
 json.dump({
