@@ -44,7 +44,8 @@ def page(known: Mapping[str, Any]) -> str:
         said = "all right" if not failed else f"**{failed} wrong**"
         said += "" if result["complete"] else ", not all run"
         said += f"; {result['note']}" if result["note"] else ""
-        where = f"{result['processor']}, {result['cores']} cores, {result['date']}"
+        told = (result["processor"], f"{result['cores']} cores", result["date"])
+        where = ", ".join(filter(None, told))
         version = " ".join(re.split(r"  |, ", result["platform_version"])[:1])
         version += f", {result['driver']}"
         lines.append(
