@@ -1,10 +1,12 @@
 """The self-test: each trial is right here, and each fault that is planted is kept from users."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +16,7 @@ from click.testing import CliRunner
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, LaunchError
-from opencl_lab.lab.cli.main import cli
+from opencl_lab.lab.cli.main import cli, main
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.fft.fast import FFT
 from opencl_lab.ops.selftest import SelfTest, all_trials
@@ -227,6 +229,41 @@ def test_a_test_in_a_process_that_is_about_to_end_is_no_trouble(plant, device, t
         [sys.executable, script], env=search, capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stderr.count("\n") == 1 and "first use of" in ended.stderr
+
+
+def test_the_first_use_is_told_once(plant, device, caplog):
+    plant()
+    fresh_sort(device)
+    settle = [record for record in caplog.records if "first use of" in record.getMessage()]
+    assert len(settle) == 1
+    caplog.clear()
+    trust.forget()  # as in another process
+    fresh_sort(device)
+    assert "first use of" not in caplog.text
+
+
+def test_verdicts_that_cannot_be_kept_are_told(plant, device, caplog, monkeypatch):
+    monkeypatch.setattr(examination, "keep", lambda device, found: None)
+    plant()
+    fresh_sort(device)
+    assert caplog.text.count("so each process tests its kernels again") == 1
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_commands_say_it_in_one_line(monkeypatch, capsys, quiet):
+    def command(*given, obj, **how):
+        obj.quiet = quiet
+        logging.getLogger("opencl_lab").warning("first use")
+        text = "sort by radix is wrong"  # pytest records what is really warned of
+        sys.stderr.write(warnings.formatwarning(text, SelfTestWarning, "core.py", 1, "a line"))
+        sys.stderr.write(warnings.formatwarning(text, UserWarning, "core.py", 1, "a line"))
+
+    monkeypatch.setattr(cli, "main", command)
+    assert main([]) == 0
+    told = [] if quiet else ["oclab: first use"]
+    *ours, others, _ = capsys.readouterr().err.splitlines()
+    assert ours == [*told, "oclab: sort by radix is wrong"]
+    assert others == "core.py:1: UserWarning: sort by radix is wrong"
 
 
 def test_a_device_without_basics_is_refused(plant, tested, device):

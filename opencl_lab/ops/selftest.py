@@ -155,6 +155,7 @@ def examine(
     device: Device, progress: Callable[[Family, Verdict], None], *, full: bool = False
 ) -> dict[Family, Verdict]:
     """Test a device anew, whatever is known of it, and return the verdicts, which are kept."""
+    trust.mode()  # a wrong word in the environment is an error here, too
     try:
         drop(device)
         servant = trust.servant or f"{__name__}:{SelfTest.__name__}"

@@ -12,7 +12,16 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.processes import default_threads
-from opencl_lab.selftest.verdicts import DEVICE, MODE, Family, Verdict, is_current, keep, kept
+from opencl_lab.selftest.verdicts import (
+    DEVICE,
+    MODE,
+    Family,
+    Verdict,
+    is_current,
+    keep,
+    kept,
+    verdict_file,
+)
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
 
@@ -129,6 +138,8 @@ class Examination:
         self._running: set[Family] = set()
         self._threads = 0
         self._changed = threading.Condition()
+        self._told = fresh  # whoever tests anew knows it, and sees the progress
+        self._keeps = True
 
     def verdict(self, family: Family, templates: tuple[str, ...]) -> Verdict:
         """Return the verdict on a family and its templates; wait for it if it is not known yet."""
@@ -213,6 +224,7 @@ class Examination:
                 answer = child.ask("families")
                 families = list(answer.value or ())
             elif known is None:
+                self._tell()
                 answer = child.ask("test", family)
                 if answer.value is not None:
                     wrong, trials = answer.value
@@ -227,8 +239,8 @@ class Examination:
             full=self.full,
             seconds=round(time.monotonic() - begin, 3),
         )
-        if answer.lasting and family != LIST:
-            keep(self.device, {family: found})
+        if answer.lasting and family != LIST and keep(self.device, {family: found}) is None:
+            self._tell_of_no_file()
         with self._changed:
             self._running.discard(family)
             self._found[family] = found
@@ -236,3 +248,19 @@ class Examination:
             self._changed.notify_all()
             if self._progress is not None and family != LIST:
                 self._progress(family, found)
+
+    def _tell(self) -> None:
+        """Say once that the device is tested."""
+        with self._changed:
+            told, self._told = self._told, True
+        if not told:
+            long = "minutes" if self.full else "seconds"
+            _log.warning("first use of %s: its kernels are tested, for some %s", self.device, long)
+
+    def _tell_of_no_file(self) -> None:
+        """Say once that the verdicts cannot be kept."""
+        with self._changed:
+            keeps, self._keeps = self._keeps, False
+        if keeps:
+            folder = verdict_file(self.device).parent
+            _log.warning("%s cannot be written, so each process tests its kernels again", folder)

@@ -70,7 +70,6 @@ def _begin(device: Device, full: bool) -> Examination | None:
         return None
     from opencl_lab.selftest.examination import Examination
 
-    _log.warning("first use of %s: its kernels are tested, once, for some seconds", whole)
     return Examination(whole, servant, full=full)
 
 
@@ -104,7 +103,8 @@ def admit(device: Device) -> None:
     fault_of_all = fault(device, DEVICE, ())
     if fault_of_all:
         raise LaunchError(
-            f"{device} computes wrong results ({fault_of_all}); {_instead(device)}; {ANYWAY}"
+            f"{device} computes wrong results ({fault_of_all}); {_instead(device)}; {AGAIN}; "
+            f"{ANYWAY}"
         )
 
 
@@ -149,7 +149,8 @@ def refusal(
     """
     why = "; ".join([*(f"{family.algorithm}: {fault}" for family, fault in faults), *others])
     return LaunchError(
-        f"no algorithm of {operation} is right on {device}: {why}; {_instead(device)}; {ANYWAY}"
+        f"no algorithm of {operation} is right on {device}: {why}; "
+        f"{_instead(device)}; {AGAIN}; {ANYWAY}"
     )
 
 

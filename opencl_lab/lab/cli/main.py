@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -69,15 +70,31 @@ def _complain(text: str) -> None:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
-    """Print warnings of the library as lines of the command."""
+def _warnings_as_lines(settings: Settings) -> Iterator[None]:
+    """Print warnings of the library as lines of the command; those of its log unless quiet."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("oclab: %(message)s"))
+    handler.addFilter(lambda record: record.levelno >= logging.ERROR or not settings.quiet)
     log = logging.getLogger("opencl_lab")
     log.addHandler(handler)
+    usual = warnings.formatwarning
+
+    def formatted(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        if category.__module__.startswith("opencl_lab."):
+            return f"oclab: {message}\n"
+        return usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = formatted
     try:
         yield
     finally:
+        warnings.formatwarning = usual
         log.removeHandler(handler)
 
 
@@ -98,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("standard output is closed; redirect it to /dev/null to discard it")
         return 2
     try:
-        with _warnings_as_lines():
+        with _warnings_as_lines(settings):
             status = cli.main(arguments, prog_name="oclab", standalone_mode=False, obj=settings)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
