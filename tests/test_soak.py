@@ -77,6 +77,19 @@ def test_right_results_are_counted_and_the_memory_is_flat(monkeypatch):
     assert found.growths["host"].early > 1 << 20
 
 
+def test_a_case_that_cannot_be_drawn_is_a_fault(monkeypatch):
+    def refuse(drawer):
+        raise MemoryError("no room for the arrays")
+
+    monkeypatch.setattr(cases, "KINDS", (refuse,))
+    found = soak(seconds=0.1)
+    assert not found.ok and "no room for the arrays" in found.faults[0].what
+
+
+def test_no_calls_at_all_are_not_right():
+    assert not Soak(select_device(), 1, 5).ok
+
+
 def _swap(calls, a, result):
     if calls % 7 == 0 and isinstance(result, np.ndarray):
         result[[3, -3]] = result[[-3, 3]]

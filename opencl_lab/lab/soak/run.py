@@ -97,7 +97,8 @@ class Soak:
     @property
     def ok(self) -> bool:
         """Whether nothing was wrong, and no memory grew."""
-        return not self.wrong and all(one.ok for one in self.growths.values())
+        memory = all(one.ok for one in self.growths.values())
+        return bool(self.calls) and not self.wrong and memory
 
     def _work(self, thread: int) -> None:
         for call in count():
@@ -111,10 +112,11 @@ class Soak:
         new = bool(rng.random() < NEW / (NEW + call))
         kind = np.random.default_rng([self.seed, number, *([thread, call] if new else [])])
         way = drawn(kind)
-        case = Drawer(self.device, kind).draw(number)(int(rng.integers(1 << 31)))
-        name = case.function.__name__
-        self._current[thread] = f"{case}, {way}"
+        name, self._current[thread] = "drawing", f"kind {number}"
         try:
+            case = Drawer(self.device, kind).draw(number)(int(rng.integers(1 << 31)))
+            name = case.function.__name__
+            self._current[thread] = f"{case}, {way}"
             results, complaint = perform(case, way, self.device, rng)
             difference = case.judge(results)
             what = complaint or ("" if difference.ok else str(difference))
