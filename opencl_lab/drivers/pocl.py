@@ -205,7 +205,7 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
         if COMPILED.fullmatch(name):
             entry = entries.get(name)
             if entry is None and known is None:
-                pass  # the damage may be in its name there
+                pass  # the damaged record may have had it
             elif entry is None or entry[:3] != _stamp(status):
                 entry = _looked_at(folder / name, status, entry)
             if entry is not None:
