@@ -1,6 +1,7 @@
 """The child of the self-test on a device with a fault, which the environment names."""
 
 import os
+import re
 import signal
 import time
 from dataclasses import replace
@@ -11,6 +12,7 @@ from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.ops.selftest import SelfTest
 from opencl_lab.ops.sort.gather import GATHER
 from opencl_lab.runtime import programs
+from opencl_lab.selftest.examination import TrialError
 from opencl_lab.selftest.verdicts import DEVICE, Family
 
 
@@ -18,7 +20,8 @@ class Faulty(SelfTest):
     """Says what it tests in the file `TESTED`; breaks the families that `WRONG` names.
 
     The fault is `FAULT`: ``wrong``, ``crash``, ``hang``, ``once`` (a crash of the first child),
-    ``killed``, ``raises``, ``garbage``, ``basics``, ``vanished`` (the device) or ``lost``.
+    ``killed``, ``raises``, ``garbage``, ``list`` (garbage, too), ``error`` (a trial's), ``refused``
+    (once), ``basics``, ``vanished`` (the device) or ``lost``.
     """
 
     def __init__(self, *arguments):
@@ -29,6 +32,8 @@ class Faulty(SelfTest):
             raise DeviceNotFound("a second process finds another one in its place")
 
     def families(self):
+        if os.environ["FAULT"] == "list":
+            return 7
         return [(Family("gather", "words"), GATHER.algorithm("words").templates)]
 
     def test(self, family):
@@ -40,8 +45,7 @@ class Faulty(SelfTest):
         if family.algorithm in os.environ["WRONG"].split(","):
             if fault == "crash":
                 os.abort()  # PoCL catches signals that were sent
-            elif fault == "once" and not Path(os.environ["TESTED"] + ".once").exists():
-                Path(os.environ["TESTED"] + ".once").touch()
+            elif fault == "once" and _first():
                 os.abort()
             elif fault == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -49,15 +53,25 @@ class Faulty(SelfTest):
                 raise ValueError("planted")
             elif fault == "garbage":
                 return 7
+            elif fault == "error" or (fault == "refused" and _first()):
+                raise TrialError("some sort: CL_OUT_OF_RESOURCES")
             elif fault == "hang":
                 time.sleep(600)
             elif fault == "wrong":
-                programs.render = _without_a_bit
+                programs.render = _without_a_byte
         return super().test(family)
 
 
-def _without_a_bit(path, params):
-    """Render a sort that ignores one bit of each digit."""
+def _first():
+    path = Path(os.environ["TESTED"] + ".once")
+    first = not path.exists()
+    path.touch()
+    return first
+
+
+def _without_a_byte(path, params):
+    """Render a sort that ignores one byte of each key."""
     source = template.render(path, params)
-    text = source.text.replace("& mask", "& mask & ~2u")
+    code = r"(ukey_t code\(.*?return result)"
+    text = re.sub(code, r"\1 & ~(ukey_t)0xff0000", source.text, count=1, flags=re.DOTALL)
     return replace(source, text=text)

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from opencl_lab.core.paths import write_json
+from opencl_lab.core.paths import plain_name
 from opencl_lab.drivers import caches
 from opencl_lab.drivers.caches import (
     danger,
@@ -23,7 +23,7 @@ from opencl_lab.drivers.caches import (
 LIBRARY = f"sort-{'0' * 20}-{'1' * 20}.so"
 COMPILER = f"compiler-{'a' * 20}.json"
 PROGRAM = f"NH/{'ABCDEFGHIJKLMNOP' * 2}/program.bc"
-REPORT = {"key": "gpu", "version": "1", "date": "2026", "capabilities": {}, "probes": []}
+ABOUT_GPU = plain_name("gpu/Maker A/1.2")
 
 
 @pytest.fixture
@@ -56,18 +56,23 @@ def test_only_what_the_library_wrote_is_cleared(root):
             "AB/x",
         ),
     ]
-    ours = [f"c/{LIBRARY}", f"c/{COMPILER}", "c/.build-x_9aab0c/built.so", "doctor/gpu.json"]
+    ours = [
+        f"c/{LIBRARY}",
+        f"c/{COMPILER}",
+        "c/.build-x_9aab0c/built.so",
+        f"doctor/{ABOUT_GPU}",
+        f"selftest/{ABOUT_GPU}",
+    ]
+    ours += [f"selftest/.{ABOUT_GPU}.lock"]
     ours += [f"icd/drivers-{'0a' * 10}/intel.icd", "icd/.drivers-ab_12345/intel.icd"]
     theirs += ["icd/drivers-mine/a.icd", "icd/mine.icd"]
     ours += [f"pocl/{PROGRAM}".replace("NH", "AC"), "pocl/checked", "pocl/tempfile_aB1_x9.cl"]
     ours += [f"pocl/haswell/{PROGRAM}", "pocl/haswell/checked.json"]
     ours += ["pocl/checked.json", f"pocl/.oclab-{'0a' * 8}.json"]
     _fill(root, *theirs, *ours)
-    write_json(root / "doctor" / "gpu.json", REPORT)
-    write_json(root / "doctor" / "mine.json", {"key": "a", "capabilities": {}, "mine": 1})
     (root / "c" / "link").symlink_to(root / "other")
     (root / f"c/{LIBRARY[:-5]}2.so").symlink_to(root / "a.so")
-    assert sections() == ["c", "doctor", "icd", "pocl"]
+    assert sections() == ["c", "doctor", "icd", "pocl", "selftest"]
     found = {str(path.relative_to(root)) for name in sections() for path in section_files(name)}
     assert found == set(ours)
     for name in sections():

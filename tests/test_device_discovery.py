@@ -14,8 +14,10 @@ from device_records import CPU, EVERYTHING
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
-from opencl_lab.core.paths import cache_dir, write_json
+from opencl_lab.core.paths import cache_dir
+from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import discovery as module
+from opencl_lab.drivers.caches import section_files
 from opencl_lab.drivers.discovery import choose_device, device_of
 from opencl_lab.drivers.probed import corrected, probe_file
 
@@ -25,7 +27,7 @@ from opencl_lab.drivers.probed import corrected, probe_file
 def test_stored_findings_correct_the_claims():
     device = replace(CPU, name="Probed", capabilities=Capabilities(fp64=True, max_work_group=4096))
     found = {"fp64": False, "max_work_group": 64, "event_timing": False}
-    write_json(probe_file(device.key), {"key": device.key, "capabilities": found})
+    write_sealed(probe_file(device.key), {"key": device.key, "capabilities": found})
     probed = corrected(device)
     assert probed.capabilities == replace(device.capabilities, **found)
     assert replace(probed, capabilities=device.capabilities) == device
@@ -43,30 +45,43 @@ def test_stored_findings_correct_the_claims():
 def test_findings_of_wrong_types_or_names_are_ignored(found):
     device = replace(CPU, name="Half", capabilities=Capabilities(fp64=True, max_work_group=4096))
     document = {"key": device.key, "capabilities": {**found, "fp16": True}, "peaks": 3, "more": 4}
-    write_json(probe_file(device.key), document)
+    write_sealed(probe_file(device.key), document)
     assert corrected(device).capabilities == replace(device.capabilities, fp16=True)
 
 
 @pytest.mark.parametrize(
     "report",
     [
-        "{",
-        "[]",
-        "null",
-        '{"capabilities": {"fp64": true}}',
-        '{"key": "another", "capabilities": {"fp64": true}}',
-        '{"key": "KEY"}',
-        '{"key": "KEY", "capabilities": [1]}',
-        '{"key": "KEY", "capabilities": null}',
-        "\0",
-        "[" * 100_000,
+        {"capabilities": {"fp64": True}},
+        {"key": "another", "capabilities": {"fp64": True}},
+        {"key": "KEY"},
+        {"key": "KEY", "capabilities": [1]},
+        {"key": "KEY", "capabilities": None},
     ],
 )
-def test_corrupt_reports_are_ignored(report):
+def test_reports_without_findings_are_ignored(report):
+    device = replace(CPU, name="Corrupt")
+    path = probe_file(device.key)
+    write_sealed(path, {k: device.key if v == "KEY" else v for k, v in report.items()})
+    assert corrected(device) == device
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", "5", "true", "[[1]]", "\0", "[" * 100_000])
+def test_corrupt_reports_are_ignored_and_cleared(text):
     device = replace(CPU, name="Corrupt")
     path = probe_file(device.key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(report.replace("KEY", device.key))
+    path.write_text(text)
+    assert corrected(device) == device
+    assert path in section_files("doctor")
+
+
+def test_a_report_with_one_changed_digit_is_ignored():
+    device = replace(CPU, name="Damaged", capabilities=Capabilities(local_memory=1 << 15))
+    path = probe_file(device.key)
+    write_sealed(path, {"key": device.key, "capabilities": {"local_memory": 1024}})
+    assert corrected(device).capabilities.local_memory == 1024
+    path.write_text(path.read_text().replace("1024", "9024"))
     assert corrected(device) == device
 
 

@@ -36,6 +36,10 @@ def segfault(device):
     yield {"trying": "64 bytes", "value": 32}
     ctypes.string_at(0)  # a real fault: the handler that LLVM installs swallows a sent signal
 
+def killed(device):
+    yield {"trying": "a large buffer", "value": 32}
+    os.kill(os.getpid(), 9)
+
 def unclaimed_crash(device):
     yield {"trying": "a feature", "claimed": False}
     os.abort()
@@ -132,6 +136,7 @@ def findings(device: Device) -> dict[str, Finding]:
     [
         ("segfault", "limited", 32, "up to 32; 64 bytes: the driver crashed (SIGSEGV)"),
         ("unclaimed_crash", "no", False, "the driver crashed (SIGABRT)"),
+        ("killed", "unknown", None, "the process was ended by others (SIGKILL)"),
         ("claimed_crash", "broken", False, "the driver crashed (SIGABRT)"),
         ("garbage", "unknown", None, "not a finding"),
         ("raises", "unknown", None, "ZeroDivisionError"),
@@ -314,7 +319,16 @@ def test_stored_findings_come_back_as_capabilities(
         assert probed == expected
         document = json.loads(path.read_text())
         assert set(document) == {
-            *("key", "version", "date", "capabilities", "peaks", "small_calls", "probes")
+            *(
+                "key",
+                "version",
+                "date",
+                "capabilities",
+                "peaks",
+                "small_calls",
+                "probes",
+                "checksum",
+            )
         }
         for corrupt in ("", '{"key": ', "[]", '{"key": "another", "capabilities": {}}'):
             path.write_text(corrupt)

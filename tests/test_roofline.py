@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from opencl_lab.core.plan import Work
+from opencl_lab.core.records import write_sealed
 from opencl_lab.core.template import Source
 from opencl_lab.drivers.probed import probe_file
 from opencl_lab.lab.cli.main import main
@@ -134,21 +135,20 @@ def test_stored_findings_come_back_as_peaks(device, cache):
 @pytest.mark.parametrize(
     "document",
     [
-        '{"key": ',
-        "[]",
+        '{"peaks": []}',
         '{"key": "another", "peaks": {"flops32": 1.0}}',
-        '{"key": "KEY", "peaks": [1]}',
-        '{"key": "KEY", "peaks": {"flops32": "fast", "flops64": -1, "x": 1}}',
-        '{"key": "KEY", "peaks": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
-        '{"key": "KEY", "peaks": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
-        '{"key": "KEY"}',
+        '{"peaks": [1]}',
+        '{"peaks": {"flops32": "fast", "flops64": -1, "x": 1}}',
+        '{"peaks": {"flops32": Infinity, "flops64": true, "copy_bytes": NaN}}',
+        '{"peaks": {"flops32": 0, "flops64": null, "copy_bytes": 1HUGE}}',
     ],
 )
 def test_damaged_findings_are_no_peaks(document, device, cache):
     path = store(device, [])
-    path.write_text(document.replace("KEY", device.key).replace("HUGE", "0" * 400))
+    peaks = json.loads(document.replace("HUGE", "0" * 400))
+    write_sealed(path, {"key": device.key, **peaks})
     assert stored_peaks(device) is None
-    path.write_text(json.dumps({"key": device.key, "peaks": {"flops32": 1.0, "flops64": "slow"}}))
+    write_sealed(path, {"key": device.key, "peaks": {"flops32": 1.0, "flops64": "slow"}})
     assert stored_peaks(device) == Peaks(flops32=1.0)
 
 

@@ -1,5 +1,6 @@
 """`oclab soak`: random calls in threads, and what it says of planted faults."""
 
+import inspect
 import json
 import re
 import time
@@ -90,6 +91,25 @@ def test_no_calls_at_all_are_not_right():
     assert not Soak(select_device(), 1, 5).ok
 
 
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_both_calls_are_judged_where_one_has_out(device, rng, wrong):
+    sort = planted(lambda calls, a, result: _swap(7 if calls == wrong else 1, a, result))
+    keys = np.arange(40, dtype=np.int32)
+    case = cases.Case(sort, (keys,), {}, lambda got: cases._exact((keys,), got))
+    seen, complaint = perform(case, Way(out=True), device, rng)
+    assert not complaint and [case.judge(one).ok for one in seen] == [wrong != 1, wrong != 2]
+
+
+def test_a_changed_c_is_found(device, rng):
+    def gemm(a, b, *, c, device):
+        c[0, 0] += 1
+        return a @ b
+
+    a = np.ones((4, 4), np.float32)
+    case = cases.Case(gemm, (a, a), {"c": a}, lambda got: None)
+    assert perform(case, Way(), device, rng)[1] == "an input was changed"
+
+
 def _swap(calls, a, result):
     if calls % 7 == 0 and isinstance(result, np.ndarray):
         result[[3, -3]] = result[[-3, 3]]
@@ -131,6 +151,7 @@ def test_a_call_that_never_ends_is_a_fault(monkeypatch):
     only(monkeypatch, planted(lambda calls, a, result: time.sleep(3)))
     found = soak(threads=1, seconds=0.05)
     assert "does not end: sort(int32[40])" in str(found.faults[0]) and not found.ok
+    assert str(found.faults[0]).startswith("--only 0:0: ")
 
 
 def test_a_leak_is_found(monkeypatch):
@@ -161,8 +182,9 @@ def test_each_kind_of_call_is_right_in_each_way(device, rng, kind):
     draw = cases.KINDS[kind](cases.Drawer(device, rng))
     for seed, way in enumerate(WAYS):
         case = draw(seed)
-        results, complaint = perform(case, way, device, rng)
-        assert not complaint and case.judge(results).ok, f"{case} {way}"
+        seen, complaint = perform(case, way, device, rng)
+        assert len(seen) == 1 + way.out or "out" not in inspect.signature(case.function).parameters
+        assert not complaint and all(case.judge(one).ok for one in seen), f"{case} {way}"
 
 
 def test_all_operations_and_functions_are_drawn(device, rng):

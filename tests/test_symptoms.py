@@ -129,6 +129,7 @@ def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value
     if probe is limits.local_memory and device.local_memory < 1 << 18:
         pytest.skip("the fault is planted beyond its local memory")
     small = replace(device, max_allocation=min(device.max_allocation, 1 << 29))
+    small = replace(small, local_memory=min(device.local_memory, 1 << 18))
     plant(old, new)
     *_, last = probe(small)
     assert last["verdict"] in ("broken", "limited", "no") and last["value"] == value, last

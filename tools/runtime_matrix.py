@@ -431,7 +431,7 @@ def main() -> int:
     running.add_argument("--limit", type=float, default=3600, help="seconds of each runtime")
     running.add_argument("--only", default="", help="cases, as pytest's -k takes it")
     running.add_argument("--python", default=sys.executable, help="interpreter with the runtime")
-    writing = commands.add_parser("page", help="merge files into docs/data and write the page")
+    writing = commands.add_parser("page", help=f"merge files into {DATA.name}, write the page")
     writing.add_argument("files", nargs="*", type=Path)
     commands.add_parser("list", help="list the runtimes")
     options = parser.parse_args()
@@ -448,6 +448,8 @@ def main() -> int:
     unknown = set(options.names) - set(RUNTIMES)
     if unknown or bool(options.own) != bool(options.device):
         parser.error(f"no runtime {', '.join(unknown)}" if unknown else "--as needs --device")
+    if options.only and options.out == str(DATA):
+        parser.error("--only needs --out: some cases would take the place of all")
     chosen = {name: RUNTIMES[name] for name in options.names}
     if options.own:
         environment = {"OCLAB_DEVICE": options.device}

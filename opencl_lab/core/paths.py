@@ -7,11 +7,13 @@ import json
 import logging
 import math
 import os
+import re
 import secrets
 import shutil
 import stat
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -25,6 +27,7 @@ from opencl_lab.core.systems import file_lock, user
 from opencl_lab.core.wording import size_text
 
 SMALL = 1 << 14  # about the bytes of a table
+MOST_SLUG = 120  # characters
 MOST_LINKS = 40  # symbolic links to follow, as on Linux
 UNLIKE_FILES = "it cannot be replaced as a whole, as it is a device, a pipe or has several names"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -49,6 +52,17 @@ def data_dir(*parts: str) -> Path:
     """
     root = os.environ.get("OCLAB_DATA_DIR") or platformdirs.user_data_dir("opencl_lab", False)
     return Path(root, *parts)
+
+
+def plain_name(key: str) -> str:
+    """Return the name of the file about `key`, such as a device; two keys never share one."""
+    slug = re.sub(r"[^a-z0-9.]+", "-", key.lower()).strip("-.")[:MOST_SLUG]
+    return f"{slug}-{zlib.crc32(key.encode()):08x}.json"
+
+
+def is_plain_name(name: str) -> bool:
+    """Return whether a file may be named by `plain_name`."""
+    return re.fullmatch(r"[a-z0-9.-]+-[0-9a-f]{8}\.json", name) is not None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zlib
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints, overload
 
 import msgspec
 
+from opencl_lab.core.paths import write_json
 from opencl_lab.core.space import Config, Value
 
 LARGEST = sys.float_info.max  # bounds that exclude infinity and NaN
@@ -24,6 +26,7 @@ Natural: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Finite: TypeAlias = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=LARGEST)]
 
+CHECKSUM = "checksum"
 BOUNDS = re.compile(rf"`float` [<>]= -?{re.escape(str(LARGEST))}")
 
 T = TypeVar("T")
@@ -96,3 +99,23 @@ def read_as(kind: type[T], path: Path) -> T | None:
         return typed(kind, parsed(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return None
+
+
+def write_sealed(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON document atomically, with a checksum against damage."""
+    write_json(path, {**document, CHECKSUM: _checksum(document)})
+
+
+def read_sealed(kind: type[T], path: Path) -> T | None:
+    """Return the document that `write_sealed` wrote, or None if there is none or it is damaged."""
+    document = read_as(dict[str, Any], path)
+    if document is None or document.pop(CHECKSUM, None) != _checksum(document):
+        return None
+    try:
+        return typed(kind, document)
+    except ValueError:
+        return None
+
+
+def _checksum(document: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(document, sort_keys=True).encode())

@@ -14,11 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from opencl_lab.core.errors import OclabError
-from opencl_lab.core.paths import cache_dir, free_bytes, read_json
+from opencl_lab.core.paths import cache_dir, free_bytes, is_plain_name
 from opencl_lab.core.systems import HAS_OWNERS, user
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
-from opencl_lab.drivers.probed import is_report
 
 ROOT = 0
 BLOCK = 4096
@@ -55,14 +54,10 @@ def _is_binary(path: Path) -> bool:
     return _named(path, rf"[0-9a-f]{{40}}\.(bin|seen|trial)|{TEMPORARY}")
 
 
-def _is_report(path: Path) -> bool:
-    return _named(path, TEMPORARY) or is_report(path)
-
-
-def _is_verdicts(path: Path) -> bool:
-    if _named(path, rf"{TEMPORARY}|\.[a-z0-9.-]+\.json\.lock"):
-        return True
-    return path.suffix == ".json" and set(read_json(path) or ()) == {"identity", "families"}
+def _is_record(path: Path) -> bool:
+    """Return whether a file is about a device, or the lock of one, even if it is damaged."""
+    name = path.name.removeprefix(".").removesuffix(".lock")
+    return _named(path, TEMPORARY) or is_plain_name(name)
 
 
 def _is_of_pocl(path: Path) -> bool:
@@ -79,10 +74,10 @@ def _is_of_drivers(path: Path) -> bool:
 SECTIONS: dict[str, Callable[[Path], bool]] = {
     "binaries": _is_binary,
     "c": _is_library,
-    "doctor": _is_report,
+    "doctor": _is_record,
     "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
-    "selftest": _is_verdicts,
+    "selftest": _is_record,
 }
 """The sections of the cache, and how the library's files in them are recognised."""
 

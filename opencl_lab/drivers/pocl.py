@@ -17,7 +17,6 @@ none.
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import re
 import shutil
@@ -29,9 +28,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from opencl_lab.core.paths import cache_dir, free_bytes, read_json, write_json
+from opencl_lab.core.paths import cache_dir, free_bytes
+from opencl_lab.core.records import read_sealed, write_sealed
 from opencl_lab.core.systems import HAS_OWNERS
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.caches import (
@@ -259,23 +259,17 @@ def _checksum(path: Path) -> int:
     return zlib.crc32(path.read_bytes())
 
 
-def _text_checksum(record: Record) -> int:
-    return zlib.crc32(json.dumps(record, sort_keys=True).encode())
-
-
 def _write(folder: Path, record: Record) -> None:
-    write_json(folder / RECORD, {"files": record, "checksum": _text_checksum(record)})
+    write_sealed(folder / RECORD, {"files": record})
 
 
 def _read(folder: Path) -> Record | None:
     """Return the record, which is empty if there is none, or None if it is damaged."""
     path = folder / RECORD
-    try:
-        document: Any = read_json(path)
-        record: Record = document["files"]
-        return record if document["checksum"] == _text_checksum(record) else None
-    except (KeyError, TypeError):
+    document = read_sealed(dict[str, Record], path)
+    if document is None:
         return None if path.exists() else {}
+    return document.get("files", {})
 
 
 def _entries(folder: str, place: str = "") -> Iterator[tuple[str, os.stat_result]]:

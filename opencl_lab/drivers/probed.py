@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from opencl_lab.core.paths import cache_dir
-from opencl_lab.core.records import read_as, sound_fields
+from opencl_lab.core.paths import cache_dir, plain_name
+from opencl_lab.core.records import read_sealed, sound_fields
 
 if TYPE_CHECKING:
     from opencl_lab.core.device import Device
@@ -26,7 +25,7 @@ class Probed(Struct, kw_only=True):
     small_calls: Any = None
 
 
-class Report(Probed, kw_only=True, forbid_unknown_fields=True):
+class Report(Probed, kw_only=True):
     """A report as it is written; older versions wrote no peaks."""
 
     version: str
@@ -37,17 +36,12 @@ class Report(Probed, kw_only=True, forbid_unknown_fields=True):
 
 def probe_file(key: str) -> Path:
     """Return the file in which `oclab doctor` stores what it found on the device `key`."""
-    return cache_dir("doctor", re.sub(r"[^a-z0-9.]+", "-", key) + ".json")
-
-
-def is_report(path: Path) -> bool:
-    """Return whether a file is such a report, and not a file of the user."""
-    return path.suffix == ".json" and read_as(Report, path) is not None
+    return cache_dir("doctor", plain_name(key))
 
 
 def stored_report(key: str) -> Probed | None:
     """Return the report of the device `key`; None if there is none that can be read."""
-    report = read_as(Probed, probe_file(key))
+    report = read_sealed(Probed, probe_file(key))
     return report if report is not None and report.key == key else None
 
 

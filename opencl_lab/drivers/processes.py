@@ -22,6 +22,8 @@ GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 """Files with the memory limit of a container, of both versions of control groups."""
+USED_NAMES = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_in_bytes"}
+"""The files beside them that say how much the container uses."""
 
 
 def cpu_fields() -> dict[str, str]:
@@ -66,3 +68,13 @@ def host_memory() -> float:
         with suppress(OSError, ValueError):  # such as "max"
             found = min(found, int(path.read_text()))
     return found
+
+
+def group_left() -> float:
+    """Return the bytes that this container may still use; infinity if it has no limit."""
+    left = math.inf
+    for path in GROUP_LIMITS:
+        with suppress(OSError, ValueError):
+            used = int(path.with_name(USED_NAMES[path.name]).read_text())
+            left = min(left, int(path.read_text()) - used)
+    return left

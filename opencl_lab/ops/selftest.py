@@ -30,10 +30,10 @@ from opencl_lab.runtime.arrays import contiguous, is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.exchange import to_device
 from opencl_lab.selftest import trust
-from opencl_lab.selftest.examination import LIST, Examination
-from opencl_lab.selftest.verdicts import DEVICE, Family, Verdict, drop
+from opencl_lab.selftest.examination import Examination, TrialError
+from opencl_lab.selftest.verdicts import DEVICE, LIST, Family, Verdict, drop
 from opencl_lab.symptoms.basics import BARRIERS, BASICS
-from opencl_lab.symptoms.kernels import why
+from opencl_lab.symptoms.kernels import Wrong
 
 SEED = 2026
 
@@ -56,6 +56,7 @@ class SelfTest:
         lack = linker_missing(version) or no_room(version)
         if lack is not None:
             raise LaunchError(lack)  # nothing can be built, and that says nothing about kernels
+        self.device.queue()  # raises an error if others have the device for themselves
         self._full, self._say = full, say
 
     def families(self) -> list[tuple[Family, tuple[str, ...]]]:
@@ -103,7 +104,7 @@ class SelfTest:
                 except OclabError as error:
                     if "memory" in error.sentence:  # which says nothing about the kernels
                         raise
-                    fault = error.sentence
+                    raise TrialError(f"{trial.title}: {error.sentence}") from error
                 count += 1
                 if fault or count == enough:
                     return (f"{trial.title}: {fault}" if fault else ""), count
@@ -116,10 +117,8 @@ class SelfTest:
             self._say(name)
             try:
                 check(self.device)
-            except Exception as error:  # of the driver, too
-                if isinstance(error, MemoryError) or "MemoryError" in type(error).__name__:
-                    raise
-                return why(error), len(checks)
+            except Wrong as error:  # another error may be the machine's
+                return str(error), len(checks)
         self._say("strided copies")
         return _copies(self.device), len(checks) + 1
 

@@ -47,8 +47,11 @@ MOST_BYTES = 256 << 20
 LEAST_BYTES = 64 << 10
 """Bytes that each file counts as at least, so that there are few enough to list them."""
 ROOM = 1 << 20  # bytes that the disk should have left
-OPTIONS = ("CL_CONFIG_", "PYOPENCL_BUILD_OPTIONS")
-"""How the names of variables begin that change what Intel's compiler, or pyopencl, does."""
+OPTIONS = (
+    *("CL_", "PYOPENCL_BUILD_OPTIONS", "IGC_", "NEO", "AMD_", "GPU_", "HSA_", "CUDA_", "MESA_"),
+    *("GALLIUM_", "LP_", "RUSTICL_", "CLC_", "LLVM_", "MALI_"),
+)
+"""How the names of variables begin that change what compilers of drivers, or pyopencl, do."""
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 
 

@@ -8,14 +8,19 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import DeviceNotFound, LaunchError
+from opencl_lab.core.errors import LaunchError, OclabError
+from opencl_lab.core.records import as_json, typed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.selftest.verdicts import (
     DEVICE,
+    LIST,
     MODE,
     Family,
+    Listed,
     Verdict,
     is_current,
     keep,
@@ -23,18 +28,15 @@ from opencl_lab.selftest.verdicts import (
     verdict_file,
 )
 from opencl_lab.workers.serving import Failed
-from opencl_lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.worker import ENDED_BY_OTHERS, Died, Worker, opening
 
-TRIAL_SECONDS = 30.0
-"""Longest time of one trial, with the programs that are built for it."""
-ATTEMPTS = 2
-"""A driver must crash or hang twice, as a machine may just be busy."""
+TRIAL_SECONDS = (30.0, 120.0)
+"""Longest time of one trial, with the programs that are built for it, in each attempt.
+
+A driver must fail in all attempts, as a machine may just be busy.
+"""
 LEAST_CHILDREN, MOST_CHILDREN = 2, 4
 """Bounds of the number of children, which is half that of the processors: they mostly build."""
-LIST = Family("device", "list")
-"""Stands for listing the families."""
-ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM")
-"""Signals that come from elsewhere, as where memory is short."""
 SETTINGS = {MODE: "off", "POCL_AFFINITY": "0"}
 """Environment of children. Bound threads of PoCL would all compile on the first processor."""
 POLL_SECONDS = 1.0
@@ -51,6 +53,10 @@ class Answer(NamedTuple):
     lasting: bool = False  # whether the next process would see the same
 
 
+class TrialError(OclabError):
+    """A trial raised an error."""
+
+
 class Child:
     """A process that tests families; it is started again after one that crashes or hangs."""
 
@@ -60,24 +66,25 @@ class Child:
 
     def ask(self, *request: Any) -> Answer:
         """Return the answer to a request."""
-        for left in reversed(range(ATTEMPTS)):
+        fault = ""
+        for seconds in TRIAL_SECONDS:
             step = ""
             try:
                 if self._worker is None:
                     self._worker = Worker(opening(*self._arguments), SETTINGS)
-                    self._worker.answer(time.monotonic() + TRIAL_SECONDS)
+                    self._worker.answer(time.monotonic() + seconds)
                 step = "the first kernel"
                 self._worker.send(*request)
                 while True:
-                    kind, value = self._worker.receive(time.monotonic() + TRIAL_SECONDS)
+                    kind, value = self._worker.receive(time.monotonic() + seconds)
                     if kind == "done":
                         return Answer(value, lasting=True)
-                    step = value
+                    step = str(value)
             except Failed as error:
                 self.end()
-                if isinstance(error.error, DeviceNotFound):
-                    return Answer(fault=str(error))
-                return Answer(doubt=f"{step or 'no child process'}: {error}")
+                if not isinstance(error.error, TrialError):
+                    return Answer(doubt=f"{step or 'no child process'}: {error}")
+                fault = error.error.sentence
             except Died as death:
                 self.end()
                 if not step or death.signal_name in ENDED_BY_OTHERS:
@@ -85,15 +92,13 @@ class Child:
                 fault = f"{step}: the driver ended the process ({death.how})"
             except TimeoutError:
                 self.end()
-                fault = f"{step}: no answer within {TRIAL_SECONDS:g} s"
+                fault = f"{step}: no answer within {seconds:g} s"
                 if not step:
                     return Answer(doubt="a child process does not start")
             except (LaunchError, OSError, TypeError, RuntimeError) as error:
                 self.end()  # no executable, no memory, or processes are not allowed
                 return Answer(doubt=f"no child process: {error}")
-            if not left:
-                return Answer(fault=fault, lasting=True)
-        raise AssertionError("there is a last attempt")
+        return Answer(fault=fault, lasting=True)
 
     def end(self) -> None:
         """Kill the process."""
@@ -134,7 +139,7 @@ class Examination:
         self._servant, self._progress, self._fresh = servant, progress, fresh
         self._kept = {} if fresh else kept(device)
         self._found: dict[Family, Verdict] = {}
-        self._waiting: list[tuple[Family, tuple[str, ...]]] = [(DEVICE, ()), (LIST, ())]
+        self._waiting: list[Listed] = [(DEVICE, ()), (LIST, ())]
         self._running: set[Family] = set()
         self._threads = 0
         self._changed = threading.Condition()
@@ -147,8 +152,9 @@ class Examination:
             found = self._known(family, templates)
             if found is None:
                 self._waiting.insert(0, (family, templates))
+                self._start()  # those at work may be busy with others
                 while (found := self._found.get(family)) is None:
-                    if not self._started():
+                    if not self._threads and not self._start():
                         return Verdict(digest="", doubt="no thread can be started")
                     self._changed.wait(POLL_SECONDS)
             return found
@@ -156,18 +162,16 @@ class Examination:
     def complete(self) -> dict[Family, Verdict]:
         """Test all families, and return the verdicts."""
         with self._changed:
-            self._started()
+            self._start()
             while self._threads:
                 self._changed.wait(POLL_SECONDS)
             return dict(self._found)
 
-    def _started(self) -> bool:
-        """Start threads if there are none; return whether there are some."""
-        if self._threads:
-            return True
+    def _start(self) -> bool:
+        """Start the threads that are not there; return whether there are some."""
         children = max(LEAST_CHILDREN, min(default_threads() // 2, MOST_CHILDREN))
         try:
-            for _ in range(children):
+            while self._threads < children:
                 threading.Thread(target=self._work, daemon=True).start()
                 self._threads += 1
         except RuntimeError:  # there are too many, or the interpreter is about to end
@@ -180,8 +184,12 @@ class Examination:
             found = self._kept.get(family.key)
             if found is None or not is_current(found, templates, self.full):
                 return None
-            self._found[family] = found
+            self._take(family, found)
         return found
+
+    def _take(self, family: Family, found: Verdict) -> None:
+        self._found[family] = found
+        self._waiting.extend(found.families)
 
     def _work(self) -> None:
         child = Child(self.device, self._servant, self.full)
@@ -194,11 +202,12 @@ class Examination:
                 self._threads -= 1
                 self._changed.notify_all()
 
-    def _next(self) -> tuple[Family, tuple[str, ...]] | None:
+    def _next(self) -> Listed | None:
         """Return what to test now: the device itself, what a call waits for, then the others."""
         with self._changed:
             while True:
                 device_known = self._known(DEVICE, ()) is not None
+                self._known(LIST, ())  # then those that it lists are waiting
                 for one in list(self._waiting):
                     family, templates = one
                     if self._known(family, templates) or family in self._running:
@@ -211,43 +220,58 @@ class Examination:
                 self._changed.wait(POLL_SECONDS)
 
     def _test(self, child: Child, family: Family, templates: tuple[str, ...]) -> None:
-        begin, trials, answer = time.monotonic(), 0, Answer()
-        device = self._found.get(DEVICE)
+        """Store the verdict on a family, whatever happens, since calls wait for it."""
         if not self._fresh:  # another process may have tested it meanwhile
-            self._kept = kept(self.device)
-        known = None if family == LIST else self._known(family, templates)
-        families: list[Any] = []
+            with self._changed:
+                self._kept = kept(self.device)
+                if self._known(family, templates):
+                    self._end(family)
+                    return
+        begin, lasting = time.monotonic(), False
+        found = Verdict(digest="")
         try:
-            if device is not None and (device.fault or device.doubt):
-                answer = Answer(None, device.fault, device.doubt)
-            elif family == LIST:
-                answer = child.ask("families")
-                families = list(answer.value or ())
-            elif known is None:
-                self._tell()
-                answer = child.ask("test", family)
-                if answer.value is not None:
-                    wrong, trials = answer.value
-                    answer = answer._replace(fault=str(wrong))
+            answer = self._answer(child, family)
+            found = typed(Verdict, as_json(self._verdict(answer, family, templates)))
+            lasting = answer.lasting
         except Exception as error:  # a child with damaged memory may answer anything
-            answer = Answer(doubt=f"{type(error).__name__}: {error}")
-        found = known or Verdict(
+            found = Verdict(digest="", doubt=f"{type(error).__name__}: {error}")
+        found = replace(found, seconds=round(time.monotonic() - begin, 3))
+        if lasting and keep(self.device, {family: found}) is None:
+            self._tell_of_no_file()
+        with self._changed:
+            self._take(family, found)
+            self._end(family)
+            if self._progress is not None and family != LIST:
+                self._progress(family, found)
+
+    def _end(self, family: Family) -> None:
+        self._running.discard(family)
+        self._changed.notify_all()
+
+    def _answer(self, child: Child, family: Family) -> Answer:
+        device = self._found.get(DEVICE)
+        if device is not None and (device.fault or device.doubt):
+            return Answer(None, device.fault, device.doubt)
+        if family == LIST:
+            return child.ask("families")
+        self._tell()
+        return child.ask("test", family)
+
+    def _verdict(self, answer: Answer, family: Family, templates: tuple[str, ...]) -> Verdict:
+        """Return the verdict that follows from an answer; any error if that is no answer."""
+        found = Verdict(
             digest=kernel_digest(templates),
             fault=answer.fault,
             doubt=answer.doubt,
-            trials=trials,
             full=self.full,
-            seconds=round(time.monotonic() - begin, 3),
         )
-        if answer.lasting and family != LIST and keep(self.device, {family: found}) is None:
-            self._tell_of_no_file()
-        with self._changed:
-            self._running.discard(family)
-            self._found[family] = found
-            self._waiting.extend(families)
-            self._changed.notify_all()
-            if self._progress is not None and family != LIST:
-                self._progress(family, found)
+        if answer.value is None:
+            return found
+        if family == LIST:
+            listed = tuple((Family(*one), tuple(names)) for one, names in answer.value)
+            return replace(found, families=listed)
+        fault, trials = answer.value
+        return replace(found, fault=fault, trials=trials)
 
     def _tell(self) -> None:
         """Say once that the device is tested."""

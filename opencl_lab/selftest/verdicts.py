@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
-from opencl_lab.core.paths import cache_dir, locked, write_json
-from opencl_lab.core.records import as_json, parsed, read_as, timestamp, typed
+from opencl_lab.core.errors import BuildError
+from opencl_lab.core.paths import cache_dir, locked, plain_name
+from opencl_lab.core.records import as_json, parsed, read_sealed, timestamp, typed, write_sealed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.caches import make_section
 from opencl_lab.drivers.pocl_target import library_target
@@ -48,6 +48,10 @@ class Family(NamedTuple):
 
 DEVICE = Family("device", "basics")
 """Loops, barriers and copies, without which nearly every kernel would be wrong."""
+LIST = Family("device", "list")
+"""Stands for listing the families that typical problems take, or all of them."""
+Listed: TypeAlias = tuple[Family, tuple[str, ...]]
+"""A family, and the templates of its kernels."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -59,6 +63,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     trials: int = 0  # how many ran; none if the algorithm is not for this device
     full: bool = False  # whether all trials ran, or the few of a first use
     seconds: float = 0.0
+    families: tuple[Listed, ...] = ()  # what was listed
     version: str = __version__
     date: str = field(default_factory=timestamp)
 
@@ -102,19 +107,23 @@ def shipped() -> Mapping[str, Shipped]:
 
 def verdict_file(device: Device) -> Path:
     """Return the file in which verdicts on a device are kept."""
-    return cache_dir(SECTION, re.sub(r"[^a-z0-9.]+", "-", device.key) + ".json")
+    return cache_dir(SECTION, plain_name(device.key))
 
 
 def kept(device: Device) -> dict[str, Verdict]:
     """Return the verdicts that were kept on a device and its driver, by the families' keys."""
-    found = read_as(Kept, verdict_file(device))
+    found = read_sealed(Kept, verdict_file(device))
     return found.families if found is not None and found.identity == identity(device) else {}
 
 
 def is_current(verdict: Verdict, templates: tuple[str, ...], full: bool) -> bool:
     """Return whether a verdict is about the kernels of today, and not about fewer trials."""
-    same = verdict.version == __version__ and verdict.digest == kernel_digest(templates)
-    return same and (verdict.full or not full)
+    if verdict.version != __version__ or (full and not verdict.full):
+        return False
+    try:
+        return verdict.digest == kernel_digest(templates)
+    except BuildError:  # one is not there any more
+        return False
 
 
 def drop(device: Device) -> None:
@@ -130,6 +139,6 @@ def keep(device: Device, found: Mapping[Family, Verdict]) -> Path | None:
         make_section(SECTION)
         with locked(path):
             families = kept(device) | {family.key: verdict for family, verdict in found.items()}
-            write_json(path, as_json(Kept(identity=identity(device), families=families)))
+            write_sealed(path, as_json(Kept(identity=identity(device), families=families)))
         return path
     return None

@@ -33,6 +33,8 @@ POLL_SECONDS = 0.5
 CONNECT_SECONDS = 60.0  # for a process to start and to connect
 GRACE_SECONDS = 5.0  # for a process to end after its link has
 LEAST_PRIORITY = 19
+ENDED_BY_OTHERS = ("SIGKILL", "SIGTERM")
+"""Signals that no driver sends; the system does where memory is short."""
 
 
 class Died(Exception):

@@ -83,16 +83,17 @@ def doctor_command(again: bool) -> int:
     shown: the ICD loader, drivers, and device files that the user may open.
     """
     try:
-        device = settings().begin().device
+        device = settings().select().device
     except DeviceNotFound as error:
         _without_device()
         spec = settings().device or os.environ.get("OCLAB_DEVICE")
         wanted = f"matches {spec!r}" if spec else "is there"
         raise DeviceNotFound(f"no OpenCL device {wanted}; the list says what to install") from error
-    from opencl_lab.lab.cli.selftest import rows_of, table_of, tested_device
+    from opencl_lab.lab.cli.selftest import rows_of, status_of, table_of, tested_device
     from opencl_lab.lab.doctor.diagnose import PROBES, report
 
     tested = tested_device(device, full=False) if again else None
+    settings().begin()  # after that, so that nothing is tested twice
     with progress_bar("probing") as advance:
         done = 0
 
@@ -110,4 +111,4 @@ def doctor_command(again: bool) -> int:
         if tested is not None:
             settings().print(Text(), table_of(device, tested))
         settings().say_busy()
-    return 1 if tested and any(verdict.fault for verdict in tested.values()) else 0
+    return status_of(tested or {})

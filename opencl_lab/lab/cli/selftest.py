@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.progress import progress_bar
 
@@ -40,7 +41,7 @@ def rows_of(tested: Mapping[Family, Verdict]) -> list[dict[str, Any]]:
             "algorithm": family.algorithm,
             "wide": family.wide,
             "status": _status(verdict),
-            "reason": verdict.fault,
+            "reason": verdict.fault or verdict.doubt,
             "trials": verdict.trials,
             "seconds": verdict.seconds,
         }
@@ -51,6 +52,8 @@ def rows_of(tested: Mapping[Family, Verdict]) -> list[dict[str, Any]]:
 def _status(verdict: Verdict) -> str:
     if verdict.fault:
         return "correctness"
+    if verdict.doubt:
+        return "runtime"
     return "correct" if verdict.trials else "unavailable"
 
 
@@ -66,6 +69,8 @@ def table_of(device: Device, tested: Mapping[Family, Verdict]) -> Table:
         what = Text("right", style="green")
         if verdict.fault:
             what = Text(f"wrong: {verdict.fault}", style="bold red")
+        elif verdict.doubt:
+            what = Text(f"untested: {verdict.doubt}", style="yellow")
         elif not verdict.trials:
             what = Text("no trial is for this device", style="dim")
         numbers = "of 8 bytes" if family.wide else ""
@@ -81,7 +86,8 @@ def selftest_command(full: bool) -> int:
 
     Each family of kernels solves small problems whose results are known, in
     child processes, so that a driver that crashes or hangs is a finding. Calls
-    then do not choose an algorithm that is wrong. The exit status is 1 if one is.
+    then do not choose an algorithm that is wrong. The exit status is 1 if one is,
+    and 4 if none is but some could not be tested.
     """
     device = settings().select().device
     tested = tested_device(device, full=full)
@@ -90,5 +96,15 @@ def selftest_command(full: bool) -> int:
     else:
         settings().print(table_of(device, tested))
         wrong = sum(bool(verdict.fault) for verdict in tested.values())
-        settings().say(f"{len(tested)} families of kernels, {wrong or 'none'} wrong")
-    return 1 if any(verdict.fault for verdict in tested.values()) else 0
+        untested = sum(bool(verdict.doubt) for verdict in tested.values())
+        unknown = f", {untested} untested" if untested else ""
+        settings().say(f"{len(tested)} families of kernels, {wrong or 'none'} wrong{unknown}")
+    return status_of(tested)
+
+
+def status_of(tested: Mapping[Family, Verdict]) -> int:
+    """Return the exit status for verdicts."""
+    if any(verdict.fault for verdict in tested.values()):
+        return 1
+    untested = any(verdict.doubt for verdict in tested.values())
+    return LaunchError.exit_status if untested else 0

@@ -11,8 +11,7 @@ from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.core.paths import write_json
-from opencl_lab.core.records import as_json, sound_fields
+from opencl_lab.core.records import as_json, sound_fields, write_sealed
 from opencl_lab.drivers import probed
 from opencl_lab.drivers.caches import make_section
 from opencl_lab.drivers.pocl import linker_missing, no_room
@@ -139,7 +138,7 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
         small_calls=next((item.value for item in findings if item.name == "small_calls"), None),
         probes=list(findings),
     )
-    write_json(path, as_json(written))
+    write_sealed(path, as_json(written))
     return path
 
 

@@ -15,7 +15,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.workers.serving import Failed
-from opencl_lab.workers.worker import Died, Worker, opening
+from opencl_lab.workers.worker import ENDED_BY_OTHERS, Died, Worker, opening
 
 TIME_LIMIT = 20.0
 
@@ -136,6 +136,8 @@ class _Child(Worker):
         if step.get("verdict") in VERDICTS:
             return step["verdict"], str(step.get("detail", "")), step.get("value")
         said = f" ({death.said[:120]})" if death and death.said else ""
+        if death and death.signal_name in ENDED_BY_OTHERS:
+            return "unknown", f"the process was ended by others ({death.signal_name})", None
         if timed_out:
             reason = f"no answer within {self.time_limit:g} s"
         elif death and death.signal_name:
@@ -152,7 +154,7 @@ class _Child(Worker):
             verdict = "broken" if step.get("claimed", True) else "no"
             return verdict, f"{attempt}: {reason}", False
         detail = f"up to {step.get('reached', reached)}; {attempt}: {reason}"
-        return "limited" if reached else "broken", detail, reached
+        return "limited" if reached > 1 else "broken", detail, reached
 
 
 def examine(

@@ -59,7 +59,7 @@ class Soak:
         self._meter = Meter(device)
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._current: dict[int, str] = {}
+        self._current: dict[int, tuple[int, str]] = {}  # number and words, by thread
 
     def run(self, seconds: float, interval: float, say: Callable[[Sample], None]) -> None:
         """Make calls for some time; `say` gets a sample after each interval."""
@@ -82,7 +82,8 @@ class Soak:
             for number, worker in enumerate(workers):
                 worker.join(max(0.0, end - time.monotonic()))
                 if worker.is_alive():
-                    self._note(number, -1, "hang", f"does not end: {self._current.get(number)}")
+                    call, what = self._current.get(number, (0, "its first call"))
+                    self._note(number, call, "hang", f"does not end: {what}")
 
     def once(self, thread: int, call: int) -> None:
         """Make one call."""
@@ -112,20 +113,21 @@ class Soak:
         new = bool(rng.random() < NEW / (NEW + call))
         kind = np.random.default_rng([self.seed, number, *([thread, call] if new else [])])
         way = drawn(kind)
-        name, self._current[thread] = "drawing", f"kind {number}"
+        name, self._current[thread] = "drawing", (call, f"kind {number}")
         try:
             case = Drawer(self.device, kind).draw(number)(int(rng.integers(1 << 31)))
             name = case.function.__name__
-            self._current[thread] = f"{case}, {way}"
-            results, complaint = perform(case, way, self.device, rng)
-            difference = case.judge(results)
-            what = complaint or ("" if difference.ok else str(difference))
+            self._current[thread] = call, f"{case}, {way}"
+            seen, what = perform(case, way, self.device, rng)
+            for results in () if what else seen:
+                difference = case.judge(results)
+                what = what or ("" if difference.ok else str(difference))
         except Exception as error:  # whatever a call raises is a fault
             what = f"{type(error).__name__}: {error}"
         with self._lock:
             self.calls[name] += 1
         if what:
-            self._note(thread, call, name, f"{what} in {self._current[thread]}")
+            self._note(thread, call, name, f"{what} in {self._current[thread][1]}")
 
     def _note(self, thread: int, call: int, name: str, what: str) -> None:
         with self._lock:

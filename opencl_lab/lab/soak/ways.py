@@ -46,12 +46,15 @@ def drawn(rng: np.random.Generator) -> Way:
     return Way(bool(resident), bool(strided), bool(out), bool(ready), bool(timed))
 
 
-def perform(case: Case, way: Way, device: Device, rng: np.random.Generator) -> tuple[Results, str]:
-    """Call; return the results as host arrays, and what is wrong besides these.
+def perform(
+    case: Case, way: Way, device: Device, rng: np.random.Generator
+) -> tuple[list[Results], str]:
+    """Call; return the results of each call as host arrays, and what is wrong besides these.
 
-    With ``out=`` or prepared the call is made twice, the second time so.
+    With ``out=`` the call is made twice, the second time so.
     """
     queue = device.queue(profiling=way.timed)
+    watched: list[tuple[Array, Callable[[], Array]]] = []
 
     def placed(array: Array, resident: bool) -> tuple[Any, Callable[[], Array]]:
         """Return a copy of an array as the way says, and what reads it."""
@@ -64,29 +67,33 @@ def perform(case: Case, way: Way, device: Device, rng: np.random.Generator) -> t
         whole = to_device(_strided(array).base, queue=queue)
         return whole[..., ::2], lambda: whole.get()[..., ::2]
 
-    given, read = zip(*[placed(array, way.resident) for array in case.arrays], strict=True)
+    def given(array: Array) -> Any:
+        made, read = placed(array, way.resident)
+        watched.append((array, read))
+        return made
+
+    arrays = [given(array) for array in case.arrays]
     options = dict(case.options)
     for name in {"c", "bias"} & set(options):  # weights stay on the host
-        options[name], _ = placed(options[name], way.resident)
+        options[name] = given(options[name])
     where = {} if way.resident else {"queue": queue} if way.timed else {"device": device}
     call: Callable[..., Any] = partial(case.function, **options, **where)
     if way.prepared and case.function in FUNCTIONS.values():
-        call = prepare(case.function, *given, **options, **where)
-    results = _several(call(*given))
-    host = tuple(map(_host, results))
+        call = prepare(case.function, *arrays, **options, **where)
+    results = _several(call(*arrays))
+    seen, complaint = [tuple(map(_host, results))], ""
     if way.out and "out" in inspect.signature(case.function).parameters:
-        kept = len(host) - 1 if case.function is power_spectrum else 0  # has its frequencies first
+        kept = len(results) - 1 if case.function is power_spectrum else 0  # its frequencies first
         on_device = not isinstance(results[-1], np.ndarray)
-        outs = [placed(poisoned(one.shape, one.dtype), on_device) for one in host[kept:]]
+        outs = [placed(poisoned(one.shape, one.dtype), on_device) for one in seen[0][kept:]]
         out = tuple(target for target, _ in outs)
-        again = _several(call(*given, out=out if len(out) > 1 else out[0]))
+        again = _several(call(*arrays, out=out if len(out) > 1 else out[0]))
         if any(one is not two for one, two in zip(again[kept:], out, strict=True)):
-            return host, "the result is not out"
-        host = (*host[:kept], *(get() for _, get in outs))
-    for array, current in zip(case.arrays, read, strict=True):
-        if current().tobytes() != array.tobytes():
-            return host, "an input was changed"
-    return host, ""
+            complaint = "the result is not out"
+        seen.append((*seen[0][:kept], *(get() for _, get in outs)))
+    if any(read().tobytes() != array.tobytes() for array, read in watched):
+        complaint = "an input was changed"
+    return seen, complaint
 
 
 def _several(result: Any) -> tuple[Any, ...]:

@@ -11,14 +11,14 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import size_text
-from opencl_lab.drivers.processes import host_memory
+from opencl_lab.drivers.processes import group_left, host_memory
 from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
 from opencl_lab.symptoms.kernels import Array, Wrong, check, why
 
 
 def short_of(reached: int, detail: str, error: Exception) -> Answer:
-    """Return the last report of a probe that did not reach the claimed limit."""
-    verdict = "limited" if reached else "broken"
+    """Return the last report of a probe that reached only 1, or 0, if even its least try failed."""
+    verdict = "limited" if reached > 1 else "broken"
     return {"verdict": verdict, "value": reached, "detail": f"{detail}: {why(error)}"}
 
 
@@ -116,7 +116,7 @@ def _free_memory() -> float:
     with suppress(OSError, ValueError):
         if hasattr(os, "sysconf"):
             pages = os.sysconf("SC_AVPHYS_PAGES")
-            return float(min(host_memory(), pages * os.sysconf("SC_PAGE_SIZE")))
+            return float(min(group_left(), pages * os.sysconf("SC_PAGE_SIZE")))
     return host_memory() / 4
 
 
