@@ -10,9 +10,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab._version import __version__ as __version__
-from opencl_lab.drivers.pinning import pin
+from opencl_lab.drivers.pinning import pin, share
 from opencl_lab.drivers.wheel import awaits_registration
 
+share(os.environ)
 # Unless bound, PoCL's threads often share one core and run at half speed. PoCL reads the variable
 # once, at the first OpenCL call of the process.
 pin(os.environ)
@@ -21,6 +22,7 @@ pin(os.environ)
 os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
+    from opencl_lab import distributed as distributed
     from opencl_lab import fft as fft
     from opencl_lab import scipy_backend as scipy_backend
     from opencl_lab.core.device import Capabilities as Capabilities
@@ -83,7 +85,7 @@ _REGISTRY = {
     "lab.tuning.result": ("TuneResult",),
     "lab.tuning.tuner": ("tune",),
 }
-_MODULES = ("fft", "scipy_backend")
+_MODULES = ("distributed", "fft", "scipy_backend")
 
 __all__ = sorted((*chain(*_REGISTRY.values()), *_MODULES, "__version__"))
 

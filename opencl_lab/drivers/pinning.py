@@ -1,4 +1,4 @@
-"""Whether PoCL may bind its threads to processors.
+"""Which processors PoCL's threads use: a share of them for each rank of MPI, bound or not.
 
 This runs at every ``import opencl_lab``, so it imports very little.
 """
@@ -13,6 +13,50 @@ AFFINITY, OWN = "POCL_AFFINITY", "_OPENCL_LAB_POCL_AFFINITY"
 """The variable that PoCL reads, and one that tells child processes that this package set it."""
 WORKERS, UNITS = "POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"
 """Variables for the number of PoCL's threads; the second since PoCL 7."""
+
+
+LOCAL_RANKS = (
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH, Intel MPI
+    ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),  # Open MPI
+    ("MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"),  # MVAPICH
+    ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+)
+"""Variables of launchers: the number of a rank on its node, and how many are there."""
+
+
+def local_rank(environment: Mapping[str, str]) -> int | None:
+    """Return the number of this rank on its node, as a launcher says; None without one."""
+    found = _local(environment)
+    return None if found is None else found[0]
+
+
+def _local(environment: Mapping[str, str]) -> tuple[int, int] | None:
+    for names in LOCAL_RANKS:
+        rank, ranks = (environment.get(name, "") for name in names)
+        if rank.isdecimal() and ranks.isdecimal():
+            return int(rank), int(ranks)
+    return None
+
+
+def share(environment: MutableMapping[str, str]) -> None:
+    """Let each of several ranks on a node use its own processors alone, before runtimes start.
+
+    Else each rank's OpenCL would start a thread for every processor. If the launcher has bound the
+    ranks, that stays; nothing changes if the user has set the number of PoCL's threads.
+    """
+    local = _local(environment)
+    if local is None or local[1] < 2 or not hasattr(os, "sched_setaffinity"):
+        return
+    if WORKERS in environment or UNITS in environment:
+        return
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) == os.sysconf("SC_NPROCESSORS_ONLN"):
+        rank, ranks = local
+        each, more = divmod(len(allowed), ranks)
+        begin = rank * each + min(rank, more) if each else rank % len(allowed)
+        allowed = allowed[begin : begin + max(1, each + (rank < more and each > 0))]
+        os.sched_setaffinity(0, allowed)
+    environment[WORKERS] = environment[UNITS] = str(len(allowed))
 
 
 def pin(environment: MutableMapping[str, str]) -> None:

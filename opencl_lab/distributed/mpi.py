@@ -1,0 +1,163 @@
+"""What all distributed operations need of MPI: the communicator, agreement, and ending together.
+
+A rank that fails alone would leave the others in a collective call for ever. So there are two kinds
+of errors. What is wrong with the arguments is found before anything is sent, and all ranks raise
+the same error. Any other error ends the whole job: its message is printed and `Abort` is called.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from opencl_lab.core.errors import InvalidConfig, OclabError, ReferenceUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+DEADLINE = "OCLAB_DEADLINE"
+"""The environment variable with the seconds that a distributed call may take."""
+GRACE_SECONDS = 2.0
+"""From `Abort` to the end of this process, if the MPI library does not end it."""
+FAILED = 1
+"""Exit status of a job that ended with an error that is not of opencl_lab."""
+LATE = 124
+"""Exit status at the deadline, as that of `timeout`."""
+
+_depth = threading.local()
+
+
+def mpi() -> Any:
+    """Return `mpi4py.MPI`, which starts MPI at its first import."""
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise ReferenceUnavailable(
+            f"distributed calls need mpi4py and an MPI library ({error}); pip install mpi4py mpich"
+        ) from error
+    return MPI
+
+
+def world(comm: Any = None) -> Any:
+    """Return a communicator: `comm`, or that of all ranks."""
+    return mpi().COMM_WORLD if comm is None else comm
+
+
+class Disagreed(Exception):
+    """Carries an error that all ranks raise, through code that ends the job for any other."""
+
+    def __init__(self, error: Exception):
+        super().__init__(error)
+        self.error = error
+
+
+def agreed(comm: Any, check: Callable[[], T]) -> T:
+    """Return ``check()``; if it fails on some ranks, raise the error of the first on all."""
+    error: Exception | None = None
+    try:
+        value = check()
+    except OclabError as failed:
+        error = failed
+    first = comm.allreduce(comm.size if error is None else comm.rank, op=mpi().MIN)
+    if first == comm.size:
+        return value
+    told = comm.bcast(None if error is None else (type(error), str(error)), root=first)
+    where = f"rank {first}: " if comm.size > 1 else ""
+    raise Disagreed(told[0](f"{where}{told[1]}"))
+
+
+def same(comm: Any, value: Any, what: str) -> None:
+    """Raise `InvalidConfig` on all ranks if they do not all have the same value."""
+    found = comm.allgather(value)
+    if any(one != found[0] for one in found):
+        rank = next(i for i, one in enumerate(found) if one != found[0])
+        differing = f"{found[0]!r} on rank 0, {found[rank]!r} on {rank}"
+        text = f"{what} must be the same on all ranks: {differing}"
+        raise Disagreed(InvalidConfig(text))
+
+
+def collective(function: Callable[P, T]) -> Callable[P, T]:
+    """Let a function that all ranks call together fail together; see the module.
+
+    Within another one, it only runs.
+    """
+
+    @wraps(function)
+    def call(*given: P.args, **how: P.kwargs) -> T:
+        if getattr(_depth, "inside", False):
+            return function(*given, **how)
+        _depth.inside = True
+        try:
+            with _deadline(function.__name__):
+                return function(*given, **how)
+        except Disagreed as disagreed:
+            raise disagreed.error from None
+        except Exception as error:
+            if mpi().COMM_WORLD.size == 1:
+                raise
+            abort(error)
+            raise
+        finally:
+            _depth.inside = False
+
+    return call
+
+
+def abort(error: BaseException) -> None:
+    """Print an error and end all ranks of the job with its status."""
+    known = isinstance(error, OclabError)
+    status = error.exit_status if isinstance(error, OclabError) else FAILED
+    if not known:
+        traceback.print_exception(error)
+    text = str(error) if known else f"{type(error).__name__}: {error}"
+    _end(text, status)
+
+
+def _end(text: str, status: int) -> None:
+    MPI = mpi()
+    sys.stdout.flush()
+    print(f"oclab: rank {MPI.COMM_WORLD.rank}: {text}", file=sys.stderr, flush=True)
+    threading.Thread(target=_kill, daemon=True).start()
+    MPI.COMM_WORLD.Abort(status)
+
+
+def _kill() -> None:
+    time.sleep(GRACE_SECONDS)
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def seconds_allowed() -> float | None:
+    """Return the seconds of `DEADLINE`; None without it."""
+    text = os.environ.get(DEADLINE, "").strip()
+    try:
+        seconds = float(text) if text else None
+    except ValueError:
+        seconds = -1.0
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise InvalidConfig(f"{DEADLINE} must be a positive number of seconds, not {text!r}")
+    return seconds
+
+
+@contextmanager
+def _deadline(what: str) -> Iterator[None]:
+    """End the job if this takes longer than `DEADLINE` says."""
+    seconds = seconds_allowed()
+    if seconds is None:
+        yield
+        return
+    text = f"{what} took longer than {seconds:g} s ({DEADLINE})"
+    timer = threading.Timer(seconds, _end, (text, LATE))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

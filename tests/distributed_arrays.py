@@ -1,0 +1,119 @@
+"""Checks of arrays on ranks; see `ranks`."""
+
+import itertools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opencl_lab as ol
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, slab
+
+GRIDS = {1: [(1, 1)], 2: [(2, 1), (1, 2)], 3: [(3, 1)], 4: [(2, 2), (1, 4)], 7: [(1, 7)]}
+SHAPES = [(5, 9), (0, 4), (13, 1), (40, 31)]
+
+
+def distributions(size):
+    grids = GRIDS[size]
+    cyclic = [block_cyclic(grid, (2, 3)) for grid in grids]
+    return [slab(0), slab(1), slab(-1), *map(blocks, grids), *cyclic]
+
+
+def shared_folder(comm):
+    """Return a temporary folder for all ranks."""
+    return Path(comm.bcast(tempfile.mkdtemp() if comm.rank == 0 else None, root=0))
+
+
+def check_redistribution(comm, rng):
+    for shape, dtype in itertools.product(SHAPES, (np.float64, np.uint8)):
+        x = (rng.random(shape) * 250).astype(dtype)
+        for before, after in itertools.product(distributions(comm.size), repeat=2):
+            made = DistArray.from_global(x, before)
+            moved = made.redistribute(after)
+            assert np.array_equal(moved.local, DistArray.from_global(x, after).local)
+            assert np.array_equal(moved.gather(), x)
+
+
+def check_one_rank_has_all(comm, rng):
+    last = comm.size - 1
+    for distribution in distributions(comm.size):
+        x = rng.random((17, 6)).astype(np.float32)
+        sent = DistArray.from_global(x if comm.rank == last else None, distribution, root=last)
+        assert np.array_equal(sent.local, DistArray.from_global(x, distribution).local)
+        back = sent.gather(last)
+        assert back is None if comm.rank != last else np.array_equal(back, x)
+
+
+def check_parts_of_a_slab_or_block_are_slices(comm, rng):
+    x = rng.random((11, 12))
+    for distribution in (slab(0), slab(1), blocks(GRIDS[comm.size][0])):
+        made = DistArray.from_global(x, distribution)
+        assert np.array_equal(made.local, x[made.local_slice()])
+
+
+def check_cyclic_parts_are_those_of_scalapack(comm, rng):
+    grid = GRIDS[comm.size][-1]
+    x = np.arange(23 * 29).reshape(23, 29)
+    made = DistArray.from_global(x, block_cyclic(grid, (4, 5)))
+    row, column = divmod(comm.rank, grid[1])
+    i, j = np.arange(23), np.arange(29)
+    expected = x[i // 4 % grid[0] == row][:, j // 5 % grid[1] == column]
+    assert np.array_equal(made.local, expected)
+
+
+def check_files(comm, rng):
+    folder = shared_folder(comm)
+    x = rng.random((19, 8))
+    for distribution in distributions(comm.size):
+        DistArray.from_global(x, distribution).save(folder / "x.npy")
+        assert np.array_equal(np.load(folder / "x.npy"), x)
+        assert np.array_equal(DistArray.load(folder / "x.npy", distribution).gather(), x)
+        comm.Barrier()
+    if comm.rank == 0:
+        (folder / "short.npy").write_bytes((folder / "x.npy").read_bytes()[:-5])
+        np.save(folder / "f.npy", np.asfortranarray(x))
+        np.save(folder / "o.npy", np.array([None]), allow_pickle=True)
+    comm.Barrier()
+    for name, told in (("short", "5 bytes are missing"), ("f", "Fortran"), ("o", "Python objects"),
+                       ("none", "cannot be read")):  # fmt: skip
+        with pytest.raises(InvalidProblem, match=told):
+            DistArray.load(folder / f"{name}.npy")
+
+
+def check_local_parts_of_different_lengths(comm, rng):
+    mine = np.full((comm.rank, 3), comm.rank, np.int16)
+    made = DistArray.from_local(mine)
+    assert made.shape == (comm.size * (comm.size - 1) // 2, 3)
+    assert np.array_equal(
+        made.gather()[:, 0], np.repeat(np.arange(comm.size), np.arange(comm.size))
+    )
+    even = made.redistribute(slab(0))
+    assert np.ptp(comm.allgather(len(even.local))) <= 1
+
+
+def check_parts_on_devices(comm, rng):
+    x = rng.random((8, 9)).astype(np.float32)
+    made = DistArray.from_global(x)
+    there = made.like(ol.to_device(made.local, device_of(comm)))
+    moved = there.redistribute(slab(1))
+    assert moved.on_device and np.array_equal(moved.gather(), x)
+
+
+def check_what_does_not_fit_is_refused_on_all_ranks(comm, rng):
+    for shape, dtype, distribution, told in (
+        ((3, 4), object, slab(0), "Python objects"),
+        ((3, 4), float, slab(2), "axis 2"),
+        ((3, 4), float, blocks((comm.size + 1, 1)), "product is"),
+        ((3, 4), float, block_cyclic((comm.size, 1), (0, 1)), "positive sizes"),
+        ((3, 4), float, slab(0, [1] * comm.size + [9]), "add up"),
+    ):
+        with pytest.raises(InvalidProblem, match=told):
+            DistArray(shape, dtype, None, distribution)
+    wrong = np.zeros((9, 9)) if comm.rank == comm.size - 1 else None
+    with pytest.raises(InvalidProblem, match="local part must be float64 of shape"):
+        DistArray((4, 4), float, wrong)
+    if comm.size > 1:
+        with pytest.raises(InvalidConfig, match="must be the same on all ranks"):
+            DistArray((4, 4 + comm.rank))
