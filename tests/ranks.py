@@ -1,4 +1,4 @@
-"""Runs the checks of a module on ranks: ``mpiexec -n 3 python -m mpi4py ranks.py MODULE``.
+"""Runs the checks of modules on ranks: ``mpiexec -n 3 python -m mpi4py ranks.py MODULE...``.
 
 Each function ``check_...(comm, rng)`` is called on all ranks, with generators in the same state. An
 error on any rank ends the job, with its traceback and exit status 1.
@@ -32,19 +32,20 @@ def on_ranks(ranks, *arguments, timeout=300, **environment):
     )
 
 
-def main(module, *names):
+def main(*modules):
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    checks = {name: check for name, check in vars(import_module(module)).items()
-              if name.startswith("check_") and (not names or name in names)}  # fmt: skip
-    assert checks, f"no checks in {module}"
-    for name, check in checks.items():
-        begin = time.monotonic()
-        check(comm, np.random.default_rng(7))
-        comm.Barrier()
-        if comm.rank == 0:
-            print(f"{name}: {time.monotonic() - begin:.1f} s", flush=True)
+    for module in modules:
+        functions = vars(import_module(module)).items()
+        checks = {name: check for name, check in functions if name.startswith("check_")}
+        assert checks, f"no checks in {module}"
+        for name, check in checks.items():
+            begin = time.monotonic()
+            check(comm, np.random.default_rng(7))
+            comm.Barrier()
+            if comm.rank == 0:
+                print(f"{module}.{name}: {time.monotonic() - begin:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -249,6 +249,15 @@ def test_empty_images(mode, queue):
         conv2d(np.zeros((0, 3)), weights, mode="full", boundary="wrap", queue=queue)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
+def test_a_filter_that_is_larger_than_an_image_without_pixels(dtype, queue):
+    image = np.zeros((3, 0), dtype)
+    for algorithm in ("auto", "register", "tiled", "naive"):
+        how = {"mode": "valid", "algorithm": algorithm, "queue": queue}
+        result = conv2d(image, np.ones((3, 3), int), **how)
+        assert result.shape == (1, 4) and not result.any()
+
+
 def test_device_arrays_stay_on_the_device(rng, queue):
     host_image, weights = rng.random((40, 60), np.float32), rng.random((3, 5)).astype(np.float32)
     image = cl.array.to_device(queue, host_image)

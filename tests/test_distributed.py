@@ -1,4 +1,4 @@
-"""Distributed operations on one to seven ranks, all checks of a module in one job.
+"""Distributed operations on one to seven ranks, all checks in one job.
 
 They need mpi4py and an MPI library, which the default installation does not have.
 """
@@ -15,7 +15,6 @@ RANKS = (1, 2, 3, 4, 7)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-@pytest.mark.parametrize("module", MODULES)
-def test_checks_on_ranks(module, ranks):
-    done = on_ranks(ranks, HERE / "ranks.py", module)
+def test_checks_on_ranks(ranks):
+    done = on_ranks(ranks, HERE / "ranks.py", *MODULES, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr

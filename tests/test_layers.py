@@ -28,6 +28,8 @@ BY_COMPUTED_NAME = {
 """Modules that import what they are told; elsewhere a name is written where it is imported."""
 NAMING_OPERATIONS = {
     "__init__": "the public names",
+    "distributed": "the public names of operations over ranks",
+    "distributed/fft": "the public names of transforms over ranks",
     "lab/studies/catalogue": "experiments, each with one operation",
     "lab/studies/peers": "every operation beside other libraries",
     "lab/tuning/clblast": "results for one kernel of another library",

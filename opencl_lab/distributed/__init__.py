@@ -5,9 +5,32 @@ drives one device. `comm` is a communicator of mpi4py, by default that of all ra
 rank, the functions are those of `opencl_lab`. See ``docs/distributed.md``.
 """
 
+from opencl_lab.distributed import fft
 from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.conv2d import conv2d
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.gemm import WrongProduct, gemm
 from opencl_lab.distributed.layout import block_cyclic, blocks, slab
+from opencl_lab.distributed.mpi import collective, phases, same, world
+from opencl_lab.distributed.sort import argsort, sort, sort_by_key, topk, unique
 
-__all__ = ["DistArray", "WrongProduct", "block_cyclic", "blocks", "device_of", "gemm", "slab"]
+__all__ = [
+    "DistArray",
+    "WrongProduct",
+    "argsort",
+    "block_cyclic",
+    "blocks",
+    "collective",
+    "conv2d",
+    "device_of",
+    "fft",
+    "gemm",
+    "phases",
+    "same",
+    "slab",
+    "sort",
+    "sort_by_key",
+    "topk",
+    "unique",
+    "world",
+]

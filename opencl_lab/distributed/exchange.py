@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opencl_lab.distributed.layout import Run, Shape, common, places
-from opencl_lab.distributed.mpi import mpi
+from opencl_lab.distributed.mpi import mpi, phases
 
 Array = np.ndarray[Any, Any]
 
@@ -75,10 +75,11 @@ def redistribute(comm: Any, local: Array, before: Placement, after: Placement) -
             there = [] if empty else [places(a, b) for a, b in zip(own, shared, strict=True)]
             kinds[side].append(MPI.BYTE if empty else selection(size, shape, there))
     nothing = [0] * comm.size
-    comm.Alltoallw(
-        [local.reshape(-1).view(np.uint8), (counts[0], nothing), kinds[0]],
-        [result.reshape(-1).view(np.uint8), (counts[1], nothing), kinds[1]],
-    )
+    with phases.communication(comm):
+        comm.Alltoallw(
+            [_bytes(local), (counts[0], nothing), kinds[0]],
+            [_bytes(result), (counts[1], nothing), kinds[1]],
+        )
     for kind in (*kinds[0], *kinds[1]):
         if kind != MPI.BYTE:
             kind.Free()
@@ -94,15 +95,14 @@ def exchange_rows(comm: Any, local: Array, counts: Sequence[int]) -> tuple[Array
     local = np.ascontiguousarray(local)
     got = comm.alltoall([int(count) for count in counts])
     result = np.empty((sum(got), *local.shape[1:]), local.dtype)
-    row = MPI.BYTE.Create_contiguous(max(1, local.dtype.itemsize * int(np.prod(local.shape[1:]))))
+    row = MPI.BYTE.Create_contiguous(local.dtype.itemsize * int(np.prod(local.shape[1:])))
     row.Commit()
     sent = [int(count) for count in counts]
-    try:
+    with phases.communication(comm):
         comm.Alltoallv(
             [_bytes(local), (sent, _starts(sent)), row], [_bytes(result), (got, _starts(got)), row]
         )
-    finally:
-        row.Free()
+    row.Free()
     return result, got
 
 

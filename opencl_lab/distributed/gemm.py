@@ -30,7 +30,7 @@ from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import Array, redistribute
 from opencl_lab.distributed.layout import Distribution, Run, Shape, Slab, Split, common, slab
-from opencl_lab.distributed.mpi import agreed, collective, mpi, same
+from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
 from opencl_lab.ops.gemm.problem import CONJUGATED, TRANSPOSED, GemmProblem
@@ -360,7 +360,8 @@ def _broadcast(pieces: list[Run], whole: Run, sides: Any) -> Iterator[tuple[Arra
         if coming is None:
             return
         buffers, requests = coming
-        MPI.Request.Waitall(requests)
+        with phases.communication(sides[0][0]):
+            MPI.Request.Waitall(requests)
         coming = None if piece is None else post(piece)
         yield buffers[0], buffers[1]
 
@@ -413,7 +414,8 @@ def _over_layers(group: Any, product: Array) -> Array:
     result = np.empty(
         (bounds[group.rank + 1] - bounds[group.rank], product.shape[1]), product.dtype
     )
-    group.Reduce_scatter(product, result, counts, op=mpi().SUM)
+    with phases.communication(group):
+        group.Reduce_scatter(product, result, counts, op=mpi().SUM)
     return result
 
 

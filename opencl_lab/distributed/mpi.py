@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -33,6 +34,40 @@ LATE = 124
 """Exit status at the deadline, as that of `timeout`."""
 
 _depth = threading.local()
+
+
+class Phases:
+    """Where the time of distributed calls goes: ``communication``, ``waiting``; else compute.
+
+    Attributes
+    ----------
+    seconds : collections.defaultdict of float
+    apart : bool
+        Whether ranks wait for each other before they communicate, so that waiting is told apart
+        from communication. It makes calls slower.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.apart = False
+
+    @contextmanager
+    def communication(self, comm: Any) -> Iterator[None]:
+        """Count the time within the context."""
+        begin = time.perf_counter()
+        if self.apart:
+            comm.Barrier()
+            now = time.perf_counter()
+            self.seconds["waiting"] += now - begin
+            begin = now
+        try:
+            yield
+        finally:
+            self.seconds["communication"] += time.perf_counter() - begin
+
+
+phases = Phases()
+"""Those of this rank, since it began or someone cleared them."""
 
 
 def mpi() -> Any:
@@ -96,7 +131,7 @@ def collective(function: Callable[P, T]) -> Callable[P, T]:
             return function(*given, **how)
         _depth.inside = True
         try:
-            with _deadline(function.__name__):
+            with _deadline(function.__name__.lstrip("_")):
                 return function(*given, **how)
         except Disagreed as disagreed:
             raise disagreed.error from None
@@ -126,7 +161,8 @@ def _end(text: str, status: int) -> None:
     sys.stdout.flush()
     print(f"oclab: rank {MPI.COMM_WORLD.rank}: {text}", file=sys.stderr, flush=True)
     threading.Thread(target=_kill, daemon=True).start()
-    MPI.COMM_WORLD.Abort(status)
+    MPI.COMM_WORLD.Abort(status)  # with MPICH this returns
+    time.sleep(2 * GRACE_SECONDS)
 
 
 def _kill() -> None:

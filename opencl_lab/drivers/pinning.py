@@ -24,6 +24,16 @@ LOCAL_RANKS = (
 """Variables of launchers: the number of a rank on its node, and how many are there."""
 
 
+RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
+"""Variables of launchers with the number of a rank in its job."""
+
+
+def rank_of_job(environment: Mapping[str, str]) -> int:
+    """Return the number of this rank in its job, as a launcher says; 0 without one."""
+    found = (environment.get(name, "") for name in RANKS)
+    return next((int(text) for text in found if text.isdecimal()), 0)
+
+
 def local_rank(environment: Mapping[str, str]) -> int | None:
     """Return the number of this rank on its node, as a launcher says; None without one."""
     found = _local(environment)

@@ -15,6 +15,7 @@ import click
 
 from opencl_lab._version import __version__
 from opencl_lab.core.errors import BuildError, OclabError
+from opencl_lab.drivers.pinning import rank_of_job
 from opencl_lab.lab.cli.common import Settings, global_options
 from opencl_lab.lab.cli.lazy import LazyGroup
 
@@ -67,6 +68,11 @@ def cli() -> None:
 
 def _complain(text: str) -> None:
     print(f"oclab: {text}", file=sys.stderr)
+
+
+def _speaks(arguments: Sequence[str]) -> bool:
+    """Return whether errors are printed here: all ranks of a job have the same ones."""
+    return "--distributed" not in arguments or rank_of_job(os.environ) == 0
 
 
 @contextmanager
@@ -123,10 +129,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
-        error.show()
+        if _speaks(settings.arguments):
+            error.show()
         return error.exit_code
     except OclabError as error:
-        _complain(error.sentence)
+        if _speaks(settings.arguments):
+            _complain(error.sentence)
         if isinstance(error, BuildError) and settings.verbose:
             print(error.details(), file=sys.stderr)
         if settings.verbose > 1:

@@ -21,6 +21,8 @@ from opencl_lab.lab.engine.runner import Comparison, run_point
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.reference.peers import residents
 
+DISTRIBUTED = "distributed"
+
 
 def operation_command(chosen: Operation[Any]) -> click.Command:
     """Return the command of an operation."""
@@ -29,6 +31,7 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @problem_options(chosen)
     @run_options
     @_parts_options(chosen)
+    @_ranks_options(chosen)
     @click.option(
         "-o", "--output", metavar="FILE", shell_complete=files, help="Write the result to a file."
     )
@@ -44,6 +47,10 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     )
     @global_options
     def command(**given: Any) -> int:
+        if given.pop(DISTRIBUTED, False):
+            from opencl_lab.lab.cli.over_ranks import run_over_ranks
+
+            return run_over_ranks(chosen, given)
         asked = request_of(chosen, given)
         job = find_job(asked)
         return _run(asked) if job is None else run_job(asked, job)
@@ -75,6 +82,18 @@ def _parts_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
         metavar="BYTES",
         help="Sort a .npy file in parts if it needs more device memory than this, such as 256M.  "
         "[default: $OCLAB_DEVICE_BYTES, else all memory]",
+    )
+
+
+def _ranks_options(chosen: Operation[Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds the option of operations that run over ranks."""
+    if chosen.calls.over_ranks is None:
+        return lambda command: command
+    return click.option(
+        f"--{DISTRIBUTED}",
+        is_flag=True,
+        help=f"Share the problem out to the ranks of MPI: mpiexec -n 4 oclab {chosen.name} "
+        f"--{DISTRIBUTED}; each has a device, or its share of the processors.",
     )
 
 

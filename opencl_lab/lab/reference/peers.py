@@ -181,6 +181,9 @@ class Calls:
     """The inputs that a user has on the device; the others stay on the host."""
     algorithm: str = "auto"
     """The algorithm that the public function takes."""
+    over_ranks: Callable[[Any, Mapping[str, Any]], OurCall] | None = None
+    """``over_ranks(problem, arrays)`` returns the call of `opencl_lab.distributed` on the whole
+    arrays, which are distributed before. InvalidProblem is raised if there is none."""
     cost: Mapping[str, Callable[[Any], int]] = field(default_factory=dict)
     """For peers that may be very slow, as in a `CReference`."""
     notes: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)

@@ -64,6 +64,8 @@ class Rolling(Convolution):
         least = (problem.filter_height + 1) * line * problem.sum_type.itemsize
         if least > device.capabilities.local_memory:
             return "the device has no room for a tile of one row"
+        if not problem.height * problem.width:
+            return "an image without pixels has no rows to keep"
         return _too_large(problem) or super().supports(problem, device)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab import distributed
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.ops.conv2d.references import cupy_sums, opencv_conv2d, scipy_conv2d, torch_sums
 from opencl_lab.lab.reference.peers import Calls, OurCall
@@ -20,6 +21,12 @@ def _ours(problem: Conv2dProblem, arrays: Mapping[str, Any], algorithm: str) -> 
     return OurCall(conv2d, (arrays["image"],), options)
 
 
+def _over_ranks(problem: Conv2dProblem, arrays: Mapping[str, Any]) -> OurCall:
+    call = _ours(problem, arrays, "auto")
+    options = {name: value for name, value in call.options.items() if name != "algorithm"}
+    return OurCall(distributed.conv2d, call.arrays, options)
+
+
 def _scipy(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     return scipy_conv2d(problem, dict(arrays), 1)["result"]
 
@@ -29,5 +36,8 @@ def _opencv(problem: Conv2dProblem, module: Any, arrays: Mapping[str, Any]) -> A
 
 
 CALLS = Calls(
-    _ours, {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums}, ("image",)
+    _ours,
+    {"scipy": _scipy, "opencv": _opencv, "torch": torch_sums, "cupy": cupy_sums},
+    ("image",),
+    over_ranks=_over_ranks,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab import distributed
+from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.lab.ops.gemm.references import array_product, check_plain, torch_product
 from opencl_lab.lab.reference.clblast import OnClblast
 from opencl_lab.lab.reference.peers import Calls, OurCall
@@ -42,6 +43,14 @@ def _ours(problem: GemmProblem, arrays: Mapping[str, Any], algorithm: str) -> Ou
     return OurCall(gemm, tuple(found), options)
 
 
+def _over_ranks(problem: GemmProblem, arrays: Mapping[str, Any]) -> OurCall:
+    call = _ours(problem, arrays, "auto")
+    if call is None or problem.batch != 1 or problem.bias or problem.activation:
+        raise InvalidProblem("over ranks one product, without bias and activation, is made")
+    names = (*OPTIONS, "c", "trans_a", "trans_b")
+    return OurCall(distributed.gemm, call.arrays, {name: call.options[name] for name in names})
+
+
 def _clblast(problem: GemmProblem, there: OnClblast, arrays: Mapping[str, Any]) -> Any:
     """Return a new result; CLBlast overwrites C, so C is copied if it is read."""
     check_plain(problem, "CLBlast", stacks=True, numbers="fc")
@@ -63,4 +72,5 @@ CALLS = Calls(
     _ours,
     {"numpy": array_product, "torch": torch_product, "cupy": array_product, "clblast": _clblast},
     ("a", "b", "c", "bias"),
+    over_ranks=_over_ranks,
 )

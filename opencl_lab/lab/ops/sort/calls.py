@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opencl_lab import distributed
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import without_rows
 from opencl_lab.lab.ops.sort.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
 from opencl_lab.lab.reference.peers import Calls, OurCall
@@ -15,6 +17,14 @@ from opencl_lab.ops.sort.problem import SortProblem
 def _ours(problem: SortProblem, arrays: Mapping[str, Any], algorithm: str) -> OurCall:
     options = {"descending": problem.descending, "algorithm": algorithm}
     return OurCall(sort, (arrays["keys"],), options)
+
+
+def _over_ranks(problem: SortProblem, arrays: Mapping[str, Any]) -> OurCall:
+    if problem.rows != 1:
+        raise InvalidProblem(f"over ranks one row is sorted, not {problem.rows}")
+    return OurCall(
+        distributed.sort, (arrays["keys"].reshape(-1),), {"descending": problem.descending}
+    )
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
@@ -55,4 +65,5 @@ CALLS = Calls(
     cost={"pyopencl:radix": _radix_cost, "pyopencl:bitonic": _bitonic_cost},
     notes={"pyopencl:bitonic": _padding},
     shaped=without_rows,
+    over_ranks=_over_ranks,
 )

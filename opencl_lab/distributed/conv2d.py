@@ -1,0 +1,273 @@
+"""2D convolution of images that are cut along their height: the inside, while the halo travels.
+
+```text
+ rows of the image         results of rank 1
+ | rank 0 |
+ +--------+   halo --->    edge
+ |        |                inside: their windows lie within the rows of rank 1
+ | rank 1 |
+ |        |
+ +--------+   halo --->    edge
+ | rank 2 |
+```
+
+Which row goes where is index arithmetic that all ranks do alike. Beyond the edges of the image,
+the boundary rule names rows of the image: a halo like any other, possibly from far away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.devices import device_of
+from opencl_lab.distributed.exchange import Array
+from opencl_lab.distributed.layout import Run, Slab, slab
+from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
+from opencl_lab.ops.conv2d.arguments import bind, result_shape
+from opencl_lab.ops.conv2d.functions import conv2d as filtered
+from opencl_lab.ops.conv2d.problem import Boundary, Conv2dProblem, Mode
+from opencl_lab.runtime.arrays import AnyArray, assign, contiguous, empty, is_device_array
+from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.exchange import to_device
+
+TAG = 2
+"""Of the messages with halo rows."""
+
+
+@collective
+def conv2d(
+    image: DistArray,
+    weights: Any,
+    *,
+    mode: Mode = "same",
+    boundary: Boundary = "constant",
+    cval: float = 0.0,
+    flip: bool = False,
+    channels_last: bool | None = None,
+    saturate: bool = True,
+    comm: Any = None,
+    device: Device | str | int | None = None,
+) -> DistArray:
+    """Correlate images with a filter, as `opencl_lab.conv2d` does; all ranks call it.
+
+    Parameters
+    ----------
+    image : DistArray, shape (..., height, width)
+        Of a dtype of `opencl_lab.conv2d`; (..., height, width, channels) with `channels_last`. Cut
+        by `slab` along the height, or along a dimension before it: then each rank filters its own
+        images. Other distributions are changed to a slab along the height.
+    weights : array_like, shape (rows, columns)
+        On the host, the same on all ranks. Or a tuple of a column and a row.
+    mode, boundary, cval, flip, channels_last, saturate
+        As for `opencl_lab.conv2d`. At the edges of the global image, it continues by `boundary`.
+    comm : mpi4py.MPI.Comm, optional
+        By default that of `image`; another one is refused.
+    device : Device, str or int, optional
+        As `device_of` takes it. Parts that are on a device are filtered there.
+
+    Returns
+    -------
+    DistArray
+        Of the dtype of `image`, in even slabs along the height, or cut along the same dimension
+        before it. Its parts are on a device if those of `image` are.
+
+    Raises
+    ------
+    InvalidProblem
+        On all ranks, where `opencl_lab.conv2d` raises it, and if `image` is no DistArray or the
+        weights are on a device.
+    InvalidConfig
+        On all ranks, if weights or options differ between them.
+    DeviceNotFound
+        On all ranks, if one has no such device.
+
+    Notes
+    -----
+    A part thinner than the filter waits for its halo. A filter that is larger than the image, in
+    mode ``"valid"``, is applied by each rank to the whole image.
+    """
+    comm = world(getattr(image, "comm", None) if comm is None else comm)
+    options: dict[str, Any] = {"mode": mode, "boundary": boundary, "cval": cval, "flip": flip}
+    options.update(channels_last=channels_last, saturate=saturate)
+    where = agreed(comm, lambda: device_of(comm, device))
+    problem = agreed(comm, lambda: _problem(image, weights, comm, options))
+    same(comm, (options | {"cval": str(cval)}, _digest(weights)), "weights and options")
+
+    options["channels_last"] = bool(channels_last)  # parts may look as if they had channels
+
+    def apply(array: AnyArray, out: AnyArray | None = None) -> AnyArray:
+        there = None if is_device_array(array) else where
+        return filtered(array, weights, out=out, device=there, **options)
+
+    axis = image.ndim - (3 if channels_last else 2)
+    shape = result_shape(problem, image.shape, channels_last)
+    even = slab(axis)
+    cut = image.distribution.axis % image.ndim if isinstance(image.distribution, Slab) else None
+    if cut is not None and cut < axis:
+        return image.like(apply(image.local), global_shape=shape)
+    if comm.size == 1:
+        return image.like(apply(image.local), distribution=even, global_shape=shape)
+    bounds = even.layout(shape, comm.size).splits[axis].bounds
+    if problem.exchanged:
+        mine = _at(axis, bounds[comm.rank], bounds[comm.rank + 1])
+        part = np.ascontiguousarray(apply(image.gather())[mine])
+        return image.like(part, distribution=even, global_shape=shape)
+    if cut != axis:
+        image = image.redistribute(even)
+    has = image.layout.splits[axis].bounds
+    parts = [
+        _Part(problem, (has[rank], has[rank + 1]), (bounds[rank], bounds[rank + 1]))
+        for rank in range(comm.size)
+    ]
+    result = _filter_part(image, axis, parts, apply)
+    return image.like(result, distribution=even, global_shape=shape)
+
+
+def _problem(image: Any, weights: Any, comm: Any, options: Mapping[str, Any]) -> Conv2dProblem:
+    """Return the problem of the global image, as one of no images: nothing so large is made."""
+    if not isinstance(image, DistArray):
+        raise InvalidProblem(f"image must be a DistArray, not {type(image).__name__}")
+    if mpi().Comm.Compare(image.comm, comm) > mpi().CONGRUENT:
+        raise InvalidProblem("the image is on another communicator")
+    if is_device_array(weights):
+        raise InvalidProblem("weights must be on the host: use weights.get()")
+    least = 3 if options["channels_last"] else 2
+    shape = (0, *image.shape) if image.ndim >= least else (0,) * image.ndim
+    return bind(np.empty(shape, image.dtype), weights, **options)[0]
+
+
+def _digest(weights: Any) -> list[Any]:
+    lines = map(np.asarray, weights if isinstance(weights, tuple) else (weights,))
+    return [(x.shape, x.dtype.str, hashlib.sha256(x.tobytes()).hexdigest()) for x in lines]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The rows of the image that a rank has, and the rows of the result that it computes."""
+
+    problem: Conv2dProblem
+    has: Run
+    makes: Run
+
+    @property
+    def inside(self) -> Run:
+        """The results whose windows lie in the rows that the rank has."""
+        above, taps = self.problem.offset[0], self.problem.filter_height
+        begin = max(self.makes[0], self.has[0] - above)
+        end = min(self.makes[1], self.has[1] - above - taps + 1)
+        return (begin, end) if begin < end else (self.makes[0], self.makes[0])
+
+    @property
+    def edges(self) -> list[Run]:
+        """The other results."""
+        runs = [(self.makes[0], self.inside[0]), (self.inside[1], self.makes[1])]
+        return [(begin, end) for begin, end in runs if begin < end]
+
+    @property
+    def halo(self) -> Array:
+        """The rows that the edges need, ascending; some of them the rank has itself."""
+        rows = [self.under(*run) for run in self.edges]
+        return np.unique(np.concatenate([np.arange(0), *rows]))
+
+    def under(self, begin: int, end: int) -> Array:
+        """Return the rows under the windows of some results, in order, by the boundary rule."""
+        n, above = self.problem.height, self.problem.offset[0]
+        rows = np.arange(begin + above, end + above + self.problem.filter_height - 1)
+        boundary = self.problem.boundary
+        if boundary == "constant":  # pixels need not be able to have the value: none for it
+            return rows[(rows >= 0) & (rows < n)]
+        if boundary == "nearest":
+            return rows.clip(0, n - 1)
+        if boundary == "wrap":
+            return rows % n
+        last = 2 * n - (1 if boundary == "reflect" else 2)  # row `last - y` is the image of row y
+        rows %= max(1, 2 * n - (0 if boundary == "reflect" else 2))
+        return np.minimum(rows, last - rows)
+
+    def first(self, begin: int) -> int:
+        """Return the first result of ``conv2d(image[under(begin, ...)])``."""
+        above = begin + self.problem.offset[0]
+        return max(0, above) if self.problem.boundary == "constant" else above
+
+
+def _filter_part(image: DistArray, axis: int, parts: Sequence[_Part], apply: Any) -> AnyArray:
+    """Return this rank's results: the inside while the halo travels, then the edges."""
+    local, mine = image.local, parts[image.comm.rank]
+    call = Call(local.queue if image.on_device else None)
+    problem, (least, most) = mine.problem, mine.makes
+    shape = list(local.shape)
+    shape[axis : axis + 2] = most - least, problem.out_width
+    result = empty(local, tuple(shape), problem.dtype, call)
+
+    def fill(begin: int, end: int, rows: AnyArray, only: bool) -> None:
+        first = mine.first(begin)
+        last = first + rows.shape[axis] + problem.out_height - problem.height
+        if least <= first and last <= most and not only:
+            apply(rows, out=result[_at(axis, first - least, last - least)])
+        else:
+            found = apply(rows)[_at(axis, begin - first, end - first)]
+            assign(result[_at(axis, begin - least, end - least)], found, call)
+
+    rows, halo, requests = _exchange(image, axis, parts, call)
+    begin, end = mine.inside
+    if begin < end:  # what it writes beside the inside is overwritten: less work than a copy
+        under = mine.under(begin, end) - mine.has[0]
+        fill(begin, end, local[_at(axis, int(under[0]), int(under[-1]) + 1)], only=False)
+    with phases.communication(image.comm):
+        mpi().Request.Waitall(requests)
+    for begin, end in mine.edges:
+        found = halo[np.searchsorted(rows, mine.under(begin, end))]
+        strip = np.ascontiguousarray(np.moveaxis(found, 0, axis))
+        there = to_device(strip, queue=local.queue) if image.on_device else strip
+        fill(begin, end, there, only=True)
+    return result
+
+
+def _exchange(
+    image: DistArray, axis: int, parts: Sequence[_Part], call: Call
+) -> tuple[Array, Array, list[Any]]:
+    """Return which rows the edges need, the rows themselves, and the requests that bring them."""
+    comm, local, me = image.comm, image.local, image.comm.rank
+    wanted = [part.halo for part in parts]
+    halo = np.empty((len(wanted[me]), *local.shape[:axis], *local.shape[axis + 1 :]), local.dtype)
+    row = mpi().BYTE.Create_contiguous(halo.itemsize * math.prod(halo.shape[1:])).Commit()
+    requests, (low, high) = [], parts[me].has
+    for other, part in enumerate(parts):
+        begin, end = np.searchsorted(wanted[me], part.has)
+        if begin == end:
+            continue
+        if other == me:
+            halo[begin:end] = _rows_of(local, axis, wanted[me][begin:end] - low, call)
+        else:
+            requests.append(comm.Irecv([halo[begin:end], end - begin, row], other, TAG))
+    for other, theirs in enumerate(wanted):
+        sent = theirs[(theirs >= low) & (theirs < high)] - low
+        if len(sent) and other != me:
+            rows = _rows_of(local, axis, sent, call)
+            requests.append(comm.Isend([rows, len(sent), row], other, TAG))
+    row.Free()  # when the messages have arrived
+    return wanted[me], halo, requests
+
+
+def _rows_of(local: AnyArray, axis: int, rows: Array, call: Call) -> Array:
+    """Copy some rows to the host, ascending ones; they are the leading axis there."""
+    if is_device_array(local):
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
+        parts = [local[_at(axis, int(run[0]), int(run[-1]) + 1)] for run in runs]
+        found = np.concatenate([contiguous(part, call).get() for part in parts], axis)
+    else:
+        found = local.take(rows, axis)
+    return np.ascontiguousarray(np.moveaxis(found, axis, 0))
+
+
+def _at(axis: int, begin: int, end: int) -> tuple[slice, ...]:
+    return (*(slice(None),) * axis, slice(begin, end))

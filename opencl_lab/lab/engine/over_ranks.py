@@ -1,0 +1,179 @@
+"""Measuring an operation over the ranks of MPI: each runs this, and rank 0 has the result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opencl_lab import distributed
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.distributed import DistArray, collective, phases, same, slab
+from opencl_lab.lab.engine.implementations import Workload
+from opencl_lab.lab.engine.request import Point
+from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.runner import Comparison
+from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.reference.peers import OurCall, named
+
+NAME = "mpi:opencl"
+REPEATS = 5
+LEAST_SAMPLES = 2
+BUDGET = 20.0
+"""Seconds of all samples, without a number of repeats."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Seconds of one call on one rank."""
+
+    total: float
+    communication: float
+    waiting: float
+
+    @property
+    def compute(self) -> float:
+        """Seconds that are neither communication nor waiting."""
+        return self.total - self.communication - self.waiting
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """What was measured over ranks."""
+
+    comparison: Comparison  # on rank 0 the measured row; on others it has no outputs
+    shares: list[Shares]  # of each rank, with the ranks held together before they communicate
+
+    def note(self) -> str:
+        """Return where the time went, and how uneven the ranks' work is, in words."""
+        total = sum(one.total for one in self.shares)
+        parts = {
+            name: sum(getattr(one, name) for one in self.shares) / total
+            for name in ("compute", "communication", "waiting")
+        }
+        compute = [one.compute for one in self.shares]
+        uneven = max(compute) * len(compute) / max(sum(compute), 1e-12) - 1
+        said = ", ".join(f"{name} {share:.0%}" for name, share in parts.items())
+        return f"{said}; the longest compute is {uneven:.0%} above the mean"
+
+
+@collective
+def measure(
+    point: Point,
+    comm: Any,
+    device: Device,
+    repeats: int | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, label: None,
+) -> Ranks:
+    """Distribute the inputs of a point, make its calls, and check the result on rank 0.
+
+    A sample is the time from a barrier until the last rank has its part of the result.
+
+    Raises
+    ------
+    InvalidProblem
+        On all ranks, if the problem is none that is distributed.
+    """
+    chosen, problem = point.operation, point.problem
+    same(comm, (chosen.name, problem.as_dict(), repeats), "the problem")
+    steps = (repeats or REPEATS) + 3
+    progress(0, steps, "input")
+    inputs = point.make_inputs() if comm.rank == 0 else {}
+    make = chosen.calls.over_ranks
+    if make is None:
+        raise InvalidProblem(f"{chosen.name} is not distributed")
+    call = _shared(comm, make(problem, inputs) if comm.rank == 0 else None)
+
+    def run() -> Any:
+        return call.function(*call.arrays, **call.options, device=device)
+
+    progress(1, steps, "first run")
+    run()
+    samples: list[float] = []
+    begin = time.perf_counter()
+    while len(samples) < (repeats or REPEATS):
+        progress(2 + len(samples), steps, f"run {len(samples) + 1}")
+        samples.append(_timed(comm, run))
+        spent = comm.bcast(time.perf_counter() - begin, root=0)
+        if repeats is None and len(samples) >= LEAST_SAMPLES and spent > BUDGET:
+            break
+    result, shares = _apart(comm, run)
+    progress(steps - 1, steps, "right result on the host")
+    whole = tuple(one.gather(0) for one in (result if isinstance(result, tuple) else (result,)))
+    row = Measurement(
+        NAME,
+        "mpi",
+        "auto",
+        threads=comm.size,
+        workers=comm.size,
+        total_ms=Times.of([1e3 * sample for sample in samples]),
+        work=problem.work,
+    )
+    if comm.rank:
+        empty = Workload(chosen, problem, {}, {})
+        return Ranks(Comparison(empty, [row], {}, [], {}), shares)
+    workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
+    names = chosen.calls.returned or (chosen.output,)
+    found = named(names, whole if len(whole) > 1 else whole[0])
+    outputs = {name: array.reshape(workload.expected[name].shape) for name, array in found.items()}
+    difference = chosen.compare(problem, inputs, workload.expected, outputs)
+    note = Ranks(Comparison(workload, [], {}, [], {}), shares).note()
+    row = _judged(row, difference, note)
+    return Ranks(Comparison(workload, [row], outputs if row.ok else {}, [], {}), shares)
+
+
+def _judged(row: Measurement, difference: Any, note: str) -> Measurement:
+    if difference.ok:
+        return replace(row, difference=difference, note=note)
+    return replace(
+        row, status="correctness", reason=str(difference), difference=difference, note=note
+    )
+
+
+def _shared(comm: Any, call: OurCall | None) -> OurCall:
+    """Return rank 0's call on every rank, its arrays distributed along their first long axis."""
+    said = None
+    if call is not None:
+        spread = {name for name, value in call.options.items() if name == "c" and value is not None}
+        plain = {name: value for name, value in call.options.items() if name not in spread}
+        said = call.function.__name__, call.function.__module__, len(call.arrays), plain, spread
+    name, module, count, plain, spread = comm.bcast(said, root=0)
+    home = distributed.fft if module.endswith(".fft") else distributed
+
+    def scattered(array: Any) -> DistArray:
+        shape = comm.bcast(None if array is None else array.shape, root=0)
+        axis = next((i for i, n in enumerate(shape) if n >= comm.size), 0)
+        return DistArray.from_global(array, slab(axis), comm, root=0)
+
+    arrays = [scattered(None if call is None else call.arrays[i]) for i in range(count)]
+    more = {
+        name: scattered(None if call is None else call.options[name]) for name in sorted(spread)
+    }
+    return OurCall(getattr(home, name), tuple(arrays), {**plain, **more})
+
+
+def _timed(comm: Any, call: Callable[[], Any]) -> float:
+    comm.Barrier()
+    begin = time.perf_counter()
+    call()
+    return float(max(comm.allgather(time.perf_counter() - begin)))
+
+
+def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Shares]]:
+    """Make a call in which waiting is told apart; return its result and the shares of each rank."""
+    phases.seconds.clear()
+    phases.apart = True
+    comm.Barrier()
+    begin = time.perf_counter()
+    try:
+        result = call()
+        now = time.perf_counter()
+        comm.Barrier()
+        phases.seconds["waiting"] += time.perf_counter() - now
+    finally:
+        phases.apart = False
+    total = time.perf_counter() - begin
+    mine = Shares(total, phases.seconds["communication"], phases.seconds["waiting"])
+    return result, comm.allgather(mine)
