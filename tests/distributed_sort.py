@@ -115,17 +115,17 @@ def check_parts_are_even_whatever_the_keys(comm, rng):
             given = DistArray.from_global(x)
             alike(even(sort(given), n, comm), x[order_of(x)])
             if dtype == "i4":
-                alike(even(argsort(given), n, comm), order_of(x))
+                alike(even(argsort(given, descending=True), n, comm), order_of(x, True))
 
 
 def check_large_arrays(comm, rng):
     n = 100_003
     x = keys_of(rng, "f4", n)
     given = DistArray.from_global(x, slab(0, parts_of(rng, n, comm.size)))
-    every_function(comm, x, given, descending=True)
+    every_function(comm, x, given, descending=False)
     x = keys_of(rng, "u1", n)
     alike(even(sort(DistArray.from_global(x)), n, comm), x[order_of(x)])
-    x = rng.integers(0, n, n, np.int32)
+    x = rng.integers(0, n, n).astype(np.float32)
     every_value(comm, x, DistArray.from_global(x))
 
 
@@ -199,7 +199,7 @@ def check_values_of_any_dtype(comm, rng):
 
 def check_parts_on_devices(comm, rng):
     device = device_of(comm)
-    for n in (0, comm.size, 1500):
+    for n in (0, comm.size, 60_000):
         x = keys_of(rng, "f4", n)
         given = DistArray.from_local(ol.to_device(DistArray.from_global(x).local, device))
         values = given.like(np.arange(n)[given.local_slice()])
@@ -210,7 +210,8 @@ def check_parts_on_devices(comm, rng):
         expected = (x[order], order, x[order], order, x[first], counts)
         for found, wanted in zip(results, expected, strict=True):
             alike(even(found, len(wanted), comm), wanted)
-        alike(topk(given, n, largest=False)[1], order)
+        k = min(n, 100)
+        alike(topk(given, k, largest=False)[1], order[:k])
 
 
 def check_a_part_of_the_ranks(comm, rng):
