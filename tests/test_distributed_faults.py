@@ -1,7 +1,6 @@
 """A rank that fails ends the job within seconds, with its message and status."""
 
 import functools
-import time
 
 import pytest
 from ranks import HERE, on_ranks
@@ -25,7 +24,7 @@ def calls_of(operation):
 
 def ended(done, status, told):
     assert done.returncode == status, done.stderr
-    assert told in done.stderr, done.stderr
+    assert told in done.stderr + done.stdout, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -33,17 +32,14 @@ def ended(done, status, told):
     [
         ("device", 4, "oclab: rank 1: the device is lost, as planted"),
         ("memory", 1, "oclab: rank 1: MemoryError: no memory, as planted"),
-        ("kill", 9, "KILLED BY SIGNAL: 9"),
-        ("hang", 124, "gemm took longer than 6 s (OCLAB_DEADLINE)"),
+        ("kill", 9, "EXIT CODE: 9"),  # as MPICH's mpiexec says
+        ("hang", 124, "took longer than 6 s (OCLAB_DEADLINE)"),
     ],
 )
 def test_a_failure_in_the_middle_ends_the_job(fault, status, told):
-    begin = time.monotonic()
     deadline = {"OCLAB_DEADLINE": 6} if fault == "hang" else {}
     done = on_ranks(3, SCRIPT, "gemm", fault, calls_of("gemm") // 2, **deadline, timeout=SECONDS)
-    assert time.monotonic() - begin < SECONDS
-    ended(done, status, told) if fault != "kill" else None
-    assert done.returncode != 0 and (told in done.stderr + done.stdout or fault == "hang")
+    ended(done, status, told)
 
 
 @pytest.mark.full

@@ -72,8 +72,7 @@ class DistArray:
         self.comm = world(comm)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.distribution = slab(0) if distribution is None else distribution
-        shape = (global_shape,) if np.ndim(global_shape) == 0 else tuple(global_shape)  # type: ignore[arg-type]
-        self.global_shape: Shape = tuple(map(int, shape))  # type: ignore[arg-type]
+        self.global_shape = _shape(global_shape)
         what = (self.global_shape, self.dtype.str, self.distribution)
         same(self.comm, what, "shape, dtype and distribution")
         self.layout: Layout = agreed(self.comm, self._layout)
@@ -175,12 +174,25 @@ class DistArray:
             raise InvalidProblem("a part of cyclic blocks is not one slice")
         return tuple(slice(*one[0]) if one else slice(0, 0) for one in runs)
 
-    def like(self, local: Any, **how: Any) -> DistArray:
-        """Return an array with another local part, on a device if the one of this array is."""
+    def like(
+        self,
+        local: Any,
+        distribution: Distribution | None = None,
+        global_shape: Shape | int | None = None,
+    ) -> DistArray:
+        """Return an array with another local part, on a device if the one of this array is.
+
+        Ranks do not communicate, so all must give the same distribution and global shape.
+        """
         if self.on_device and not is_device_array(local):
             local = to_device(local, queue=self.local.queue)
-        given = {"distribution": self.distribution, "global_shape": self.global_shape, **how}
-        return DistArray(dtype=local.dtype, local=local, comm=self.comm, **given)
+        made = DistArray.__new__(DistArray)
+        made.comm, made.dtype, made.local = self.comm, np.dtype(local.dtype), local
+        made.distribution = self.distribution if distribution is None else distribution
+        made.global_shape = _shape(self.global_shape if global_shape is None else global_shape)
+        made.layout = made._layout()
+        made._check(made.layout.local_shape(self.comm.rank))
+        return made
 
     # ----------------------------------------------------------------------- moved
 
@@ -228,6 +240,10 @@ class DistArray:
         local = np.ascontiguousarray(self.host())
         mode = mpi().MODE_WRONLY
         _transfer(self.comm, name, mode, begin, local, self.layout, lambda f, x: f.Write_all(x))
+
+
+def _shape(given: Shape | int) -> Shape:
+    return (int(given),) if isinstance(given, int | np.integer) else tuple(map(int, given))
 
 
 def _transfer(

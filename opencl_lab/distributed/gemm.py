@@ -191,20 +191,21 @@ def _gemm(
         target = slab(target.axis)  # the lengths of another matrix's slabs do not fit
     layout = agreed(comm, lambda: target.layout(shape, comm.size))
     used = None if problem.beta == 0 else c
+    asked = agreed(comm, lambda: _checked(wanted, comm.size))
+    device = agreed(comm, lambda: device_of(comm, spec))
     if comm.size == 1:
         local = None if used is None else used.local
-        where: dict[str, Any] = {} if a.on_device else {"device": device_of(comm, spec)}
-        product = plain_gemm(a.local, b.local, c=local, **how, **where)
-        return a.like(product, global_shape=shape, distribution=target)
-    grid = agreed(comm, lambda: _checked(wanted, comm.size)) or _best(comm, problem, a, b)
-    device = device_of(comm, spec)
-    parts = {
-        name: redistribute(comm, array.host(), array.layout, Operand(name, problem, grid))
-        for name, array in (("a", a), ("b", b), ("c", used))
-        if array is not None
-    }
-    product = _multiply(comm, problem, grid, parts, how, device)
-    result = redistribute(comm, product, Operand("result", problem, grid), layout)
+        where: dict[str, Any] = {} if a.on_device else {"device": device}
+        result = plain_gemm(a.local, b.local, c=local, **how, **where)
+    else:
+        grid = asked or _best(comm, problem, a, b)
+        parts = {
+            name: redistribute(comm, array.host(), array.layout, Operand(name, problem, grid))
+            for name, array in (("a", a), ("b", b), ("c", used))
+            if array is not None
+        }
+        product = _multiply(comm, problem, grid, parts, how, device)
+        result = redistribute(comm, product, Operand("result", problem, grid), layout)
     found = a.like(result, global_shape=shape, distribution=target)
     if check:
         _freivalds(found, a, b, used, problem)
@@ -301,7 +302,7 @@ def _multiply(
         layer_run = _part((0, problem.k), grid.layers, layer)
         panels = _broadcast(pieces, layer_run, sides)
         if problem.dtype == np.float16:  # added up in float32 by one product alone
-            panels = iter([_joined(list(panels), problem)])
+            panels = iter([_joined([(x.copy(), y.copy()) for x, y in panels], problem)])
         total = parts.get("c") if layer == 0 else None
         product = _sum(panels, total, how, device, (m, n), problem)
         return _over_layers(along_layers, product)
@@ -339,30 +340,41 @@ def _panels(problem: GemmProblem, grid: Grid, layer: int) -> list[Run]:
 def _broadcast(pieces: list[Run], whole: Run, sides: Any) -> Iterator[tuple[Array, Array]]:
     """Yield the panels of A and B; the next ones are on their way meanwhile."""
     MPI = mpi()
+    kept: dict[tuple[int, int, Shape], Array] = {}
 
-    def post(piece: Run) -> tuple[list[Array], list[Any]]:
-        buffers, requests = [], []
-        for group, local, length, first, parts in sides:
+    def room(side: int, number: int, shape: Shape, dtype: Any) -> Array:
+        """Return memory for every second panel: fresh memory takes longer to touch than to fill."""
+        key = side, number % 2, shape
+        if key not in kept:
+            kept[key] = np.empty(shape, dtype)
+        return kept[key]
+
+    def post(number: int) -> tuple[list[Array], list[Any]]:
+        buffers, requests, piece = [], [], pieces[number]
+        for side, (group, local, length, first, parts) in enumerate(sides):
             owned = [_part(whole, parts, part) for part in range(parts)]
             owner = next(i for i, run in enumerate(owned) if run[0] <= piece[0] < run[1])
             width = piece[1] - piece[0]
-            if group.rank == owner:
-                inside = slice(piece[0] - owned[owner][0], piece[1] - owned[owner][0])
-                buffer = np.ascontiguousarray(local[inside] if first else local[:, inside])
+            shape = (width, length) if first else (length, width)
+            if group.rank != owner:
+                buffer = room(side, number, shape, local.dtype)
             else:
-                buffer = np.empty((width, length) if first else (length, width), local.dtype)
+                inside = slice(piece[0] - owned[owner][0], piece[1] - owned[owner][0])
+                buffer = local[inside] if first else local[:, inside]
+                if not buffer.flags.c_contiguous:
+                    np.copyto(room(side, number, shape, local.dtype), buffer)
+                    buffer = room(side, number, shape, local.dtype)
             requests.append(group.Ibcast([buffer.reshape(-1).view(np.uint8), MPI.BYTE], owner))
             buffers.append(buffer)
         return buffers, requests
 
-    coming = post(pieces[0]) if pieces else None
-    for piece in [*pieces[1:], None]:
-        if coming is None:
-            return
+    coming = post(0) if pieces else ([], [])
+    for number in range(len(pieces)):
         buffers, requests = coming
         with phases.communication(sides[0][0]):
             MPI.Request.Waitall(requests)
-        coming = None if piece is None else post(piece)
+        if number + 1 < len(pieces):
+            coming = post(number + 1)
         yield buffers[0], buffers[1]
 
 

@@ -28,6 +28,8 @@ DEADLINE = "OCLAB_DEADLINE"
 """The environment variable with the seconds that a distributed call may take."""
 GRACE_SECONDS = 2.0
 """From `Abort` to the end of this process, if the MPI library does not end it."""
+PRINT_SECONDS = 0.3
+"""From the message to `Abort`."""
 FAILED = 1
 """Exit status of a job that ended with an error that is not of opencl_lab."""
 LATE = 124
@@ -160,6 +162,7 @@ def _end(text: str, status: int) -> None:
     MPI = mpi()
     sys.stdout.flush()
     print(f"oclab: rank {MPI.COMM_WORLD.rank}: {text}", file=sys.stderr, flush=True)
+    time.sleep(PRINT_SECONDS)  # else mpiexec may end before it has passed the message on
     threading.Thread(target=_kill, daemon=True).start()
     MPI.COMM_WORLD.Abort(status)  # with MPICH this returns
     time.sleep(2 * GRACE_SECONDS)
