@@ -42,6 +42,7 @@ def check_one_rank_has_all(comm, rng):
         x = rng.random((17, 6)).astype(np.float32)
         sent = DistArray.from_global(x if comm.rank == last else None, distribution, root=last)
         assert np.array_equal(sent.local, DistArray.from_global(x, distribution).local)
+        assert not np.shares_memory(sent.local, x)
         back = sent.gather(last)
         assert back is None if comm.rank != last else np.array_equal(back, x)
 
@@ -114,6 +115,14 @@ def check_what_does_not_fit_is_refused_on_all_ranks(comm, rng):
     wrong = np.zeros((9, 9)) if comm.rank == comm.size - 1 else None
     with pytest.raises(InvalidProblem, match="local part must be float64 of shape"):
         DistArray((4, 4), float, wrong)
+    made = DistArray((4, 4))
+    for call, told in (
+        (lambda: made.gather(comm.size), "root must be a rank"),
+        (lambda: made.save("/nowhere/x.npy"), "does not exist"),
+        (lambda: DistArray.from_local(np.zeros((2, 2)), axis=5), "axis 5 is out of bounds"),
+    ):
+        with pytest.raises(InvalidProblem, match=told):
+            call()
     if comm.size > 1:
         with pytest.raises(InvalidConfig, match="must be the same on all ranks"):
             DistArray((4, 4 + comm.rank))

@@ -150,6 +150,24 @@ def check_a_wrong_product_is_found(comm, rng):
     multiply(a, b, check=True)
 
 
+def check_small_faults_of_large_products_are_found(comm, rng):
+    """An element that is missing, or half of a product in float16."""
+    module = sys.modules[multiply.__module__]
+    for dtype, n, rows in ((np.float32, 1024, 1), (np.float16, 256, 100)):
+        a, b = (rng.random((n, n)).astype(dtype) for _ in range(2))
+        right = DistArray.from_global(a.astype(np.float64) @ b).redistribute(slab(0))
+        problem = GemmProblem(n, n, n, np.dtype(dtype))
+        given = [DistArray.from_global(x) for x in (a, b)]
+        found = right.like(right.local.astype(dtype))
+        module._freivalds(found, *given, None, problem)
+        if comm.rank == 0:
+            found.local[:rows, : 1 if rows == 1 else n] = 0
+        with pytest.raises(Exception, match="rows of the product are wrong"):
+            module._freivalds(found, *given, None, problem)
+    large = DistArray.from_global(np.full((64, 64), 1e25, np.float32))
+    assert np.isinf(multiply(large, large, check=True).gather()).all()
+
+
 def check_what_does_not_fit_is_refused_on_all_ranks(comm, rng):
     a, b = DistArray((4, 5), np.float32), DistArray((4, 5), np.float32)
     for how, kind, told in (
@@ -164,8 +182,9 @@ def check_what_does_not_fit_is_refused_on_all_ranks(comm, rng):
             multiply(a, b, **how)
     with pytest.raises(InvalidProblem, match="a is float32, and b is float64"):
         multiply(a, DistArray((5, 4), np.float64))
-    with pytest.raises(InvalidProblem, match="two axes"):
-        multiply(DistArray(4, np.float32), b)
+    for wrong in (DistArray(4, np.float32), np.zeros((4, 4), np.float32)):
+        with pytest.raises(InvalidProblem, match="two axes"):
+            multiply(wrong, b)
     if comm.size > 1:
         with pytest.raises(InvalidConfig, match="must be the same on all ranks"):
             multiply(a, b, trans_b=True, alpha=float(comm.rank))

@@ -16,7 +16,7 @@ from opencl_lab import distributed as od
 
 SICK = 1
 COLLECTIVES = ("allgather", "allreduce", "bcast", "alltoall", "Allreduce", "Alltoallv", "Alltoallw",
-               "Exscan", "exscan", "Split", "Barrier")  # fmt: skip
+               "Scan", "Barrier", "Ibcast", "Reduce_scatter", "Irecv", "Isend")  # fmt: skip
 
 
 def fail(fault):
@@ -49,6 +49,15 @@ for name in COLLECTIVES:
     setattr(Faulty, name, _counted(name))
 
 
+def _faulty_too(name):
+    """Return a method whose new communicator may fail, too."""
+    return lambda self, *given: Faulty(getattr(MPI.Intracomm, name)(self, *given))
+
+
+for name in ("Split", "Dup"):
+    setattr(Faulty, name, _faulty_too(name))
+
+
 def main(operation, fault, k="0"):
     Faulty.left, Faulty.fault = int(k), fault
     comm = Faulty(MPI.COMM_WORLD.Dup())
@@ -61,6 +70,12 @@ def main(operation, fault, k="0"):
         "conv2d": lambda: od.conv2d(make(x, None, comm), np.ones((3, 3), np.float32)),
         "shape": lambda: od.DistArray((4, 4), float, np.ones((9, comm.rank)), None, comm),
     }
+    if operation == "shape":
+        try:
+            calls[operation]()
+        except ol.InvalidProblem as error:
+            print(f"on {comm.rank}: {error}", flush=True)
+        return
     calls[operation]()
     if comm.rank == SICK:
         print("calls:", Faulty.made, flush=True)

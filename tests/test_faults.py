@@ -216,7 +216,7 @@ def test_each_allocation_may_fail(name, side, device, rng, allocations):
 def test_each_build_may_fail(name, device, rng, monkeypatch):
     made = Made(name, "host", device, rng)
     sides = [session_of(side.queue()) for side in (device, device.serial_side) if side]
-    fault = Fault(cl.RuntimeError, "BUILD_PROGRAM_FAILURE", Programs._built)
+    fault = Fault(cl.RuntimeError, "BUILD_PROGRAM_FAILURE: error: planted", Programs._built)
     monkeypatch.setattr(Programs, "_built", lambda *given, **more: fault(*given, **more))
     # A program that does not build with few declarations is tried with all.
     monkeypatch.setattr(programs, "with_declarations", lambda version, text: None)

@@ -6,7 +6,16 @@ import sys
 
 import pytest
 
-from opencl_lab.drivers.pinning import may_pin, pin
+from opencl_lab.drivers.pinning import (
+    LOCAL_RANKS,
+    UNITS,
+    WORKERS,
+    local_rank,
+    may_pin,
+    pin,
+    rank_of_job,
+    share,
+)
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity"), reason="the system binds no threads"
@@ -90,6 +99,34 @@ def test_workers_are_pinned_unless_the_user_says_otherwise(given):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize(
+    ("ranks", "shares"),
+    [(1, [None]), (2, [{4, 5, 6}, {7, 8}]), (7, [{4}, {5}, {6}, {7}, {8}, {4}, {5}])],
+)
+@pytest.mark.parametrize("names", LOCAL_RANKS)
+def test_ranks_of_a_node_share_its_processors(monkeypatch, ranks, shares, names):
+    for rank, share_of_rank in enumerate(shares):
+        bound = []
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {4, 5, 6, 7, 8})
+        monkeypatch.setattr(os, "sched_setaffinity", lambda pid, to, all=bound: all.append(set(to)))
+        monkeypatch.setattr(os, "sysconf", lambda name: 5)
+        environment = dict(zip(names, (str(rank), str(ranks)), strict=True))
+        share(environment)
+        assert bound == ([] if share_of_rank is None else [share_of_rank])
+        assert environment.get(WORKERS) == (share_of_rank and str(len(share_of_rank)))
+
+
+@pytest.mark.parametrize("given", [{WORKERS: "3"}, {UNITS: "3"}, {}])
+def test_ranks_that_are_bound_or_have_their_threads_stay(monkeypatch, given):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 3})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *given: pytest.fail("it was bound"))
+    monkeypatch.setattr(os, "sysconf", lambda name: 5)
+    environment = {**dict(zip(LOCAL_RANKS[0], "13", strict=True)), **given}
+    share(environment)
+    assert environment.get(WORKERS) == given.get(WORKERS, None if given else "2")
+    assert rank_of_job({"PMI_RANK": "3"}) == 3 and rank_of_job({}) == 0 == (local_rank({}) or 0)
+
+
 def test_more_workers_than_processors_sort(device):
     if "PoCL" not in device.platform_version:
         pytest.skip("not PoCL")

@@ -6,6 +6,7 @@ The library is developed on Linux. Elsewhere modules such as `fcntl` and functio
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,16 @@ HAS_OWNERS = hasattr(os, "geteuid")
 def user() -> int:
     """Return the number of this process's user; 0 without such numbers, as for every file then."""
     return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
+def largest_file() -> float:
+    """Return how many bytes a file of this process may have; infinity without a limit."""
+    with suppress(ImportError, OSError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        return math.inf if limit == resource.RLIM_INFINITY else float(limit)
+    return math.inf
 
 
 def after_fork(function: Callable[[], None]) -> None:

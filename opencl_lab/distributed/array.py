@@ -10,9 +10,16 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.paths import replace_file
+from opencl_lab.core.paths import check_target, replace_file
 from opencl_lab.distributed.exchange import Array, redistribute, selection
-from opencl_lab.distributed.layout import Distribution, Gathered, Layout, Shape, slab
+from opencl_lab.distributed.layout import (
+    Distribution,
+    Gathered,
+    Layout,
+    Shape,
+    as_distribution,
+    slab,
+)
 from opencl_lab.distributed.mpi import agreed, collective, mpi, same, world
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.exchange import to_device
@@ -199,7 +206,7 @@ class DistArray:
     @collective
     def redistribute(self, distribution: Distribution | int) -> DistArray:
         """Return the same array in another distribution; an integer stands for ``slab(axis)``."""
-        wanted = slab(distribution) if isinstance(distribution, int) else distribution
+        wanted = as_distribution(distribution)
         same(self.comm, wanted, "the distribution")
         layout = agreed(self.comm, lambda: wanted.layout(self.global_shape, self.comm.size))
         if layout == self.layout:
@@ -211,8 +218,11 @@ class DistArray:
     def gather(self, root: int | None = None) -> Array | None:
         """Return the global array on the host: on all ranks, or on `root` (None on the others)."""
         same(self.comm, root, "root")
+        agreed(self.comm, lambda: _check_root(root, self.comm.size))
         after = Gathered(self.global_shape, root)
         whole = redistribute(self.comm, self.host(), self.layout, after)
+        if self.comm.size == 1:
+            return whole.copy()
         return whole if root is None or root == self.comm.rank else None
 
     @collective
@@ -223,6 +233,7 @@ class DistArray:
         """
         comm, target = self.comm, Path(path)
         same(comm, str(target), "the path")
+        agreed(comm, lambda: None if comm.rank else check_target(target))
         if comm.rank:
             self._write(comm.bcast(None, root=0))
             comm.Barrier()  # no rank goes on before the file is there
@@ -275,7 +286,9 @@ def _transfer(
 def _from_local(local: Any, axis: int, comm: Any) -> DistArray:
     array = local if is_device_array(local) else np.asarray(local)
     same(comm, (array.ndim, array.dtype.str, axis), "number of axes, dtype and axis")
-    where = axis % max(1, array.ndim)
+    if not -array.ndim <= axis < array.ndim:
+        agreed(comm, lambda: _refuse(f"axis {axis} is out of bounds for {array.ndim} axes"))
+    where = axis % array.ndim
     shapes = comm.allgather(tuple(array.shape))
     if any(
         (*shape[:where], *shape[where + 1 :]) != (*shapes[0][:where], *shapes[0][where + 1 :])
@@ -287,6 +300,11 @@ def _from_local(local: Any, axis: int, comm: Any) -> DistArray:
     return DistArray(whole, array.dtype, array, slab(where, lengths), comm)
 
 
+def _check_root(root: int | None, size: int) -> None:
+    if root is not None and not 0 <= root < size:
+        raise InvalidProblem(f"root must be a rank, from 0 to {size - 1}, not {root}")
+
+
 def _refuse(text: str) -> None:
     raise InvalidProblem(text)
 
@@ -295,6 +313,7 @@ def _refuse(text: str) -> None:
 def _from_global(array: Any, distribution: Distribution, comm: Any, root: int | None) -> DistArray:
     comm = world(comm)
     same(comm, (distribution, root), "distribution and root")
+    agreed(comm, lambda: _check_root(root, comm.size))
     if root is None:
         whole = np.asarray(array)
         result = DistArray(whole.shape, whole.dtype, None, distribution, comm)
@@ -313,6 +332,8 @@ def _from_global(array: Any, distribution: Distribution, comm: Any, root: int | 
     before = Gathered(shape, root)
     local = np.empty((0,) * len(shape), dtype) if sent is None else sent
     result.local = redistribute(comm, local, before, result.layout)
+    if comm.size == 1:
+        result.local = result.local.copy()
     return result
 
 

@@ -31,7 +31,7 @@ from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import Array
 from opencl_lab.distributed.layout import Run, Slab, slab
-from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
+from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private, same, world
 from opencl_lab.ops.conv2d.arguments import bind, result_shape
 from opencl_lab.ops.conv2d.functions import conv2d as filtered
 from opencl_lab.ops.conv2d.problem import Boundary, Conv2dProblem, Mode
@@ -236,7 +236,7 @@ def _exchange(
     image: DistArray, axis: int, parts: Sequence[_Part], call: Call
 ) -> tuple[Array, Array, list[Any]]:
     """Return which rows the edges need, the rows themselves, and the requests that bring them."""
-    comm, local, me = image.comm, image.local, image.comm.rank
+    comm, local, me = private(image.comm), image.local, image.comm.rank
     wanted = [part.halo for part in parts]
     halo = np.empty((len(wanted[me]), *local.shape[:axis], *local.shape[axis + 1 :]), local.dtype)
     row = mpi().BYTE.Create_contiguous(halo.itemsize * math.prod(halo.shape[1:])).Commit()

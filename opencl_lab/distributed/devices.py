@@ -15,8 +15,8 @@ KINDS = ("", "gpu", "cpu", "accelerator")
 
 def rank_of_node(comm: Any) -> int:
     """Return the number of this rank among those of the same node."""
-    known = local_rank(os.environ)
-    if known is not None:
+    known, whole = local_rank(os.environ), mpi().COMM_WORLD
+    if known is not None and mpi().Comm.Compare(comm, whole) <= mpi().CONGRUENT:
         return known
     near = comm.Split_type(mpi().COMM_TYPE_SHARED)
     try:
@@ -51,6 +51,7 @@ def device_of(comm: Any = None, device: Device | str | int | None = None) -> Dev
     if isinstance(device, Device):
         return device
     spec = str(os.environ.get("OCLAB_DEVICE", "") if device is None else device).strip()
+    spec = spec.lower() if spec.lower() in KINDS else spec
     number = rank_of_node(world(comm))
     names = [name.strip() for name in spec.split(",")]
     name = names[number % len(names)]

@@ -29,8 +29,17 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import Array, redistribute
-from opencl_lab.distributed.layout import Distribution, Run, Shape, Slab, Split, common, slab
-from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same
+from opencl_lab.distributed.layout import (
+    Distribution,
+    Run,
+    Shape,
+    Slab,
+    Split,
+    as_distribution,
+    common,
+    slab,
+)
+from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
 from opencl_lab.ops.gemm.problem import CONJUGATED, TRANSPOSED, GemmProblem
@@ -42,6 +51,10 @@ SHARE = 0.25
 """Largest part of a rank's memory that its copy of C may take where there are several layers."""
 TRIALS = 2
 """Random vectors of Freivalds' check."""
+SAFETY = 16.0
+"""Errors that are so many times larger than expected are no rounding."""
+TF32 = 2.0**-10
+"""Roundings of both factors in TF32."""
 
 
 class WrongProduct(OclabError):
@@ -118,7 +131,7 @@ def gemm(
     trans_a: bool | str | int = False,
     trans_b: bool | str | int = False,
     precision: str = "native",
-    distribution: Distribution | None = None,
+    distribution: Distribution | int | None = None,
     grid: tuple[int, ...] | None = None,
     check: bool = False,
     comm: Any = None,
@@ -135,14 +148,16 @@ def gemm(
         As in `opencl_lab.gemm`.
     c : DistArray, optional
         Of shape (m, n). It is not changed.
-    distribution : Slab or Blocks, optional
-        That of the result; by default the one of `c`, or else of `a`.
+    distribution : Slab, Blocks or int, optional
+        That of the result; an integer stands for ``slab(axis)``. By default the one of `c`, or else
+        of `a`.
     grid : tuple of int, optional
         The ranks along the rows and columns of the result, and along k. By default the grid that
         sends least. ``blocks(grid)`` is the distribution in which nothing is moved before.
     check : bool
         Whether to check the result by products with random vectors, which takes n**2 operations
-        (Freivalds 1977). A wrong result passes with a probability of at most a quarter.
+        (Freivalds 1977). A row whose error is larger than what rounding explains passes with a
+        probability of at most a quarter; rows that may overflow are left out.
     comm : mpi4py.MPI.Comm, optional
         That of `a`, if it is given.
     device : Device, str or int, optional
@@ -175,14 +190,15 @@ def _gemm(
     a: DistArray,
     b: DistArray,
     c: DistArray | None,
-    distribution: Distribution | None,
+    given_distribution: Distribution | int | None,
     wanted: tuple[int, ...] | None,
     check: bool,
     given: Any,
     spec: Device | str | int | None,
     how: dict[str, Any],
 ) -> DistArray:
-    comm = a.comm if given is None else given
+    comm = world(getattr(a, "comm", None) if given is None else given)
+    distribution = None if given_distribution is None else as_distribution(given_distribution)
     same(comm, (how, distribution, wanted, check, c is None), "the arguments")
     problem = agreed(comm, lambda: _problem(comm, a, b, c, how))
     shape = (problem.m, problem.n)
@@ -437,28 +453,56 @@ def _over_layers(group: Any, product: Array) -> Array:
 def _freivalds(
     result: DistArray, a: DistArray, b: DistArray, c: DistArray | None, problem: GemmProblem
 ) -> None:
-    """Compare products with random vectors of -1 and 1, which take n**2 operations."""
-    comm, rng = result.comm, np.random.default_rng(1977)
-    wide = np.result_type(problem.dtype, np.float64) if problem.dtype.kind in "fc" else np.int64
+    """Compare products with random vectors of -1 and 1, which take n**2 operations.
+
+    An element of a product, of sums of k terms, has an error of about ``sqrt(k)`` roundings of its
+    largest partial sum, which is at most the norms of its row of `a` and its column of `b`. Over a
+    row of the result, errors have random signs in the product with the vector.
+    """
+    comm, kind = result.comm, problem.dtype.kind
+    exact = kind not in "fc"
+    wide = np.dtype(np.int64) if exact else np.result_type(problem.dtype, np.float64)
+    rng = np.random.default_rng(comm.bcast(np.random.SeedSequence().entropy, root=0))
     for _ in range(TRIALS):
         x = rng.choice([-1, 1], problem.n).astype(wide)
-        sizes = np.abs(x)
-        seen = _times(result, x, wide)
-        middle, bound = _times(b, x, wide, problem, "b"), _times(b, sizes, wide, problem, "b", True)
-        expected = problem.alpha * _times(a, middle, wide, problem, "a")
-        bound = abs(problem.alpha) * _times(a, bound, wide, problem, "a", True)
-        if c is not None:
-            expected = expected + problem.beta * _times(c, x, wide)
-            bound = bound + abs(problem.beta) * _times(c, sizes, wide, absolute=True)
-        if problem.dtype.kind in "fc":
-            epsilon = 2.0**-11 if problem.precision == "tf32" else np.finfo(problem.dtype).eps
-            wrong = ~(np.abs(seen - expected) <= 4 * (problem.k + 2) * epsilon * np.abs(bound))
-            wrong &= np.isfinite(expected)
-        else:
+        with np.errstate(all="ignore"):
+            middle = _times(b, x, problem, "b")
+            expected = problem.alpha * _times(a, middle, problem, "a")
+            if c is not None:
+                expected = expected + problem.beta * _times(c, x)
+        seen = _times(result, x)
+        if exact:
             wrong = seen.astype(problem.dtype) != expected.astype(problem.dtype)
-        if wrong.any():
+        else:
+            sums, size = _rounding(result, a, b, c, problem)
+            wrong = ~(np.abs(seen - expected) <= SAFETY * sums)
+            wrong &= np.isfinite(expected) & (size < np.finfo(problem.dtype).max)
+        if comm.allreduce(bool(wrong.any()), op=mpi().LOR):
             count = np.count_nonzero(wrong)
             agreed(comm, partial(_refuse, f"{count} of {problem.m} rows of the product are wrong"))
+
+
+def _rounding(
+    result: DistArray, a: DistArray, b: DistArray, c: DistArray | None, problem: GemmProblem
+) -> tuple[Array, Array]:
+    """Return about the rounding error of each row times a vector, and a bound of its elements."""
+    out = float(np.finfo(problem.dtype).eps)
+    half = problem.dtype == np.float16  # summed in float32
+    inside = float(np.finfo(np.float32).eps) if half else out
+    ones = np.ones(problem.n)
+    columns = _times(b, ones, problem, "b", squared=True)
+    all_of_b = math.sqrt(float(columns.sum()))
+    rows = np.sqrt(_times(a, np.ones(problem.k), problem, "a", squared=True))
+    size = abs(problem.alpha) * rows * all_of_b
+    inside *= math.sqrt(problem.k + 1)
+    if problem.precision == "tf32":
+        inside += TF32
+    lengths = np.sqrt(_times(result, ones, squared=True))
+    sums = inside * size + out * np.fmin(lengths, size)  # wrong results may have any length
+    if c is not None:
+        of_c = abs(problem.beta) * np.sqrt(_times(c, ones, squared=True))
+        sums, size = sums + out * of_c, size + of_c
+    return sums, size
 
 
 def _refuse(text: str) -> None:
@@ -468,13 +512,15 @@ def _refuse(text: str) -> None:
 def _times(
     matrix: DistArray,
     x: Array,
-    wide: Any,
     problem: GemmProblem | None = None,
     name: str = "",
-    absolute: bool = False,
+    squared: bool = False,
 ) -> Array:
-    """Return the product of a matrix, as `problem` takes it, and a vector that all ranks have."""
-    local = matrix.host().astype(wide)
+    """Return the product of a matrix, as `problem` takes it, and a vector that all ranks have.
+
+    With `squared`, the squares of the magnitudes of its elements take their place.
+    """
+    local = matrix.host()
     rows, columns = (
         np.concatenate([np.arange(*run) for run in runs] or [np.arange(0)])
         for runs in matrix.layout.runs(matrix.comm.rank)
@@ -483,8 +529,10 @@ def _times(
     if problem is not None and getattr(problem, f"trans_{name}"):
         local, rows, columns, length = local.T, columns, rows, matrix.shape[1]
         local = local.conj() if getattr(problem, f"conj_{name}") else local
-    result = np.zeros(length, wide)
+    wide = np.result_type(local.dtype, x.dtype)
+    result = np.zeros(length, np.float64 if squared else wide)
     with np.errstate(all="ignore"):
-        result[rows] = (np.abs(local) if absolute else local) @ x[columns]
+        values = np.abs(local.astype(wide)) ** 2 if squared else local.astype(wide)
+        result[rows] = values @ x[columns]
     matrix.comm.Allreduce(mpi().IN_PLACE, result, op=mpi().SUM)
     return result

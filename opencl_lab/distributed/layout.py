@@ -214,6 +214,11 @@ def block_cyclic(grid: Sequence[int], block: Sequence[int]) -> Blocks:
     return Blocks(tuple(map(int, grid)), tuple(map(int, block)))
 
 
+def as_distribution(given: Distribution | int) -> Distribution:
+    """Return a distribution; an integer stands for ``slab(axis)``."""
+    return given if isinstance(given, Slab | Blocks) else slab(int(given))
+
+
 def common(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
     """Return the indices that are in both of two ascending lists of runs."""
     found: list[Run] = []

@@ -16,7 +16,7 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from opencl_lab.core.errors import InvalidConfig, OclabError, ReferenceUnavailable
@@ -32,6 +32,8 @@ PRINT_SECONDS = 0.3
 """From the message to `Abort`."""
 FAILED = 1
 """Exit status of a job that ended with an error that is not of opencl_lab."""
+INTERRUPTED = 130
+"""Exit status after Ctrl-C."""
 LATE = 124
 """Exit status at the deadline, as that of `timeout`."""
 
@@ -88,6 +90,24 @@ def world(comm: Any = None) -> Any:
     return mpi().COMM_WORLD if comm is None else comm
 
 
+def private(comm: Any) -> Any:
+    """Return a duplicate of a communicator, so that its user's messages are not taken for ours."""
+    key = _key()
+    found = comm.Get_attr(key)
+    if found is None:
+        found = comm.Dup()
+        comm.Set_attr(key, found)
+    return found
+
+
+@cache
+def _key() -> int:
+    def free(comm: Any, key: int, duplicate: Any) -> None:
+        duplicate.Free()
+
+    return int(mpi().Comm.Create_keyval(delete_fn=free))
+
+
 class Disagreed(Exception):
     """Carries an error that all ranks raise, through code that ends the job for any other."""
 
@@ -96,12 +116,14 @@ class Disagreed(Exception):
         self.error = error
 
 
-def agreed(comm: Any, check: Callable[[], T]) -> T:
+def agreed(
+    comm: Any, check: Callable[[], T], kinds: tuple[type[Exception], ...] = (OclabError,)
+) -> T:
     """Return ``check()``; if it fails on some ranks, raise the error of the first on all."""
     error: Exception | None = None
     try:
         value = check()
-    except OclabError as failed:
+    except kinds as failed:
         error = failed
     first = comm.allreduce(comm.size if error is None else comm.rank, op=mpi().MIN)
     if first == comm.size:
@@ -137,7 +159,7 @@ def collective(function: Callable[P, T]) -> Callable[P, T]:
                 return function(*given, **how)
         except Disagreed as disagreed:
             raise disagreed.error from None
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if mpi().COMM_WORLD.size == 1:
                 raise
             abort(error)
@@ -150,6 +172,9 @@ def collective(function: Callable[P, T]) -> Callable[P, T]:
 
 def abort(error: BaseException) -> None:
     """Print an error and end all ranks of the job with its status."""
+    if isinstance(error, KeyboardInterrupt):
+        _end("interrupted", INTERRUPTED)
+        return
     known = isinstance(error, OclabError)
     status = error.exit_status if isinstance(error, OclabError) else FAILED
     if not known:

@@ -19,7 +19,6 @@ LOCAL_RANKS = (
     ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),  # MPICH, Intel MPI
     ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),  # Open MPI
     ("MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"),  # MVAPICH
-    ("SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
 )
 """Variables of launchers: the number of a rank on its node, and how many are there."""
 

@@ -32,7 +32,7 @@ from typing import TypeAlias
 
 from opencl_lab.core.paths import cache_dir, free_bytes
 from opencl_lab.core.records import read_sealed, write_sealed
-from opencl_lab.core.systems import HAS_OWNERS
+from opencl_lab.core.systems import HAS_OWNERS, largest_file
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.caches import (
     ADVICE,
@@ -113,7 +113,12 @@ def restore_cache() -> bool:
 def no_room(platform_version: str) -> str | None:
     """Return why PoCL cannot build now, or None: a full disk would make it end the process."""
     folder = _folder()
-    if "PoCL" not in platform_version or free_bytes(folder) >= LEAST_ROOM:
+    if "PoCL" not in platform_version:
+        return None
+    most = largest_file()
+    if most < LEAST_ROOM:
+        return f"PoCL writes what it compiles, and files may have {size_text(most)} (ulimit -f)"
+    if free_bytes(folder) >= LEAST_ROOM:
         return None
     return (
         f"PoCL keeps what it compiles in {folder}, whose disk is full: free {size_text(ROOM)} "

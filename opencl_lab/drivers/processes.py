@@ -76,5 +76,7 @@ def group_left() -> float:
     for path in GROUP_LIMITS:
         with suppress(OSError, ValueError):
             used = int(path.with_name(USED_NAMES[path.name]).read_text())
-            left = min(left, int(path.read_text()) - used)
+            fields = dict(map(str.split, path.with_name("memory.stat").read_text().splitlines()))
+            cached = fields.get("total_inactive_file", fields.get("inactive_file", 0))
+            left = min(left, int(path.read_text()) - used + int(cached))
     return left

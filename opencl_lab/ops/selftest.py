@@ -33,7 +33,7 @@ from opencl_lab.selftest import trust
 from opencl_lab.selftest.examination import Examination, TrialError
 from opencl_lab.selftest.verdicts import DEVICE, LIST, Family, Verdict, drop
 from opencl_lab.symptoms.basics import BARRIERS, BASICS
-from opencl_lab.symptoms.kernels import Wrong
+from opencl_lab.symptoms.kernels import Wrong, why
 
 SEED = 2026
 
@@ -117,8 +117,12 @@ class SelfTest:
             self._say(name)
             try:
                 check(self.device)
-            except Wrong as error:  # another error may be the machine's
+            except Wrong as error:
                 return str(error), len(checks)
+            except Exception as error:  # of the driver, which may have no memory left
+                if isinstance(error, MemoryError) or "MemoryError" in type(error).__name__:
+                    raise
+                raise TrialError(f"{name}: {why(error)}") from error
         self._say("strided copies")
         return _copies(self.device), len(checks) + 1
 
@@ -162,7 +166,8 @@ def examine(
         found = examination.complete()
     finally:
         trust.forget()
-    for doubt in (found[family].doubt for family in (DEVICE, LIST) if family in found):
+    for family in (DEVICE, LIST):
+        doubt = found[family].doubt if family in found else "no thread can be started"
         if doubt:
             raise LaunchError(f"the kernels of {device} cannot be tested: {doubt}")
     return {family: verdict for family, verdict in found.items() if family != LIST}

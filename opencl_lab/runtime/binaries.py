@@ -48,7 +48,7 @@ LEAST_BYTES = 64 << 10
 """Bytes that each file counts as at least, so that there are few enough to list them."""
 ROOM = 1 << 20  # bytes that the disk should have left
 OPTIONS = (
-    *("CL_", "PYOPENCL_BUILD_OPTIONS", "IGC_", "NEO", "AMD_", "GPU_", "HSA_", "CUDA_", "MESA_"),
+    *("CL_", "PYOPENCL_BUILD_OPTIONS", "IGC_", "NEO", "AMD_", "GPU_", "HSA_", "MESA_"),
     *("GALLIUM_", "LP_", "RUSTICL_", "CLC_", "LLVM_", "MALI_"),
 )
 """How the names of variables begin that change what compilers of drivers, or pyopencl, do."""

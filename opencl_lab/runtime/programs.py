@@ -89,7 +89,7 @@ class Programs:
                 self.built += 1
             return known
 
-    def _build(self, source: Source, options: tuple[str, ...]) -> cl.Program:
+    def _build(self, source: Source, options: tuple[str, ...], again: bool = False) -> cl.Program:
         version = self.device.platform_version
         missing = linker_missing(version) or no_room(version)
         if missing is not None:  # PoCL would end the process
@@ -114,6 +114,9 @@ class Programs:
         except cl.Error as error:
             if restore_cache():  # another process cleared it
                 return self._build(source, options)
+            # PoCL may fail, without an error in the source, where processes build it at once.
+            if not again and "PoCL" in version and "error:" not in str(error):
+                return self._build(source, options, again=True)
             raise BuildError(
                 f"{source.template} did not build on {self.device.name}",
                 log=_log_of(error, name),

@@ -232,7 +232,7 @@ class Examination:
         try:
             answer = self._answer(child, family)
             found = typed(Verdict, as_json(self._verdict(answer, family, templates)))
-            lasting = answer.lasting
+            lasting = answer.lasting and not answer.doubt
         except Exception as error:  # a child with damaged memory may answer anything
             found = Verdict(digest="", doubt=f"{type(error).__name__}: {error}")
         found = replace(found, seconds=round(time.monotonic() - begin, 3))
@@ -252,8 +252,9 @@ class Examination:
         device = self._found.get(DEVICE)
         if device is not None and (device.fault or device.doubt):
             return Answer(None, device.fault, device.doubt)
-        if family == LIST:
-            return child.ask("families")
+        if family == LIST:  # what it cannot say is no fault of the device
+            answer = child.ask("families")
+            return answer._replace(fault="", doubt=answer.doubt or answer.fault)
         self._tell()
         return child.ask("test", family)
 
