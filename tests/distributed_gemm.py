@@ -110,11 +110,16 @@ def check_the_grid_is_the_one_that_sends_least(comm, rng):
     small = DistArray((8, 8), np.float32)
     from opencl_lab.distributed.gemm import _best
 
-    grid = _best(comm, GemmProblem(10_000, 8, 8), tall, small)
+    grid = _best(comm, GemmProblem(10_000, 8, 8), tall.layout, small.layout, tall.layout)
     assert grid == Grid(comm.size, 1)
-    grid = _best(comm, GemmProblem(8, 8, 10_000), DistArray((8, 10_000), np.float32, None, slab(1)),
-                 DistArray((10_000, 8), np.float32))  # fmt: skip
+    wide = DistArray((8, 10_000), np.float32, None, slab(1))
+    grid = _best(comm, GemmProblem(8, 8, 10_000), wide.layout, tall.layout, small.layout)
     assert grid == Grid(1, 1, comm.size)
+    if comm.size == 4:  # the result need not be moved
+        even, square = DistArray((400, 400)).layout, blocks((2, 2)).layout((400, 400), 4)
+        problem = GemmProblem(400, 400, 400)
+        assert _best(comm, problem, even, even, even) == Grid(4, 1)
+        assert _best(comm, problem, square, square, square) == Grid(2, 2)
 
 
 def check_each_number_is_on_one_rank(comm, rng):

@@ -28,9 +28,10 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.exchange import Array, redistribute
+from opencl_lab.distributed.exchange import Array, Placement, redistribute
 from opencl_lab.distributed.layout import (
     Distribution,
+    Layout,
     Run,
     Shape,
     Slab,
@@ -214,7 +215,7 @@ def _gemm(
         where: dict[str, Any] = {} if a.on_device else {"device": device}
         result = plain_gemm(a.local, b.local, c=local, **how, **where)
     else:
-        grid = asked or _best(comm, problem, a, b)
+        grid = asked or _best(comm, problem, a.layout, b.layout, layout)
         parts = {
             name: redistribute(comm, array.host(), array.layout, Operand(name, problem, grid))
             for name, array in (("a", a), ("b", b), ("c", used))
@@ -266,8 +267,9 @@ def _checked(wanted: tuple[int, ...] | None, ranks: int) -> Grid | None:
     return Grid(*wanted)
 
 
-def _best(comm: Any, problem: GemmProblem, a: DistArray, b: DistArray) -> Grid:
-    """Return the grid in which a rank gets the fewest numbers, before and while it multiplies."""
+def _best(comm: Any, problem: GemmProblem, a: Layout, b: Layout, result: Layout) -> Grid:
+    """Return the grid in which a rank gets the fewest numbers, in all steps together."""
+    rank = comm.rank
     grids = list(_grids(comm.size))
     room = SHARE * host_memory() / problem.dtype.itemsize / comm.size
     costs = []
@@ -276,12 +278,16 @@ def _best(comm: Any, problem: GemmProblem, a: DistArray, b: DistArray) -> Grid:
         k = problem.k / grid.layers
         cost = m * k * (1 - 1 / grid.columns) + k * n * (1 - 1 / grid.rows)
         cost += m * n * (1 - 1 / grid.layers)
-        for name, array in (("a", a), ("b", b)):
-            needed = Operand(name, problem, grid)
-            here = array.layout.runs(comm.rank), needed.runs(comm.rank)
-            kept = [common(have, need) for have, need in zip(*here, strict=True)]
-            moved = math.prod(needed.local_shape(comm.rank))
-            cost += moved - math.prod(sum(end - begin for begin, end in runs) for runs in kept)
+        moves: list[tuple[Placement, Placement]] = [
+            (a, Operand("a", problem, grid)),
+            (b, Operand("b", problem, grid)),
+            (Operand("result", problem, grid), result),
+        ]
+        for before, after in moves:
+            pairs = zip(before.runs(rank), after.runs(rank), strict=True)
+            kept = [common(have, need) for have, need in pairs]
+            cost += math.prod(after.local_shape(rank))
+            cost -= math.prod(sum(end - begin for begin, end in runs) for runs in kept)
         half = problem.dtype == np.float16  # MPI cannot add it up
         costs.append(math.inf if grid.layers > 1 and (half or m * n > room) else cost)
     comm.Allreduce(mpi().IN_PLACE, worst := np.array(costs), op=mpi().MAX)
