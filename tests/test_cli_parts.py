@@ -332,7 +332,9 @@ def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys)
 
 
 SLOW = """
-import sys, time
+import signal, sys, time
+for name in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(name, signal.SIG_DFL)  # nohup has them ignored
 from opencl_lab.lab.cli import main
 from opencl_lab.ops.sort import out_of_core
 from opencl_lab.lab.ops.sort.file import sort_file
