@@ -66,6 +66,7 @@ SOON = 1.0  # seconds after a build, within which its kernels have run
 YOUNG = 60.0  # seconds within which a process has recorded what it has built, unless it was killed
 ROOM = 16 << 20  # bytes that the disk of a cache should have left at the start
 LEAST_ROOM = 4 << 20  # bytes without which nothing is built
+LEAST_FILE = 1 << 20  # bytes that a file must be able to have; programs have fewer
 
 ENTRY = ("size", "time of the last write", "time of the last change", "checksum")
 Record: TypeAlias = dict[str, list[int]]
@@ -116,7 +117,7 @@ def no_room(platform_version: str) -> str | None:
     if "PoCL" not in platform_version:
         return None
     most = largest_file()
-    if most < LEAST_ROOM:
+    if most < LEAST_FILE:
         return f"PoCL writes what it compiles, and files may have {size_text(most)} (ulimit -f)"
     if free_bytes(folder) >= LEAST_ROOM:
         return None

@@ -152,9 +152,9 @@ class Examination:
             found = self._known(family, templates)
             if found is None:
                 self._waiting.insert(0, (family, templates))
-                self._start()  # those at work may be busy with others
                 while (found := self._found.get(family)) is None:
-                    if not self._threads and not self._start():
+                    # Threads at work may be busy with others, and those that end count until then.
+                    if family not in self._running and not self._start():
                         return Verdict(digest="", doubt="no thread can be started")
                     self._changed.wait(POLL_SECONDS)
             return found
