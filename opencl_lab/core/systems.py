@@ -24,11 +24,12 @@ def user() -> int:
 
 def largest_file() -> float:
     """Return how many bytes a file of this process may have; infinity without a limit."""
-    with suppress(ImportError, OSError):
-        import resource
+    if sys.platform != "win32":
+        with suppress(ImportError, OSError):
+            import resource
 
-        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        return math.inf if limit == resource.RLIM_INFINITY else float(limit)
+            limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+            return math.inf if limit == resource.RLIM_INFINITY else float(limit)
     return math.inf
 
 

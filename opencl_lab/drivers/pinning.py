@@ -54,7 +54,7 @@ def share(environment: MutableMapping[str, str]) -> None:
     ranks, that stays; nothing changes if the user has set the number of PoCL's threads.
     """
     local = _local(environment)
-    if local is None or local[1] < 2 or not hasattr(os, "sched_setaffinity"):
+    if sys.platform != "linux" or local is None or local[1] < 2:
         return
     if WORKERS in environment or UNITS in environment:
         return
