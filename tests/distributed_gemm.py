@@ -9,7 +9,8 @@ import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed import DistArray, WrongProduct, block_cyclic, blocks, device_of, slab
 from opencl_lab.distributed import gemm as multiply
-from opencl_lab.distributed.gemm import Grid, Operand, _grids
+from opencl_lab.distributed.freivalds import verify_product
+from opencl_lab.distributed.grid import Grid, Operand, best_grid, grids
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 EPSILON = {"e": 1e-3, "f": 1e-6, "d": 1e-15, "F": 1e-6, "D": 1e-15}
@@ -42,7 +43,7 @@ def check_every_grid(comm, rng):
     m, n, k = 61, 45, 77
     a, b, c = matrix(rng, (m, k)), matrix(rng, (k, n)), matrix(rng, (m, n))
     expected = 0.5 * (a.astype(float) @ b) + 2.0 * c
-    for grid in _grids(comm.size):
+    for grid in grids(comm.size):
         parts = (grid.rows, grid.columns, grid.layers)
         given = [DistArray.from_global(x, slab(i % 2)) for i, x in enumerate((a, b, c))]
         found = multiply(*given[:2], c=given[2], alpha=0.5, beta=2.0, grid=parts, check=True)
@@ -108,24 +109,22 @@ def check_one_rank_gives_equal_bits(comm, rng):
 def check_the_grid_is_the_one_that_sends_least(comm, rng):
     tall = DistArray((10_000, 8), np.float32, None, slab(0))
     small = DistArray((8, 8), np.float32)
-    from opencl_lab.distributed.gemm import _best
-
-    grid = _best(comm, GemmProblem(10_000, 8, 8), tall.layout, small.layout, tall.layout)
+    grid = best_grid(comm, GemmProblem(10_000, 8, 8), tall.layout, small.layout, tall.layout)
     assert grid == Grid(comm.size, 1)
     wide = DistArray((8, 10_000), np.float32, None, slab(1))
-    grid = _best(comm, GemmProblem(8, 8, 10_000), wide.layout, tall.layout, small.layout)
+    grid = best_grid(comm, GemmProblem(8, 8, 10_000), wide.layout, tall.layout, small.layout)
     assert grid == Grid(1, 1, comm.size)
     if comm.size == 4:  # the result need not be moved
         even, square = DistArray((400, 400)).layout, blocks((2, 2)).layout((400, 400), 4)
         problem = GemmProblem(400, 400, 400)
-        assert _best(comm, problem, even, even, even) == Grid(4, 1)
-        assert _best(comm, problem, square, square, square) == Grid(2, 2)
+        assert best_grid(comm, problem, even, even, even) == Grid(4, 1)
+        assert best_grid(comm, problem, square, square, square) == Grid(2, 2)
 
 
 def check_each_number_is_on_one_rank(comm, rng):
     problem = GemmProblem(11, 7, 23, trans_a=True)
     shapes = {"a": (23, 11), "b": (23, 7), "c": (11, 7), "result": (11, 7)}
-    for grid in _grids(comm.size):
+    for grid in grids(comm.size):
         for name, shape in shapes.items():
             seen = np.zeros(shape, int)
             for rank in range(comm.size):
@@ -157,18 +156,17 @@ def check_a_wrong_product_is_found(comm, rng):
 
 def check_small_faults_of_large_products_are_found(comm, rng):
     """An element that is missing, or half of a product in float16."""
-    module = sys.modules[multiply.__module__]
     for dtype, n, rows in ((np.float32, 1024, 1), (np.float16, 256, 100)):
         a, b = (rng.random((n, n)).astype(dtype) for _ in range(2))
         right = DistArray.from_global(a.astype(np.float64) @ b).redistribute(slab(0))
         problem = GemmProblem(n, n, n, np.dtype(dtype))
         given = [DistArray.from_global(x) for x in (a, b)]
         found = right.like(right.local.astype(dtype))
-        module._freivalds(found, *given, None, problem)
+        verify_product(found, *given, None, problem)
         if comm.rank == 0:
             found.local[:rows, : 1 if rows == 1 else n] = 0
         with pytest.raises(Exception, match="rows of the product are wrong"):
-            module._freivalds(found, *given, None, problem)
+            verify_product(found, *given, None, problem)
     large = DistArray.from_global(np.full((64, 64), 1e25, np.float32))
     assert np.isinf(multiply(large, large, check=True).gather()).all()
 

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from opencl_lab.core.paths import plain_name
+from opencl_lab.core.paths import record_name
 from opencl_lab.drivers import caches
 from opencl_lab.drivers.caches import (
     danger,
@@ -23,7 +23,7 @@ from opencl_lab.drivers.caches import (
 LIBRARY = f"sort-{'0' * 20}-{'1' * 20}.so"
 COMPILER = f"compiler-{'a' * 20}.json"
 PROGRAM = f"NH/{'ABCDEFGHIJKLMNOP' * 2}/program.bc"
-ABOUT_GPU = plain_name("gpu/Maker A/1.2")
+ABOUT_GPU = record_name("gpu/Maker A/1.2")
 
 
 @pytest.fixture

@@ -54,14 +54,14 @@ def data_dir(*parts: str) -> Path:
     return Path(root, *parts)
 
 
-def plain_name(key: str) -> str:
-    """Return the name of the file about `key`, such as a device; two keys never share one."""
+def record_name(key: str) -> str:
+    """Return the name of a file with what is known about `key`, such as a device."""
     slug = re.sub(r"[^a-z0-9.]+", "-", key.lower()).strip("-.")[:MOST_SLUG]
     return f"{slug}-{zlib.crc32(key.encode()):08x}.json"
 
 
-def is_plain_name(name: str) -> bool:
-    """Return whether a file may be named by `plain_name`."""
+def is_record_name(name: str) -> bool:
+    """Return whether a file may be named by `record_name`."""
     return re.fullmatch(r"[a-z0-9.-]+-[0-9a-f]{8}\.json", name) is not None
 
 

@@ -9,7 +9,8 @@ from opencl_lab.distributed import fft
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.conv2d import conv2d
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.gemm import WrongProduct, gemm
+from opencl_lab.distributed.freivalds import WrongProduct
+from opencl_lab.distributed.gemm import gemm
 from opencl_lab.distributed.layout import block_cyclic, blocks, slab
 from opencl_lab.distributed.mpi import agreed, collective, phases, same, world
 from opencl_lab.distributed.sort import argsort, sort, sort_by_key, topk, unique

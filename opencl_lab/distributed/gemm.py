@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -25,101 +24,28 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.exchange import Array, Placement, redistribute
+from opencl_lab.distributed.exchange import Array, redistribute
+from opencl_lab.distributed.freivalds import verify_product
+from opencl_lab.distributed.grid import Grid, Operand, best_grid, part_of
 from opencl_lab.distributed.layout import (
     Distribution,
-    Layout,
     Run,
     Shape,
     Slab,
     Split,
     as_distribution,
-    common,
     slab,
 )
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
-from opencl_lab.drivers.processes import host_memory
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
 from opencl_lab.ops.gemm.problem import CONJUGATED, TRANSPOSED, GemmProblem
 from opencl_lab.runtime.exchange import to_device
 
 PANEL = 1024
 """Most columns of A that are broadcast at once."""
-SHARE = 0.25
-"""Largest part of a rank's memory that its copy of C may take where there are several layers."""
-TRIALS = 2
-"""Random vectors of Freivalds' check."""
-SAFETY = 16.0
-"""Errors that are so many times larger than expected are no rounding."""
-TF32 = 2.0**-10
-"""Roundings of both factors in TF32."""
-
-
-class WrongProduct(OclabError):
-    """Freivalds' check found that a product is wrong."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """How the ranks share a product: `rows` of the grid have rows of C, and so on."""
-
-    rows: int
-    columns: int
-    layers: int = 1
-
-    def coordinates(self, rank: int) -> tuple[int, int, int]:
-        """Return row, column and layer of a rank."""
-        rest, column = divmod(rank, self.columns)
-        layer, row = divmod(rest, self.rows)
-        return row, column, layer
-
-
-def _grids(ranks: int) -> Iterator[Grid]:
-    for layers in range(1, ranks + 1):
-        for rows in range(1, ranks // layers + 1):
-            if ranks % (layers * rows) == 0:
-                yield Grid(rows, ranks // (layers * rows), layers)
-
-
-def _part(run: Run, parts: int, part: int) -> Run:
-    """Return one of even parts of a run."""
-    begin, end = run
-    bounds = Split(end - begin, parts).bounds
-    return begin + bounds[part], begin + bounds[part + 1]
-
-
-@dataclass(frozen=True)
-class Operand:
-    """Where one of the matrices of a product lies while it is computed."""
-
-    name: str  # a, b, c or result
-    problem: GemmProblem
-    grid: Grid
-
-    def runs(self, rank: int) -> list[list[Run]]:
-        """Return the indices that a rank has along each axis."""
-        row, column, layer = self.grid.coordinates(rank)
-        m = _part((0, self.problem.m), self.grid.rows, row)
-        n = _part((0, self.problem.n), self.grid.columns, column)
-        k = _part((0, self.problem.k), self.grid.layers, layer)
-        if self.name == "a":
-            found = [m, _part(k, self.grid.columns, column)]
-            found = found[::-1] if self.problem.trans_a else found
-        elif self.name == "b":
-            found = [_part(k, self.grid.rows, row), n]
-            found = found[::-1] if self.problem.trans_b else found
-        elif self.name == "c":
-            found = [m, n] if layer == 0 else [(0, 0), (0, 0)]
-        else:
-            found = [_part(m, self.grid.layers, layer), n]
-        return [[run] if run[0] < run[1] else [] for run in found]
-
-    def local_shape(self, rank: int) -> Shape:
-        """Return the shape of a rank's part."""
-        return tuple(sum(end - begin for begin, end in runs) for runs in self.runs(rank))
 
 
 def gemm(
@@ -215,7 +141,7 @@ def _gemm(
         where: dict[str, Any] = {} if a.on_device else {"device": device}
         result = plain_gemm(a.local, b.local, c=local, **how, **where)
     else:
-        grid = asked or _best(comm, problem, a.layout, b.layout, layout)
+        grid = asked or best_grid(comm, problem, a.layout, b.layout, layout)
         parts = {
             name: redistribute(comm, array.host(), array.layout, Operand(name, problem, grid))
             for name, array in (("a", a), ("b", b), ("c", used))
@@ -225,7 +151,7 @@ def _gemm(
         result = redistribute(comm, product, Operand("result", problem, grid), layout)
     found = a.like(result, global_shape=shape, distribution=target)
     if check:
-        _freivalds(found, a, b, used, problem)
+        verify_product(found, a, b, used, problem)
     return found
 
 
@@ -267,33 +193,6 @@ def _checked(wanted: tuple[int, ...] | None, ranks: int) -> Grid | None:
     return Grid(*wanted)
 
 
-def _best(comm: Any, problem: GemmProblem, a: Layout, b: Layout, result: Layout) -> Grid:
-    """Return the grid in which a rank gets the fewest numbers, in all steps together."""
-    rank = comm.rank
-    grids = list(_grids(comm.size))
-    room = SHARE * host_memory() / problem.dtype.itemsize / comm.size
-    costs = []
-    for grid in grids:
-        m, n = problem.m / grid.rows, problem.n / grid.columns
-        k = problem.k / grid.layers
-        cost = m * k * (1 - 1 / grid.columns) + k * n * (1 - 1 / grid.rows)
-        cost += m * n * (1 - 1 / grid.layers)
-        moves: list[tuple[Placement, Placement]] = [
-            (a, Operand("a", problem, grid)),
-            (b, Operand("b", problem, grid)),
-            (Operand("result", problem, grid), result),
-        ]
-        for before, after in moves:
-            pairs = zip(before.runs(rank), after.runs(rank), strict=True)
-            kept = [common(have, need) for have, need in pairs]
-            cost += math.prod(after.local_shape(rank))
-            cost -= math.prod(sum(end - begin for begin, end in runs) for runs in kept)
-        half = problem.dtype == np.float16  # MPI cannot add it up
-        costs.append(math.inf if grid.layers > 1 and (half or m * n > room) else cost)
-    comm.Allreduce(mpi().IN_PLACE, worst := np.array(costs), op=mpi().MAX)
-    return grids[int(np.argmin(worst))]
-
-
 def _multiply(
     comm: Any,
     problem: GemmProblem,
@@ -321,7 +220,7 @@ def _multiply(
             (along_row, parts["a"], m, problem.trans_a, grid.columns),
             (along_column, parts["b"], n, not problem.trans_b, grid.rows),
         )
-        layer_run = _part((0, problem.k), grid.layers, layer)
+        layer_run = part_of((0, problem.k), grid.layers, layer)
         panels = _broadcast(pieces, layer_run, sides)
         if problem.dtype == np.float16:  # added up in float32 by one product alone
             panels = iter([_joined([(x.copy(), y.copy()) for x, y in panels], problem)])
@@ -348,14 +247,14 @@ def _panels(problem: GemmProblem, grid: Grid, layer: int) -> list[Run]:
     """Return runs of k, of which each is on one column of the grid, and on one row."""
     if problem.alpha == 0:
         return []
-    run = _part((0, problem.k), grid.layers, layer)
+    run = part_of((0, problem.k), grid.layers, layer)
     cuts = {run[0], run[1]}
     for parts in (grid.columns, grid.rows):
-        cuts |= {_part(run, parts, part)[0] for part in range(parts)}
+        cuts |= {part_of(run, parts, part)[0] for part in range(parts)}
     found = []
     for begin, end in pairwise(sorted(cuts)):
         pieces = math.ceil((end - begin) / PANEL)
-        found += [_part((begin, end), pieces, piece) for piece in range(pieces)]
+        found += [part_of((begin, end), pieces, piece) for piece in range(pieces)]
     return found
 
 
@@ -374,7 +273,7 @@ def _broadcast(pieces: list[Run], whole: Run, sides: Any) -> Iterator[tuple[Arra
     def post(number: int) -> tuple[list[Array], list[Any]]:
         buffers, requests, piece = [], [], pieces[number]
         for side, (group, local, length, first, parts) in enumerate(sides):
-            owned = [_part(whole, parts, part) for part in range(parts)]
+            owned = [part_of(whole, parts, part) for part in range(parts)]
             owner = next(i for i, run in enumerate(owned) if run[0] <= piece[0] < run[1])
             width = piece[1] - piece[0]
             shape = (width, length) if first else (length, width)
@@ -450,95 +349,4 @@ def _over_layers(group: Any, product: Array) -> Array:
     )
     with phases.communication(group):
         group.Reduce_scatter(product, result, counts, op=mpi().SUM)
-    return result
-
-
-# ------------------------------------------------------------------------------------- the check
-
-
-def _freivalds(
-    result: DistArray, a: DistArray, b: DistArray, c: DistArray | None, problem: GemmProblem
-) -> None:
-    """Compare products with random vectors of -1 and 1, which take n**2 operations.
-
-    An element of a product, of sums of k terms, has an error of about ``sqrt(k)`` roundings of its
-    largest partial sum, which is at most the norms of its row of `a` and its column of `b`. Over a
-    row of the result, errors have random signs in the product with the vector.
-    """
-    comm, kind = result.comm, problem.dtype.kind
-    exact = kind not in "fc"
-    wide = np.dtype(np.int64) if exact else np.result_type(problem.dtype, np.float64)
-    rng = np.random.default_rng(comm.bcast(np.random.SeedSequence().entropy, root=0))
-    for _ in range(TRIALS):
-        x = rng.choice([-1, 1], problem.n).astype(wide)
-        with np.errstate(all="ignore"):
-            middle = _times(b, x, problem, "b")
-            expected = problem.alpha * _times(a, middle, problem, "a")
-            if c is not None:
-                expected = expected + problem.beta * _times(c, x)
-        seen = _times(result, x)
-        if exact:
-            wrong = seen.astype(problem.dtype) != expected.astype(problem.dtype)
-        else:
-            sums, size = _rounding(result, a, b, c, problem)
-            wrong = ~(np.abs(seen - expected) <= SAFETY * sums)
-            wrong &= np.isfinite(expected) & (size < np.finfo(problem.dtype).max)
-        if comm.allreduce(bool(wrong.any()), op=mpi().LOR):
-            count = np.count_nonzero(wrong)
-            agreed(comm, partial(_refuse, f"{count} of {problem.m} rows of the product are wrong"))
-
-
-def _rounding(
-    result: DistArray, a: DistArray, b: DistArray, c: DistArray | None, problem: GemmProblem
-) -> tuple[Array, Array]:
-    """Return about the rounding error of each row times a vector, and a bound of its elements."""
-    out = float(np.finfo(problem.dtype).eps)
-    half = problem.dtype == np.float16  # summed in float32
-    inside = float(np.finfo(np.float32).eps) if half else out
-    ones = np.ones(problem.n)
-    columns = _times(b, ones, problem, "b", squared=True)
-    all_of_b = math.sqrt(float(columns.sum()))
-    rows = np.sqrt(_times(a, np.ones(problem.k), problem, "a", squared=True))
-    size = abs(problem.alpha) * rows * all_of_b
-    inside *= math.sqrt(problem.k + 1)
-    if problem.precision == "tf32":
-        inside += TF32
-    lengths = np.sqrt(_times(result, ones, squared=True))
-    sums = inside * size + out * np.fmin(lengths, size)  # wrong results may have any length
-    if c is not None:
-        of_c = abs(problem.beta) * np.sqrt(_times(c, ones, squared=True))
-        sums, size = sums + out * of_c, size + of_c
-    return sums, size
-
-
-def _refuse(text: str) -> None:
-    raise WrongProduct(text)
-
-
-def _times(
-    matrix: DistArray,
-    x: Array,
-    problem: GemmProblem | None = None,
-    name: str = "",
-    squared: bool = False,
-) -> Array:
-    """Return the product of a matrix, as `problem` takes it, and a vector that all ranks have.
-
-    With `squared`, the squares of the magnitudes of its elements take their place.
-    """
-    local = matrix.host()
-    rows, columns = (
-        np.concatenate([np.arange(*run) for run in runs] or [np.arange(0)])
-        for runs in matrix.layout.runs(matrix.comm.rank)
-    )
-    length = matrix.shape[0]
-    if problem is not None and getattr(problem, f"trans_{name}"):
-        local, rows, columns, length = local.T, columns, rows, matrix.shape[1]
-        local = local.conj() if getattr(problem, f"conj_{name}") else local
-    wide = np.result_type(local.dtype, x.dtype)
-    result = np.zeros(length, np.float64 if squared else wide)
-    with np.errstate(all="ignore"):
-        values = np.abs(local.astype(wide)) ** 2 if squared else local.astype(wide)
-        result[rows] = values @ x[columns]
-    matrix.comm.Allreduce(mpi().IN_PLACE, result, op=mpi().SUM)
     return result

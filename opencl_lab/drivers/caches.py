@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from opencl_lab.core.errors import OclabError
-from opencl_lab.core.paths import cache_dir, free_bytes, is_plain_name
+from opencl_lab.core.paths import cache_dir, free_bytes, is_record_name
 from opencl_lab.core.systems import HAS_OWNERS, user
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
@@ -57,7 +57,7 @@ def _is_binary(path: Path) -> bool:
 def _is_record(path: Path) -> bool:
     """Return whether a file is about a device, or the lock of one, even if it is damaged."""
     name = path.name.removeprefix(".").removesuffix(".lock")
-    return _named(path, TEMPORARY) or is_plain_name(name)
+    return _named(path, TEMPORARY) or is_record_name(name)
 
 
 def _is_of_pocl(path: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from opencl_lab.core.paths import cache_dir, plain_name
+from opencl_lab.core.paths import cache_dir, record_name
 from opencl_lab.core.records import read_sealed, sound_fields
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Report(Probed, kw_only=True):
 
 def probe_file(key: str) -> Path:
     """Return the file in which `oclab doctor` stores what it found on the device `key`."""
-    return cache_dir("doctor", plain_name(key))
+    return cache_dir("doctor", record_name(key))
 
 
 def stored_report(key: str) -> Probed | None:

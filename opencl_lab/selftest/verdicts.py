@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError
-from opencl_lab.core.paths import cache_dir, locked, plain_name
+from opencl_lab.core.paths import cache_dir, locked, record_name
 from opencl_lab.core.records import as_json, parsed, read_sealed, timestamp, typed, write_sealed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.caches import make_section
@@ -107,7 +107,7 @@ def shipped() -> Mapping[str, Shipped]:
 
 def verdict_file(device: Device) -> Path:
     """Return the file in which verdicts on a device are kept."""
-    return cache_dir(SECTION, plain_name(device.key))
+    return cache_dir(SECTION, record_name(device.key))
 
 
 def kept(device: Device) -> dict[str, Verdict]:

@@ -18,7 +18,8 @@ from opencl_lab.lab.cli.options import used_options
 from opencl_lab.lab.cli.outputs import Outputs, print_comparison
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
-from opencl_lab.lab.engine.over_ranks import Ranks, measure
+from opencl_lab.lab.engine.over_ranks import measure
+from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.operation import Operation
 
 UNUSED = ("against", "baseline", "threads", "resident", "vary", "time_limit")
@@ -68,9 +69,8 @@ def _check(chosen: Operation[Any], given: Mapping[str, Any]) -> None:
         raise click.UsageError(f"--{name} is not used with --distributed; leave it out")
 
 
-def _shown(asked: OperationRequest, data: Data, found: Ranks) -> int:
+def _shown(asked: OperationRequest, data: Data, comparison: Comparison) -> int:
     """Print the row and write the files; return the exit status."""
-    comparison = found.comparison
     options = {**used_options(asked.chosen, data.options), "seed": asked.run.seed}
     try:
         print_comparison(asked, comparison, options)

@@ -9,8 +9,7 @@ from typing import Any
 
 from opencl_lab import distributed
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.distributed import DistArray, collective, phases, same, slab
+from opencl_lab.distributed import DistArray, agreed, collective, phases, same, slab
 from opencl_lab.lab.engine.implementations import Workload
 from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.engine.row import Measurement
@@ -39,24 +38,17 @@ class Shares:
         return self.total - self.communication - self.waiting
 
 
-@dataclass(frozen=True)
-class Ranks:
-    """What was measured over ranks."""
-
-    comparison: Comparison  # on rank 0 the measured row; on others it has no outputs
-    shares: list[Shares]  # of each rank, with the ranks held together before they communicate
-
-    def note(self) -> str:
-        """Return where the time went, and how uneven the ranks' work is, in words."""
-        total = sum(one.total for one in self.shares)
-        parts = {
-            name: sum(getattr(one, name) for one in self.shares) / total
-            for name in ("compute", "communication", "waiting")
-        }
-        compute = [one.compute for one in self.shares]
-        uneven = max(compute) * len(compute) / max(sum(compute), 1e-12) - 1
-        said = ", ".join(f"{name} {share:.0%}" for name, share in parts.items())
-        return f"{said}; the longest compute is {uneven:.0%} above the mean"
+def _note(shares: list[Shares]) -> str:
+    """Return where the time went, and how uneven the ranks' work is, in words."""
+    total = sum(one.total for one in shares)
+    parts = {
+        name: sum(getattr(one, name) for one in shares) / total
+        for name in ("compute", "communication", "waiting")
+    }
+    compute = [one.compute for one in shares]
+    uneven = max(compute) * len(compute) / max(sum(compute), 1e-12) - 1
+    said = ", ".join(f"{name} {share:.0%}" for name, share in parts.items())
+    return f"{said}; the longest compute is {uneven:.0%} above the mean"
 
 
 @collective
@@ -66,10 +58,11 @@ def measure(
     device: Device,
     repeats: int | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
-) -> Ranks:
+) -> Comparison:
     """Distribute the inputs of a point, make its calls, and check the result on rank 0.
 
-    A sample is the time from a barrier until the last rank has its part of the result.
+    A sample is the time from a barrier until the last rank has its part of the result. Ranks other
+    than 0 get the row without outputs.
 
     Raises
     ------
@@ -82,9 +75,9 @@ def measure(
     progress(0, steps, "input")
     inputs = point.make_inputs() if comm.rank == 0 else {}
     make = chosen.calls.over_ranks
-    if make is None:
-        raise InvalidProblem(f"{chosen.name} is not distributed")
-    call = _shared(comm, make(problem, inputs) if comm.rank == 0 else None)
+    assert make is not None  # other operations do not have the option
+    made = agreed(comm, lambda: make(problem, inputs) if comm.rank == 0 else None)
+    call = _shared(comm, made, chosen.calls.resident)
 
     def run() -> Any:
         return call.function(*call.arrays, **call.options, device=device)
@@ -112,31 +105,24 @@ def measure(
         work=problem.work,
     )
     if comm.rank:
-        empty = Workload(chosen, problem, {}, {})
-        return Ranks(Comparison(empty, [row], {}, [], {}), shares)
+        return Comparison(Workload(chosen, problem, {}, {}), [row], {}, [], {})
     workload = Workload(chosen, problem, inputs, chosen.expected(problem, inputs))
     names = chosen.calls.returned or (chosen.output,)
     found = named(names, whole if len(whole) > 1 else whole[0])
     outputs = {name: array.reshape(workload.expected[name].shape) for name, array in found.items()}
     difference = chosen.compare(problem, inputs, workload.expected, outputs)
-    note = Ranks(Comparison(workload, [], {}, [], {}), shares).note()
-    row = _judged(row, difference, note)
-    return Ranks(Comparison(workload, [row], outputs if row.ok else {}, [], {}), shares)
+    row = replace(row, difference=difference, note=_note(shares))
+    if not difference.ok:
+        row = replace(row, status="correctness", reason=str(difference))
+    return Comparison(workload, [row], outputs if row.ok else {}, [], {})
 
 
-def _judged(row: Measurement, difference: Any, note: str) -> Measurement:
-    if difference.ok:
-        return replace(row, difference=difference, note=note)
-    return replace(
-        row, status="correctness", reason=str(difference), difference=difference, note=note
-    )
-
-
-def _shared(comm: Any, call: OurCall | None) -> OurCall:
+def _shared(comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...]) -> OurCall:
     """Return rank 0's call on every rank, its arrays distributed along their first long axis."""
     said = None
     if call is not None:
-        spread = {name for name, value in call.options.items() if name == "c" and value is not None}
+        given = {name for name, value in call.options.items() if value is not None}
+        spread = given & set(arrays_by_name)
         plain = {name: value for name, value in call.options.items() if name not in spread}
         said = call.function.__name__, call.function.__module__, len(call.arrays), plain, spread
     name, module, count, plain, spread = comm.bcast(said, root=0)
