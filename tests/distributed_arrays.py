@@ -9,7 +9,7 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, slab
+from opencl_lab.distributed import DistArray, block_cyclic, blocks, device_of, gemm, node, slab
 
 GRIDS = {1: [(1, 1)], 2: [(2, 1), (1, 2)], 3: [(3, 1)], 4: [(2, 2), (1, 4)], 7: [(1, 7)]}
 SHAPES = [(5, 9), (0, 4), (13, 1), (40, 31)]
@@ -34,6 +34,44 @@ def check_redistribution(comm, rng):
             moved = made.redistribute(after)
             assert np.array_equal(moved.local, DistArray.from_global(x, after).local)
             assert np.array_equal(moved.gather(), x)
+
+
+def check_many_small_blocks(comm, rng):
+    x = rng.random((150, 70))
+    for grid in GRIDS[comm.size]:
+        made = DistArray.from_global(x, block_cyclic(grid, (1, 1)))
+        assert np.array_equal(made.redistribute(slab(1)).redistribute(slab(0)).gather(), x)
+
+
+def check_without_room_in_memory_there_are_messages(comm, rng):
+    x = rng.random((300, 700))
+    made = DistArray.from_global(x)
+    expected = made.redistribute(slab(1)).local
+    part = comm.Dup()
+    plain, node._has_room = node._has_room, lambda nbytes: False
+    try:
+        moved = DistArray(x.shape, x.dtype, made.local, slab(0), part).redistribute(slab(1))
+        assert np.array_equal(moved.local, expected)
+        product = gemm(DistArray.from_global(x.T.copy(), comm=part), moved)
+        assert np.allclose(product.gather(), x.T @ x)
+    finally:
+        node._has_room = plain
+        part.Free()
+
+
+def check_what_is_not_kept_holds_until_the_next_exchange_but_one(comm, rng):
+    x = rng.integers(0, 99, (comm.size * 30, 77))
+    given = DistArray.from_global(x)
+    columns = DistArray.from_global(x, slab(1)).local
+    kept = given.redistribute(slab(1))
+    for _ in range(4):
+        one = given.redistribute(slab(1), keep=False)
+        other = one.redistribute(slab(0), keep=False)
+        assert np.array_equal(one.local, columns) and np.array_equal(other.local, given.local)
+    shared = node.node_of(comm) is not None
+    again = given.redistribute(slab(1), keep=False)
+    assert np.shares_memory(one.local, again.local) == shared
+    assert np.array_equal(kept.local, columns)
 
 
 def check_one_rank_has_all(comm, rng):

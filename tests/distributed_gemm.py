@@ -7,7 +7,15 @@ import pytest
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.distributed import DistArray, WrongProduct, block_cyclic, blocks, device_of, slab
+from opencl_lab.distributed import (
+    DistArray,
+    WrongProduct,
+    block_cyclic,
+    blocks,
+    device_of,
+    slab,
+    summa,
+)
 from opencl_lab.distributed import gemm as multiply
 from opencl_lab.distributed.freivalds import verify_product
 from opencl_lab.distributed.grid import Grid, Operand, best_grid, grids
@@ -135,9 +143,9 @@ def check_each_number_is_on_one_rank(comm, rng):
 
 
 def check_a_wrong_product_is_found(comm, rng):
-    module = sys.modules[multiply.__module__]
     a, b = (DistArray.from_global(matrix(rng, (40, 40))) for _ in range(2))
-    plain = module.plain_gemm
+    modules = sys.modules[multiply.__module__], summa
+    plain = summa.plain_gemm
 
     def wrong(left, right, **how):
         result = plain(left, right, **how)
@@ -145,12 +153,15 @@ def check_a_wrong_product_is_found(comm, rng):
             result[-1, -1] += 0.25
         return result
 
-    module.plain_gemm = wrong
+    for module in modules:
+        module.plain_gemm = wrong
     try:
-        with pytest.raises(WrongProduct, match="rows of the product are wrong"):
-            multiply(a, b, check=True)
+        for grid in (None, (comm.size, 1)):
+            with pytest.raises(WrongProduct, match="rows of the product are wrong"):
+                multiply(a, b, check=True, grid=grid)
     finally:
-        module.plain_gemm = plain
+        for module in modules:
+            module.plain_gemm = plain
     multiply(a, b, check=True)
 
 

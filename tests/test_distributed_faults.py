@@ -17,9 +17,9 @@ SECONDS = 60  # with starting Python and compiling kernels, on a busy machine
 
 
 @functools.cache
-def calls_of(operation):
+def calls_of(operation, memory="on"):
     """Return how many collective calls an operation makes."""
-    done = on_ranks(3, SCRIPT, operation, "none")
+    done = on_ranks(3, SCRIPT, operation, "none", OCLAB_NODE_MEMORY=memory)
     assert done.returncode == 0, done.stderr
     return int(done.stdout.split()[-1])
 
@@ -46,10 +46,12 @@ def test_a_failure_in_the_middle_ends_the_job(fault, status, told):
 
 @pytest.mark.full
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize("share", [i / 12 for i in range(12)])
-def test_a_failure_at_any_collective_call_ends_the_job(operation, share):
-    k = 1 + int(share * calls_of(operation))
-    done = on_ranks(3, SCRIPT, operation, "device", k, timeout=SECONDS)
+@pytest.mark.parametrize("memory", ["on", "off"])
+@pytest.mark.parametrize("share", [i / 8 for i in range(8)])
+def test_a_failure_at_any_collective_call_ends_the_job(operation, share, memory):
+    k = 1 + int(share * calls_of(operation, memory))
+    how = {"OCLAB_NODE_MEMORY": memory, "timeout": SECONDS}
+    done = on_ranks(3, SCRIPT, operation, "device", k, **how)
     ended(done, 4, "oclab: rank 1: the device is lost, as planted")
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import check_target, replace_file
-from opencl_lab.distributed.exchange import Array, redistribute, selection
+from opencl_lab.distributed.copying import Array
+from opencl_lab.distributed.exchange import redistribute, selection
 from opencl_lab.distributed.layout import (
     Distribution,
     Gathered,
@@ -172,7 +173,7 @@ class DistArray:
 
     def host(self) -> Array:
         """Return the local part as a NumPy array; one on the host is not copied."""
-        return np.asarray(self.local.get() if self.on_device else self.local)
+        return host(self.local)
 
     def local_slice(self) -> tuple[slice, ...]:
         """Return which part of the global array is here, for `slab` and `blocks`."""
@@ -204,14 +205,18 @@ class DistArray:
     # ----------------------------------------------------------------------- moved
 
     @collective
-    def redistribute(self, distribution: Distribution | int) -> DistArray:
-        """Return the same array in another distribution; an integer stands for ``slab(axis)``."""
+    def redistribute(self, distribution: Distribution | int, keep: bool = True) -> DistArray:
+        """Return the same array in another distribution; an integer stands for ``slab(axis)``.
+
+        With ``keep=False`` its local part is only read, and not after the next call but one: it may
+        be memory that the ranks of a node use again.
+        """
         wanted = as_distribution(distribution)
         same(self.comm, wanted, "the distribution")
         layout = agreed(self.comm, lambda: wanted.layout(self.global_shape, self.comm.size))
         if layout == self.layout:
             return self.like(self.local, distribution=wanted)
-        moved = redistribute(self.comm, self.host(), self.layout, layout)
+        moved = redistribute(self.comm, self.host(), self.layout, layout, keep)
         return self.like(moved, distribution=wanted)
 
     @collective
@@ -251,6 +256,11 @@ class DistArray:
         local = np.ascontiguousarray(self.host())
         mode = mpi().MODE_WRONLY
         _transfer(self.comm, name, mode, begin, local, self.layout, lambda f, x: f.Write_all(x))
+
+
+def host(array: Any) -> Array:
+    """Return a NumPy array; one of a device is copied."""
+    return np.asarray(array.get() if is_device_array(array) else array)
 
 
 def _shape(given: Shape | int) -> Shape:

@@ -28,8 +28,8 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.exchange import Array
 from opencl_lab.distributed.layout import Run, Slab, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private, same, world
 from opencl_lab.ops.conv2d.arguments import bind, result_shape

@@ -1,21 +1,27 @@
-"""Moving the parts of an array between two layouts, by one `Alltoallw`.
+"""Moving the parts of an array between two layouts: by memory of the node, else by messages.
 
-Each rank describes what it sends to and gets from each other one by a derived datatype of MPI, on
-the local arrays themselves: nothing is packed here. The elements between two ranks are those that
-the one has before and the other after; both sides list them in the order of the global array.
+The elements between two ranks are those that the one has before and the other after; both sides
+list them in the order of the global array. Where all ranks are on one node, each copies to the part
+of each other one. Else there is one `Alltoallw`: derived datatypes of MPI describe the elements in
+the local arrays themselves, so nothing is packed here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, Protocol
 
 import numpy as np
 
-from opencl_lab.distributed.layout import Run, Shape, common, places
+from opencl_lab.distributed.copying import Array, copied, copy_all
+from opencl_lab.distributed.layout import Gathered, Run, Shape, common, places
 from opencl_lab.distributed.mpi import mpi, phases
+from opencl_lab.distributed.node import NodeMemory, node_of
 
-Array = np.ndarray[Any, Any]
+MOST_REGIONS = 4096
+"""Regions of an array that are copied one by one; more are picked by index arrays."""
 
 
 class Placement(Protocol):
@@ -45,21 +51,85 @@ def selection(itemsize: int, shape: Sequence[int], wanted: Sequence[Sequence[Run
     return kind.Commit()
 
 
-def redistribute(comm: Any, local: Array, before: Placement, after: Placement) -> Array:
+def redistribute(
+    comm: Any, local: Array, before: Placement, after: Placement, keep: bool = True
+) -> Array:
     """Return this rank's part of the layout `after`, from that of `before`.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
     local : numpy.ndarray
-        Dense, of the shape that `before` says.
+        Of the shape that `before` says.
     before, after : Layout or Gathered
         Of the same global shape; in `before` each element is on one rank.
+    keep : bool
+        False, if the result is only read, and not after the next exchange but one. It may then be
+        `local`, or memory that all ranks of the node share.
     """
-    MPI, me = mpi(), comm.rank
-    local = np.ascontiguousarray(local)
     if all(before.runs(rank) == after.runs(rank) for rank in range(comm.size)):
         return local
+    node = node_of(comm)
+    made = None if node is None else by_memory(node, local, before, after)
+    if made is None:
+        return _by_messages(comm, np.ascontiguousarray(local), before, after)
+    if not keep:
+        return made
+    with phases.communication(comm):
+        return copied(made)
+
+
+def by_memory(node: NodeMemory, local: Array, before: Placement, after: Placement) -> Array | None:
+    """Return this rank's part in memory that the node shares; None if there is no room.
+
+    It is read until the next exchange but one. What all ranks get, they have together.
+    """
+    comm = node.comm
+    together = isinstance(after, Gathered) and after.root is None
+    others = [0] if together else _turns(comm)
+    with phases.communication(comm):
+        shapes = [after.local_shape(rank) for rank in range(1 if together else comm.size)]
+        parts = node.parts(shapes, local.dtype)
+        if parts is None:
+            return None
+        pairs, mine = [], before.runs(comm.rank)
+        for other in others:
+            for there, here in _regions(after.runs(other), mine):
+                if isinstance(here[0], slice):
+                    pairs.append((parts[other][there], local[here]))
+                else:
+                    parts[other][there] = local[here]
+        copy_all(pairs)
+        node.fence()
+    return parts[0 if together else comm.rank]
+
+
+def _turns(comm: Any) -> list[int]:
+    """Return all ranks, this one first: so ranks begin in different places."""
+    return [(comm.rank + i) % comm.size for i in range(comm.size)]
+
+
+def _regions(one: Sequence[Sequence[Run]], other: Sequence[Sequence[Run]]) -> Iterator[Any]:
+    """Yield indices of the common elements of two parts: in the one, and in the other."""
+    axes = [common(a, b) for a, b in zip(one, other, strict=True)]
+    if not all(axes):
+        return
+    sides = [
+        [places(have, shared, joined=False) for have, shared in zip(part, axes, strict=True)]
+        for part in (one, other)
+    ]
+    if math.prod(map(len, axes)) <= MOST_REGIONS:
+        for pairs in product(*(zip(a, b, strict=True) for a, b in zip(*sides, strict=True))):
+            yield tuple(tuple(slice(*run) for run in side) for side in zip(*pairs, strict=True))
+    else:
+        yield tuple(
+            np.ix_(*(np.concatenate([np.arange(*run) for run in runs]) for runs in side))
+            for side in sides
+        )
+
+
+def _by_messages(comm: Any, local: Array, before: Placement, after: Placement) -> Array:
+    MPI, me = mpi(), comm.rank
     result = np.empty(after.local_shape(me), local.dtype)
     size = local.dtype.itemsize
     mine, wanted = before.runs(me), after.runs(me)
@@ -86,24 +156,44 @@ def redistribute(comm: Any, local: Array, before: Placement, after: Placement) -
     return result
 
 
-def exchange_rows(comm: Any, local: Array, counts: Sequence[int]) -> tuple[Array, list[int]]:
+def exchange_rows(
+    comm: Any, local: Array, counts: Sequence[int], keep: bool = True
+) -> tuple[Array, list[int]]:
     """Send consecutive elements to each rank; return those from all ranks, and how many from each.
 
-    `counts` says how many of the leading axis go to each rank, in their order.
+    `counts` says how many of the leading axis go to each rank, in their order; `keep` as for
+    `redistribute`.
     """
-    MPI = mpi()
-    local = np.ascontiguousarray(local)
-    got = comm.alltoall([int(count) for count in counts])
-    result = np.empty((sum(got), *local.shape[1:]), local.dtype)
-    row = MPI.BYTE.Create_contiguous(local.dtype.itemsize * int(np.prod(local.shape[1:])))
-    row.Commit()
     sent = [int(count) for count in counts]
+    table = np.array(comm.allgather(sent))
+    got = table[:, comm.rank].tolist()
+    node, row = node_of(comm), local.shape[1:]
     with phases.communication(comm):
-        comm.Alltoallv(
-            [_bytes(local), (sent, _starts(sent)), row], [_bytes(result), (got, _starts(got)), row]
+        shapes = [(int(rows), *row) for rows in table.sum(axis=0)]
+        parts = None if node is None else node.parts(shapes, local.dtype)
+        if node is None or parts is None:
+            return _rows_by_messages(comm, np.ascontiguousarray(local), sent, got), got
+        before, ends = table[: comm.rank].sum(axis=0), np.cumsum(sent)
+        copy_all(
+            (
+                parts[other][before[other] : before[other] + sent[other]],
+                local[ends[other] - sent[other] : ends[other]],
+            )
+            for other in _turns(comm)
         )
+        node.fence()
+        mine = parts[comm.rank]
+        return (copied(mine) if keep else mine), got
+
+
+def _rows_by_messages(comm: Any, local: Array, sent: list[int], got: list[int]) -> Array:
+    result = np.empty((sum(got), *local.shape[1:]), local.dtype)
+    row = mpi().BYTE.Create_contiguous(local.dtype.itemsize * math.prod(local.shape[1:])).Commit()
+    comm.Alltoallv(
+        [_bytes(local), (sent, _starts(sent)), row], [_bytes(result), (got, _starts(got)), row]
+    )
     row.Free()
-    return result, got
+    return result
 
 
 def _starts(counts: Sequence[int]) -> list[int]:

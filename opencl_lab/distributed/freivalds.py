@@ -9,7 +9,7 @@ import numpy as np
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.distributed.array import DistArray
-from opencl_lab.distributed.exchange import Array
+from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.mpi import agreed, mpi
 from opencl_lab.ops.gemm.problem import GemmProblem
 

@@ -1,51 +1,38 @@
-"""Products of distributed matrices, in a grid of ranks with two or three axes.
+"""Products of distributed matrices.
 
-```text
- layer 0: k in the first half            layer 1: k in the second half
-          B                                       B
-   A   C 0 1      panel by panel: its A along the rows of the grid, its B along the columns
-       C 2 3      then C is added up over the layers
-```
-
-With one layer this is SUMMA (van de Geijn and Watts 1997): a panel of columns of A and the same
-rows of B are broadcast while the panel before is multiplied. With several layers each has a part of
-k, so that less is broadcast, and as many copies of C are kept (Solomonik and Demmel 2011).
+Where all ranks share memory, each multiplies a slab of one matrix by all of the other one, which
+lies in that memory once. Else they multiply in a grid: see `opencl_lab.distributed.summa`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import ExitStack
-from functools import partial
-from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.array import DistArray, host
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.exchange import Array, redistribute
+from opencl_lab.distributed.exchange import by_memory
 from opencl_lab.distributed.freivalds import verify_product
-from opencl_lab.distributed.grid import Grid, Operand, best_grid, part_of
+from opencl_lab.distributed.grid import Grid
 from opencl_lab.distributed.layout import (
     Distribution,
-    Run,
-    Shape,
+    Gathered,
+    Layout,
     Slab,
-    Split,
     as_distribution,
     slab,
 )
-from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
+from opencl_lab.distributed.mpi import agreed, collective, mpi, same, world
+from opencl_lab.distributed.node import node_of
+from opencl_lab.distributed.summa import multiply
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
 from opencl_lab.ops.gemm.problem import CONJUGATED, TRANSPOSED, GemmProblem
 from opencl_lab.runtime.exchange import to_device
 
-PANEL = 1024
-"""Most columns of A that are broadcast at once."""
+MOVED = 64
+"""Multiplications in the time that it takes to move a number within a node."""
 
 
 def gemm(
@@ -136,20 +123,14 @@ def _gemm(
     used = None if problem.beta == 0 else c
     asked = agreed(comm, lambda: _checked(wanted, comm.size))
     device = agreed(comm, lambda: device_of(comm, spec))
-    if comm.size == 1:
-        local = None if used is None else used.local
-        where: dict[str, Any] = {} if a.on_device else {"device": device}
-        result = plain_gemm(a.local, b.local, c=local, **how, **where)
-    else:
-        grid = asked or best_grid(comm, problem, a.layout, b.layout, layout)
-        parts = {
-            name: redistribute(comm, array.host(), array.layout, Operand(name, problem, grid))
-            for name, array in (("a", a), ("b", b), ("c", used))
-            if array is not None
-        }
-        product = _multiply(comm, problem, grid, parts, how, device)
-        result = redistribute(comm, product, Operand("result", problem, grid), layout)
-    found = a.like(result, global_shape=shape, distribution=target)
+    matrices = {"a": a, "b": b} | ({} if used is None else {"c": used})
+    found = None
+    if asked is None:
+        found = _by_slabs(comm, problem, matrices, how, device, layout)
+    if found is None:
+        result = multiply(comm, problem, matrices, how, device, layout, asked)
+        found = a.like(result, target, shape)
+    found = found.redistribute(target)
     if check:
         verify_product(found, a, b, used, problem)
     return found
@@ -193,160 +174,60 @@ def _checked(wanted: tuple[int, ...] | None, ranks: int) -> Grid | None:
     return Grid(*wanted)
 
 
-def _multiply(
+def _by_slabs(
     comm: Any,
     problem: GemmProblem,
-    grid: Grid,
-    parts: dict[str, Array],
+    matrices: dict[str, DistArray],
     how: dict[str, Any],
     device: Device,
-) -> Array:
-    """Return this rank's part of the product, from its parts of the matrices."""
-    row, column, layer = grid.coordinates(comm.rank)
-    m, n = Operand("c", problem, Grid(grid.rows, grid.columns)).local_shape(
-        row * grid.columns + column
-    )
-    with ExitStack() as groups:
-        along_row, along_column, along_layers = (
-            groups.enter_context(_group(comm, color, key))
-            for color, key in (
-                (layer * grid.rows + row, column),
-                (layer * grid.columns + column, row),
-                (row * grid.columns + column, layer),
-            )
-        )
-        pieces = _panels(problem, grid, layer)
-        sides = (
-            (along_row, parts["a"], m, problem.trans_a, grid.columns),
-            (along_column, parts["b"], n, not problem.trans_b, grid.rows),
-        )
-        layer_run = part_of((0, problem.k), grid.layers, layer)
-        panels = _broadcast(pieces, layer_run, sides)
-        if problem.dtype == np.float16:  # added up in float32 by one product alone
-            panels = iter([_joined([(x.copy(), y.copy()) for x, y in panels], problem)])
-        total = parts.get("c") if layer == 0 else None
-        product = _sum(panels, total, how, device, (m, n), problem)
-        return _over_layers(along_layers, product)
+    after: Layout,
+) -> DistArray | None:
+    """Return the product, in slabs, where the ranks share memory; None if they do not.
+
+    Each multiplies rows of op(A) by all of op(B), which lies in that memory once, or all of op(A)
+    by columns.
+    """
+    node = node_of(comm)
+    if node is None and comm.size > 1:
+        return None
+    layouts = {name: array.layout for name, array in matrices.items()}
+    by_rows = _by_rows(problem, layouts, after, comm.size)
+    cut, whole = ("a", "b") if by_rows else ("b", "a")
+    transposed = {"a": problem.trans_a, "b": problem.trans_b}[cut]
+    axis = 0 if by_rows else 1
+    # What an exchange returns can be used until the next but one.
+    parts = {"c": matrices["c"].redistribute(axis).local} if "c" in matrices else {}
+    parts[cut] = matrices[cut].redistribute(axis ^ transposed, keep=False).local
+    given = matrices[whole]
+    if node is None:
+        parts[whole] = given.local
+    else:
+        parts[whole] = by_memory(node, given.host(), given.layout, Gathered(given.shape))
+        if parts[whole] is None:
+            return None
+    first = matrices["a"]
+    if first.on_device:
+        where: dict[str, Any] = {"queue": first.local.queue}
+        placed = {name: to_device(part, **where) for name, part in parts.items()}
+    else:
+        where = {"device": device}
+        placed = {name: host(part) for name, part in parts.items()}
+    product = plain_gemm(placed["a"], placed["b"], c=placed.get("c"), **how, **where)
+    return first.like(product, slab(axis), (problem.m, problem.n))
 
 
-class _group:
-    """A communicator of the ranks with the same color; freed at the end."""
-
-    def __init__(self, comm: Any, color: int, key: int):
-        self._comm = comm.Split(color, key)
-
-    def __enter__(self) -> Any:
-        return self._comm
-
-    def __exit__(self, *error: object) -> None:
-        if error[0] is None:  # others may not come to it
-            self._comm.Free()
-
-
-def _panels(problem: GemmProblem, grid: Grid, layer: int) -> list[Run]:
-    """Return runs of k, of which each is on one column of the grid, and on one row."""
-    if problem.alpha == 0:
-        return []
-    run = part_of((0, problem.k), grid.layers, layer)
-    cuts = {run[0], run[1]}
-    for parts in (grid.columns, grid.rows):
-        cuts |= {part_of(run, parts, part)[0] for part in range(parts)}
-    found = []
-    for begin, end in pairwise(sorted(cuts)):
-        pieces = math.ceil((end - begin) / PANEL)
-        found += [part_of((begin, end), pieces, piece) for piece in range(pieces)]
-    return found
-
-
-def _broadcast(pieces: list[Run], whole: Run, sides: Any) -> Iterator[tuple[Array, Array]]:
-    """Yield the panels of A and B; the next ones are on their way meanwhile."""
-    MPI = mpi()
-    kept: dict[tuple[int, int, Shape], Array] = {}
-
-    def room(side: int, number: int, shape: Shape, dtype: Any) -> Array:
-        """Return memory for every second panel: fresh memory takes longer to touch than to fill."""
-        key = side, number % 2, shape
-        if key not in kept:
-            kept[key] = np.empty(shape, dtype)
-        return kept[key]
-
-    def post(number: int) -> tuple[list[Array], list[Any]]:
-        buffers, requests, piece = [], [], pieces[number]
-        for side, (group, local, length, first, parts) in enumerate(sides):
-            owned = [part_of(whole, parts, part) for part in range(parts)]
-            owner = next(i for i, run in enumerate(owned) if run[0] <= piece[0] < run[1])
-            width = piece[1] - piece[0]
-            shape = (width, length) if first else (length, width)
-            if group.rank != owner:
-                buffer = room(side, number, shape, local.dtype)
-            else:
-                inside = slice(piece[0] - owned[owner][0], piece[1] - owned[owner][0])
-                buffer = local[inside] if first else local[:, inside]
-                if not buffer.flags.c_contiguous:
-                    np.copyto(room(side, number, shape, local.dtype), buffer)
-                    buffer = room(side, number, shape, local.dtype)
-            requests.append(group.Ibcast([buffer.reshape(-1).view(np.uint8), MPI.BYTE], owner))
-            buffers.append(buffer)
-        return buffers, requests
-
-    coming = post(0) if pieces else ([], [])
-    for number in range(len(pieces)):
-        buffers, requests = coming
-        with phases.communication(sides[0][0]):
-            MPI.Request.Waitall(requests)
-        if number + 1 < len(pieces):
-            coming = post(number + 1)
-        yield buffers[0], buffers[1]
-
-
-def _joined(panels: list[tuple[Array, Array]], problem: GemmProblem) -> tuple[Array, Array]:
-    axes = (0 if problem.trans_a else 1, 1 if problem.trans_b else 0)
-    left, right = zip(*panels, strict=True) if panels else ((), ())
-    if not panels:
-        return np.empty((0, 0), problem.dtype), np.empty((0, 0), problem.dtype)
-    return np.concatenate(left, axes[0]), np.concatenate(right, axes[1])
-
-
-def _sum(
-    panels: Iterator[tuple[Array, Array]],
-    total: Array | None,
-    how: dict[str, Any],
-    device: Device,
-    shape: Shape,
-    problem: GemmProblem,
-) -> Array:
-    """Return the sum of the products of panels and of ``beta * total``."""
-    resident = device.kind != "cpu"  # there, host arrays are used where they lie
-    place = partial(to_device, device=device) if resident else np.asarray
-    where: dict[str, Any] = {} if resident else {"device": device}
-    beta = how["beta"] if total is not None else 0.0
-    result: Any = None if total is None else place(total)
-    for left, right in panels:
-        if 0 in (*shape, left.size, right.size):
-            continue
-        out = None if result is None or result is total else result
-        result = plain_gemm(
-            place(left), place(right), c=result, out=out, **{**how, "beta": beta}, **where
-        )
-        beta = 1.0
-    if result is None:
-        return np.zeros(shape, problem.dtype)
-    if beta != 1.0 and result.size:  # nothing was added
-        empty = np.empty((shape[0], 0), problem.dtype), np.empty((0, shape[1]), problem.dtype)
-        kept = {"alpha": 0.0, "beta": beta, "c": result}
-        result = plain_gemm(place(empty[0]), place(empty[1]), **kept, **where)
-    return np.asarray(result.get() if resident else result)
-
-
-def _over_layers(group: Any, product: Array) -> Array:
-    """Add up over the layers; each keeps a part of the rows."""
-    if group.size == 1:
-        return product
-    bounds = Split(product.shape[0], group.size).bounds
-    counts = [(end - begin) * product.shape[1] for begin, end in pairwise(bounds)]
-    result = np.empty(
-        (bounds[group.rank + 1] - bounds[group.rank], product.shape[1]), product.dtype
-    )
-    with phases.communication(group):
-        group.Reduce_scatter(product, result, counts, op=mpi().SUM)
-    return result
+def _by_rows(problem: GemmProblem, layouts: dict[str, Layout], after: Layout, ranks: int) -> bool:
+    """Return whether slabs of rows of the result take less time than slabs of columns."""
+    m, n, k = problem.m, problem.n, problem.k
+    costs = []
+    for axis in (0, 1):
+        cut, transposed = ("b", problem.trans_b) if axis else ("a", problem.trans_a)
+        sides = [(layouts[cut], axis ^ transposed), (after, axis)]
+        sides += [(layouts["c"], axis)] if "c" in layouts else []
+        moved = m * k if axis else k * n
+        for layout, cut_axis in sides:
+            if layout != slab(cut_axis).layout(layout.shape, ranks):
+                moved += math.prod(layout.shape)
+        busiest = math.ceil(m / ranks) * n if axis == 0 else m * math.ceil(n / ranks)
+        costs.append(busiest * k + MOVED * moved / ranks)
+    return costs[0] <= costs[1]

@@ -234,8 +234,11 @@ def common(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:
     return found
 
 
-def places(runs: Sequence[Run], wanted: Sequence[Run]) -> list[Run]:
-    """Return where the `wanted` indices lie in a part that has `runs`, and all of them."""
+def places(runs: Sequence[Run], wanted: Sequence[Run], joined: bool = True) -> list[Run]:
+    """Return where the `wanted` indices lie in a part that has `runs`, and all of them.
+
+    There is a run for each one wanted, or with `joined` one for those that follow each other.
+    """
     found: list[Run] = []
     i = before = 0
     for begin, end in wanted:
@@ -243,7 +246,7 @@ def places(runs: Sequence[Run], wanted: Sequence[Run]) -> list[Run]:
             before += runs[i][1] - runs[i][0]
             i += 1
         start = before + begin - runs[i][0]
-        if found and found[-1][1] == start:
+        if joined and found and found[-1][1] == start:
             found[-1] = (found[-1][0], start + end - begin)
         else:
             found.append((start, start + end - begin))

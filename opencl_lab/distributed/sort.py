@@ -20,9 +20,10 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.array import DistArray, host
+from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.devices import device_of
-from opencl_lab.distributed.exchange import Array, exchange_rows
+from opencl_lab.distributed.exchange import exchange_rows
 from opencl_lab.distributed.layout import Slab, Split, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, same, world
 from opencl_lab.ops.select import functions as select
@@ -176,7 +177,7 @@ def topk(
     agreed(keys.comm, lambda: TopkProblem(keys.size, k, keys.dtype, largest=largest))
     begin, end = _range(keys)
     how = {"largest": largest, **_place(keys.local, used)}
-    found = [_host(x) for x in select.topk(keys.local, min(k, end - begin), **how)]
+    found = [host(x) for x in select.topk(keys.local, min(k, end - begin), **how)]
     if keys.comm.size == 1:
         return found[0], found[1]
     # Those of earlier ranks come first, so among equal ones the first positions are selected.
@@ -222,7 +223,7 @@ def unique(
     found = select.unique(keys.local, return_counts=True, **_place(keys.local, used))
     arrays = list(found[: 1 + bool(return_counts)])
     if keys.comm.size > 1:
-        arrays = [_host(x) for x in _sorted(keys, arrays, False, used)]
+        arrays = [host(x) for x in _sorted(keys, arrays, False, used)]
         arrays = _without_repeated(keys.comm, *arrays)
     lengths = keys.comm.allgather(arrays[0].size)
     bounds = np.array(Split(sum(lengths), keys.comm.size).bounds) - sum(lengths[: keys.comm.rank])
@@ -305,10 +306,6 @@ def _place(array: Any, device: Device) -> dict[str, Any]:
     return {} if is_device_array(array) else {"device": device}
 
 
-def _host(array: Any) -> Array:
-    return np.asarray(array.get() if is_device_array(array) else array)
-
-
 def _beside(keys: DistArray, array: Array) -> Any:
     """Return an array on the side of the keys, host or device."""
     return to_device(array, queue=keys.local.queue) if keys.on_device else array
@@ -323,7 +320,7 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     mine = _on_device(mine, descending, device)
     if comm.size == 1:
         return mine
-    arrays = [_host(array) for array in mine]
+    arrays = [host(array) for array in mine]
     counts = np.diff(_cuts(comm, arrays[0], descending)).tolist()
     mine = [_beside(keys, exchange_rows(comm, array, counts)[0]) for array in arrays]
     return _on_device(mine, descending, device)  # faster than merges on the host

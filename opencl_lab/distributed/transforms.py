@@ -34,6 +34,7 @@ import opencl_lab.fft as single
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.kernels import lacks_type
 from opencl_lab.distributed.array import DistArray
+from opencl_lab.distributed.copying import copied, in_threads
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.layout import Distribution, Shape, Slab, Split, blocks, slab
 from opencl_lab.distributed.mpi import agreed, same, world
@@ -42,8 +43,6 @@ from opencl_lab.ops.fft.problem import Norm, complex_dtype, scale_of
 from opencl_lab.ops.fft.transform import axes_and_lengths, real_type, whole
 
 Axes = Sequence[int]
-TILE = 128
-"""Rows and columns that are transposed together: they fit into the cache."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,7 @@ def _in_stages(x: DistArray, task: _Task, where: dict[str, Any]) -> DistArray:
                 x = _uncut(x, name, here, task, where)
             left = tuple(axis for axis in left if axis not in here)
             if left:
-                x = x.redistribute(_next(x, left, later, task.wanted))
+                x = x.redistribute(_next(x, left, later, task.wanted), keep=False)
     return x
 
 
@@ -261,11 +260,8 @@ def _row(matrix: DistArray) -> DistArray:
 
 def _transposed(matrix: DistArray) -> DistArray:
     """Return the columns of a matrix one after the other."""
-    columns = matrix.redistribute(slab(1)).local
-    local = np.empty(columns.shape[::-1], columns.dtype)
-    for j in range(0, local.shape[0], TILE):
-        for k in range(0, local.shape[1], TILE):
-            local[j : j + TILE, k : k + TILE] = columns[k : k + TILE, j : j + TILE].T
+    columns = matrix.redistribute(slab(1), keep=False).local
+    local = copied(columns.T)
     return _row(DistArray(matrix.shape[::-1], local.dtype, local, slab(0), matrix.comm))
 
 
@@ -278,7 +274,7 @@ def _both(
     for axis in order:
         if matrix.shape[axis] == 1:
             continue  # nothing to transform, and all twiddle factors are 1
-        matrix = matrix.redistribute(slab(1 - axis))
+        matrix = matrix.redistribute(slab(1 - axis), keep=False)
         made = function(matrix.local, axis=axis, norm=task.norm, **where)
         matrix = matrix.like(made)
         if axis == order[0]:
@@ -300,9 +296,12 @@ def _twiddle(matrix: DistArray, inverse: bool) -> None:
         return np.exp(turn * (np.multiply.outer(k, columns) / matrix.size))
 
     within = factors(np.arange(block))
-    for first in range(0, len(rows), block):
+
+    def multiply(first: int) -> None:
         part = matrix.local[first : first + block]
         part *= (within[: len(part)] * factors(rows[first])).astype(part.dtype)
+
+    in_threads(multiply, range(0, len(rows), block))
 
 
 def _first(row: DistArray, count: int) -> DistArray:

@@ -1,0 +1,153 @@
+"""Memory that all ranks of a node read and write: what they exchange is copied once.
+
+```text
+ rank 0: its part  --+           +--->  part of rank 0  |
+                      > threads -+                      |  one window of MPI, used in place
+ rank 1: its part  --+           +--->  part of rank 1  |
+                                     fence
+```
+
+By messages, the same data are packed, copied to a buffer of MPI, copied from it, and unpacked. Two
+windows take turns, and both are kept. So what an exchange returns may be used until the next
+exchange but one: every rank that begins that one has seen all others come to the next.
+
+Source: T. Hoefler et al., "MPI + MPI: a new hybrid approach to parallel programming with MPI plus
+shared memory", Computing 95, 2013.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opencl_lab.distributed.copying import Array
+from opencl_lab.distributed.layout import Shape
+from opencl_lab.distributed.mpi import mpi, private
+from opencl_lab.drivers.processes import group_left, host_memory
+
+SWITCH = "OCLAB_NODE_MEMORY"
+"""The environment variable that leaves the exchanges of a node to messages."""
+PLACE = Path("/dev/shm")
+"""Where MPI libraries on Linux have such memory; containers may have little of it."""
+SHARE = 8
+"""A window may take this part of the memory: 1 / SHARE."""
+LEAST = 1 << 20
+LINE = 64
+"""Bytes of a cache line."""
+
+
+class NodeMemory:
+    """The windows of a communicator whose ranks are all on one node."""
+
+    def __init__(self, comm: Any):
+        self.comm = comm
+        self._windows: list[tuple[Any, Array] | None] = [None, None]
+        self._turn = 0
+
+    def parts(self, shapes: Sequence[Shape], dtype: np.dtype[Any]) -> list[Array] | None:
+        """Return arrays that all ranks share, or None on all ranks if there is no room.
+
+        All ranks call it with the same shapes, write what others need, and call `fence`. The arrays
+        are one after the other, at cache lines.
+        """
+        sizes = [math.prod(shape) * dtype.itemsize for shape in shapes]
+        starts = list(accumulate((-(-size // LINE) * LINE for size in sizes), initial=0))
+        whole = self._window(starts[-1])
+        if whole is None:
+            return None
+        return [
+            whole[start : start + size].view(dtype).reshape(shape)
+            for start, size, shape in zip(starts, sizes, shapes, strict=False)
+        ]
+
+    def _window(self, nbytes: int) -> Array | None:
+        found = self._windows[self._turn]
+        if found is None or found[1].size < nbytes:
+            wanted = max(nbytes, LEAST)
+            if not self.comm.bcast(self.comm.rank or _has_room(wanted), root=0):
+                return None
+            found = self._made(wanted)
+        self._turn = 1 - self._turn
+        return found[1][:nbytes]
+
+    def _made(self, nbytes: int) -> tuple[Any, Array]:
+        """Replace the window whose turn it is."""
+        MPI = mpi()
+        self._free(self._turn)
+        window = MPI.Win.Allocate_shared(0 if self.comm.rank else nbytes, 1, comm=self.comm)
+        window.Lock_all(MPI.MODE_NOCHECK)
+        memory, _ = window.Shared_query(0)
+        found = window, np.frombuffer(memory, np.uint8)
+        self._windows[self._turn] = found
+        return found
+
+    def fence(self) -> None:
+        """Wait until all ranks have written what they share; from then on it can be read."""
+        windows = [found[0] for found in self._windows if found]
+        for window in windows:
+            window.Sync()
+        self.comm.Barrier()
+        for window in windows:
+            window.Sync()
+
+    def free(self) -> None:
+        """Free all windows; a collective call."""
+        for turn in range(len(self._windows)):
+            self._free(turn)
+
+    def _free(self, turn: int) -> None:
+        found, self._windows[turn] = self._windows[turn], None
+        if found is not None:
+            found[0].Unlock_all()
+            found[0].Free()
+
+
+def _has_room(nbytes: int) -> bool:
+    """Return whether there is so much memory; what cannot be touched would end the process."""
+    with suppress(OSError):
+        place = os.statvfs(PLACE)
+        free = min(place.f_bavail * place.f_frsize, group_left())
+        return 2 * nbytes < free and nbytes <= host_memory() / SHARE
+    return False
+
+
+def node_of(comm: Any) -> NodeMemory | None:
+    """Return the shared memory of a communicator; None if its ranks do not have such.
+
+    It is found out once for each communicator.
+    """
+    key = _key()
+    found = comm.Get_attr(key)
+    if found is None:
+        found = (NodeMemory(private(comm)) if _shared(comm) else None,)
+        comm.Set_attr(key, found)
+    node: NodeMemory | None = found[0]
+    return node
+
+
+def _shared(comm: Any) -> bool:
+    """Return whether all ranks are on one node, and may share memory there."""
+    if comm.size == 1:
+        return False
+    off = os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
+    near = comm.Split_type(mpi().COMM_TYPE_SHARED)
+    alone = near.size < comm.size or off or not PLACE.is_dir()
+    near.Free()
+    return not comm.allreduce(alone, op=mpi().LOR)
+
+
+@cache
+def _key() -> int:
+    def free(comm: Any, key: int, found: tuple[NodeMemory | None]) -> None:
+        if found[0] is not None:
+            found[0].free()
+
+    return int(mpi().Comm.Create_keyval(delete_fn=free))
