@@ -4,7 +4,8 @@
 
 Each job is started anew, by ``mpiexec`` if it has several ranks, and the jobs take turns. With one
 rank the call is that of `opencl_lab` on NumPy arrays, with all processors. For `sort`, a bare
-``Alltoallv`` of the same bytes is timed, too. Run it with ``OCLAB_DEVICE=cpu`` on a machine with
+``Alltoallv`` of the same bytes is timed, too; for `fft`, if pyfftw is there, a 2-D transform of as
+many points with FFTW. Run it with ``OCLAB_DEVICE=cpu`` on a machine with
 many cores; on one with GPUs each rank has one.
 """
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from statistics import median
 from typing import Any
 
@@ -24,6 +27,7 @@ import numpy as np
 
 import opencl_lab as ol
 from opencl_lab import distributed
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.reference.mpi import MPI_ENVIRONMENT, find_mpiexec
 
 SAMPLES = 5
@@ -96,7 +100,37 @@ def job(operation: str, n: int) -> dict[str, Any]:
         result = np.empty(sum(got), keys.dtype)
         bare = samples_of(lambda: comm.Alltoallv([keys, each], [result, got]), comm)
         found["alltoallv"] = bare
+    if operation == "fft" and find_spec("pyfftw"):
+        found["FFTW, 2-D"] = by_fftw(comm, n)
     return found
+
+
+def by_fftw(comm: Any, points: int) -> list[float]:
+    """Time a 2-D transform of as many points as mpi4py-fft makes it: with FFTW and `Alltoallw`."""
+    import pyfftw
+    from mpi4py import MPI
+
+    n, threads = math.isqrt(points), default_threads()
+    cut = [part.size for part in np.array_split(np.empty(n, np.uint8), comm.size)]
+    starts = [0, *np.cumsum(cut)[:-1].tolist()]
+    mine = cut[comm.rank]
+    rows = pyfftw.zeros_aligned((mine, n), np.complex64)
+    columns = pyfftw.zeros_aligned((n, mine), np.complex64)
+    how = {"flags": ("FFTW_MEASURE",), "threads": threads}
+    along = pyfftw.FFTW(rows, rows, axes=(1,), **how)
+    across = pyfftw.FFTW(columns, columns, axes=(0,), **how)
+    pairs = list(zip(cut, starts, strict=True))
+    kind = MPI.C_FLOAT_COMPLEX
+    sent = [kind.Create_subarray(rows.shape, (mine, k), (0, at)).Commit() for k, at in pairs]
+    got = [kind.Create_subarray(columns.shape, (k, mine), (at, 0)).Commit() for k, at in pairs]
+    ones, zeros = [1] * comm.size, [0] * comm.size
+
+    def call() -> None:
+        along()
+        comm.Alltoallw([rows, (ones, zeros), sent], [columns, (ones, zeros), got])
+        across()
+
+    return samples_of(call, comm)
 
 
 def started(ranks: int, operation: str, n: int) -> dict[str, Any]:
@@ -148,9 +182,9 @@ def main() -> None:
                     text += f", {name} {share:.0%}"
                 spent = 1e3 * max(one.get("communication", 0) for one in apart)
                 text += f" ({spent:.1f} ms)"
-            if "alltoallv" in answers[-1]:
-                bare = median(x for one in answers for x in one["alltoallv"])
-                text += f"; bare Alltoallv {1e3 * bare:.1f} ms"
+            for name in {"alltoallv", "FFTW, 2-D"} & answers[-1].keys():
+                bare = median(x for one in answers for x in one[name])
+                text += f"; {name} {1e3 * bare:.1f} ms"
             print(text, flush=True)
 
 

@@ -33,6 +33,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
+from opencl_lab.ops.sort.merge_runs import MERGE, RunsProblem
 from opencl_lab.runtime.copies import Copy, View
 
 FOLDER = Path(__file__).parents[1] / "docs/kernels"
@@ -104,6 +105,14 @@ def gathering() -> Example:
     algorithm = GATHER.algorithms[0]
     plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
     return launched("sort/gather", plan, "7 elements of 8 bytes of each of 3 rows of 1000", "h200")
+
+
+def merging() -> Example:
+    """Return how sorted runs are merged."""
+    problem, device = RunsProblem(1_000_000, np.dtype("int32"), runs=4), DEVICES["pocl"]
+    algorithm = MERGE.algorithms[0]
+    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+    return launched("sort/merge_runs_cpu", plan, "4 sorted runs of 1000000 int32 in all", "pocl")
 
 
 def heads() -> Example:
@@ -198,6 +207,7 @@ BY_OTHERS = {
     "fourier/rows": columns,
     "select/heads_serial": heads,
     "sort/gather": gathering,
+    "sort/merge_runs_cpu": merging,
 }
 """Kernel files that no operation of the lab launches."""
 GIVEN: dict[str, dict[str, Any]] = {

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from opencl_lab.drivers.processes import default_threads
+from opencl_lab.runtime.host_results import MOST_IDLE, HostResults
 
 T = TypeVar("T")
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -19,12 +20,14 @@ PIECE = 1 << 18
 """Bytes that a thread copies at once; NumPy lets other threads run meanwhile."""
 TILE = 128
 """Rows and columns that are transposed together: they fit into the cache."""
+LINE = 8
+"""Elements by which rows of a tile are further apart than they are long."""
 
 
 def copy_all(pairs: Iterable[tuple[Array, Array]]) -> None:
     """Copy each second array to the first one, which has its shape and shares no memory with it."""
     pieces = [piece for target, source in pairs for piece in _pieces(target, source)]
-    in_threads(lambda piece: np.copyto(*piece), pieces)
+    in_threads(lambda piece: _copy(*piece), pieces)
 
 
 def in_threads(function: Callable[[T], None], items: Sequence[T]) -> None:
@@ -37,9 +40,17 @@ def in_threads(function: Callable[[T], None], items: Sequence[T]) -> None:
         pass
 
 
-def copied(source: Array, target: Array | None = None) -> Array:
-    """Return a dense copy of an array, in `target` if that is given."""
-    target = np.empty(source.shape, source.dtype) if target is None else target
+_RESULTS = HostResults(MOST_IDLE)
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return an uninitialised array, in the memory of an earlier one if its size is the same."""
+    return _RESULTS.empty(shape, dtype)
+
+
+def copied(source: Array) -> Array:
+    """Return a dense copy of an array."""
+    target = new_array(source.shape, source.dtype)
     copy_all([(target, source)])
     return target
 
@@ -65,3 +76,13 @@ def _pieces(target: Array, source: Array) -> Iterator[tuple[Array, Array]]:
     for begin in range(0, target.shape[axis], step):
         part = (*(slice(None),) * axis, slice(begin, begin + step))
         yield target[part], source[part]
+
+
+def _copy(target: Array, source: Array) -> None:
+    if source.ndim == 2 and abs(source.strides[0]) < abs(source.strides[1]):
+        # Lines that lie a power of two apart would push each other out of the cache.
+        rows, columns = source.shape
+        aside = np.empty((columns, rows + LINE), source.dtype)[:, :rows]
+        np.copyto(aside, source.T)
+        source = aside.T
+    np.copyto(target, source)

@@ -9,9 +9,9 @@ the local arrays themselves, so nothing is packed here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from opencl_lab.distributed.copying import Array, copied, copy_all
 from opencl_lab.distributed.layout import Gathered, Run, Shape, common, places
 from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.distributed.node import NodeMemory, node_of
+
+Copied: TypeAlias = tuple[Array, Array, tuple[slice, ...]]
+"""A target, a source, and where that is in the local part."""
 
 MOST_REGIONS = 4096
 """Regions of an array that are copied one by one; more are picked by index arrays."""
@@ -79,10 +82,17 @@ def redistribute(
         return copied(made)
 
 
-def by_memory(node: NodeMemory, local: Array, before: Placement, after: Placement) -> Array | None:
+def by_memory(
+    node: NodeMemory,
+    local: Array,
+    before: Placement,
+    after: Placement,
+    copy: Callable[[list[Copied]], None] | None = None,
+) -> Array | None:
     """Return this rank's part in memory that the node shares; None if there is no room.
 
-    It is read until the next exchange but one. What all ranks get, they have together.
+    It is read until the next exchange but one. What all ranks get, they have together. `copy`
+    may compute what it writes: it is given targets, sources, and where these are in `local`.
     """
     comm = node.comm
     together = isinstance(after, Gathered) and after.root is None
@@ -92,14 +102,17 @@ def by_memory(node: NodeMemory, local: Array, before: Placement, after: Placemen
         parts = node.parts(shapes, local.dtype)
         if parts is None:
             return None
-        pairs, mine = [], before.runs(comm.rank)
+        regions, mine = list[Copied](), before.runs(comm.rank)
         for other in others:
             for there, here in _regions(after.runs(other), mine):
                 if isinstance(here[0], slice):
-                    pairs.append((parts[other][there], local[here]))
+                    regions.append((parts[other][there], local[here], here))
                 else:
                     parts[other][there] = local[here]
-        copy_all(pairs)
+        if copy is None:
+            copy_all((target, source) for target, source, _ in regions)
+        else:
+            copy(regions)
         node.fence()
     return parts[0 if together else comm.rank]
 

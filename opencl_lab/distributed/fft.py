@@ -5,7 +5,8 @@ from __future__ import annotations
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.layout import Distribution
 from opencl_lab.distributed.mpi import collective
-from opencl_lab.distributed.transforms import Axes, transform
+from opencl_lab.distributed.transform_task import Axes
+from opencl_lab.distributed.transforms import transform
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.problem import Norm
 

@@ -1,15 +1,15 @@
 """Sorting of one-dimensional distributed arrays into parts that differ by at most one element.
 
 ```text
- rank 0   sort its part   | 1 3 | 5 8 |              | 1 3 | 2 4 |   sort again   | 1 2 3 4 |
+ rank 0   sort its part   | 1 3 | 5 8 |              | 1 3 | 2 4 |     merge      | 1 2 3 4 |
                              cut       exchange
- rank 1   sort its part   | 2 4 | 6 7 |              | 5 8 | 6 7 |   sort again   | 5 6 7 8 |
+ rank 1   sort its part   | 2 4 | 6 7 |              | 5 8 | 6 7 |     merge      | 5 6 7 8 |
 ```
 
 The cuts are exact (multisequence selection, Varman, Scheufler, Iyer and Ricard 1991; in a
 distributed sort, Cheng, Shah, Edelman and Gilbert 2006). So the parts are even whatever the keys
-are. Equal keys are taken rank by rank, and the pieces arrive in the order of the ranks; so the
-second sort, which is stable, merges them stably.
+are. Equal keys are taken rank by rank, and the pieces arrive in the order of the ranks. So the
+merge, which is stable, keeps their order. Many pieces, and those on GPUs, are sorted instead.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from opencl_lab.ops.select import functions as select
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.sort import functions as plain
 from opencl_lab.ops.sort.codes import codes
+from opencl_lab.ops.sort.merge_runs import merge_runs
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native, whole_number
 from opencl_lab.runtime.exchange import to_device
@@ -322,8 +323,9 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
         return mine
     arrays = [host(array) for array in mine]
     counts = np.diff(_cuts(comm, arrays[0], descending)).tolist()
-    mine = [_beside(keys, exchange_rows(comm, array, counts)[0]) for array in arrays]
-    return _on_device(mine, descending, device)  # faster than merges on the host
+    found = [exchange_rows(comm, array, counts, keep=False) for array in arrays]
+    mine = [_beside(keys, array) for array, _ in found]
+    return merge_runs(mine, found[0][1], descending=descending, queue=device.queue())
 
 
 def _on_device(arrays: list[Any], descending: bool, device: Device) -> list[Any]:

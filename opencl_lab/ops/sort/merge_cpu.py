@@ -29,7 +29,7 @@ MAX_POLLS = 1 << 20
 TILES = (1024, 2048, 4096, 8192, 16384, 32768)
 
 
-def _moved(elements: Elements) -> tuple[str, str | None]:
+def moved_as(elements: Elements) -> tuple[str, str | None]:
     """Return how elements are stored while sorted, and the OpenCL C type of their values."""
     problem = elements.problem
     if problem.indices or problem.value_bytes:
@@ -39,10 +39,10 @@ def _moved(elements: Elements) -> tuple[str, str | None]:
     return "keys", None
 
 
-def _nbytes(problem: SortProblem) -> int:
+def element_bytes(problem: SortProblem) -> int:
     """Return the size of an element."""
     elements = Elements(problem)
-    return 2 * problem.dtype.itemsize if _moved(elements)[0] == "codes" else elements.nbytes
+    return 2 * problem.dtype.itemsize if moved_as(elements)[0] == "codes" else elements.nbytes
 
 
 class MergePathCpu(Algorithm[SortProblem]):
@@ -77,14 +77,14 @@ class MergePathCpu(Algorithm[SortProblem]):
         """Return tiles for which the cache has room, and which give each unit some."""
         total = problem.n * problem.rows
         share = largest_power(total // (TASKS_OF_UNIT * device.compute_units))
-        most = min(MOST, largest_power(CACHED // _nbytes(problem)))
+        most = min(MOST, largest_power(CACHED // element_bytes(problem)))
         tile = max(min(share, most, largest_power(2 * problem.n - 1)), LEAST)
         return Config(TILE=tile, STRETCH=tile)
 
     def plan(self, problem: SortProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, or one per phase where items do not see what others have written."""
         elements = Elements(problem)
-        moved, value_type = _moved(elements)
+        moved, value_type = moved_as(elements)
         buffers = elements.buffers
         n, rows = problem.n, problem.rows
         if n * rows == 0:
@@ -94,7 +94,7 @@ class MergePathCpu(Algorithm[SortProblem]):
         merges = (tiles - 1).bit_length()
         capacity = max(tile, stretch)
         items = min(device.compute_units, rows * tiles)
-        element = np.dtype(f"V{_nbytes(problem)}")
+        element = np.dtype(f"V{element_bytes(problem)}")
 
         local_bytes = 2 * capacity * element.itemsize
         alone = not merges and local_bytes <= min(LOCAL, device.capabilities.local_memory)

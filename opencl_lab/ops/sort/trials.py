@@ -10,6 +10,7 @@ import numpy as np
 
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
 from opencl_lab.ops.sort.gather import GATHER
+from opencl_lab.ops.sort.merge_runs import MERGE, RunsProblem, merge_runs
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.ops.trial import Array, Task, Trial, Trials
@@ -74,6 +75,16 @@ def _gathered(rng: np.random.Generator) -> Task:
     return Task(call, (keys, values), (values[order].ravel(),))
 
 
+def _merged(dtype: str, rng: np.random.Generator) -> Task:
+    runs = [np.sort(random_keys(rng, dtype, n), kind="stable") for n in (MANY, 99, 20_000)]
+    keys = np.concatenate(runs)
+
+    def call(keys: Any, **how: Any) -> Any:
+        return merge_runs([keys], [run.size for run in runs], **how)[0]
+
+    return Task(call, (keys,), (np.sort(keys, kind="stable"),))
+
+
 def _trials() -> Iterator[Trial]:
     for dtype in KEY_TYPES:
         for n in SIZES if dtype in QUICK else SIZES[-1:]:
@@ -97,5 +108,14 @@ TRIALS = (
         GATHER,
         (Trial("values of 12 bytes", _gathered, "int16", True),),
         only="words",
+    ),
+    Trials(
+        MERGE,
+        tuple(
+            Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True, full=dtype not in QUICK)
+            for dtype in KEY_TYPES
+        ),
+        (RunsProblem(MANY, np.dtype(np.int32)),),
+        only="merge-path",
     ),
 )

@@ -1,0 +1,77 @@
+"""Merging sorted runs: what a stable sort of them returns."""
+
+import numpy as np
+import pytest
+
+from opencl_lab.ops.sort.merge_runs import MOST_RUNS, merge_runs
+from opencl_lab.ops.sort.trials import random_keys
+from opencl_lab.runtime.exchange import to_device
+
+LENGTHS = [[1, 1], [5, 0, 3], [1000, 1], [0, 30_001, 7], [8191, 8193, 16_384, 1, 4000],
+           [0, 9, 0], [3000] * MOST_RUNS, [11] * (MOST_RUNS + 1), [],
+           [70_001, 40_000, 1, 60_000]]  # fmt: skip
+
+
+def runs_of(rng, dtype, lengths, descending):
+    """Return sorted runs, and their order among all keys."""
+    keys = random_keys(rng, dtype, max(sum(lengths), 1))[: sum(lengths)]
+    if sum(lengths) > 99:
+        keys = rng.choice(keys[:50], keys.size)  # many are equal
+    parts = []
+    for part in np.split(keys, np.cumsum(lengths)[:-1]) if lengths else [keys]:
+        parts.append(part[order_of(part, descending)])
+    return np.concatenate(parts)
+
+
+def order_of(keys, descending):
+    if not descending:
+        return np.argsort(keys, kind="stable")
+    return keys.size - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
+
+
+def bits(keys):
+    return keys.view(f"u{keys.itemsize}")
+
+
+FULL = [("bool", False), ("int16", True), ("uint32", True), ("int64", False), ("float16", False),
+        ("float32", True), ("float64", False), ("float64", True)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "descending"),
+    [
+        ("int32", False),
+        ("float32", False),
+        *(pytest.param(*x, marks=pytest.mark.full) for x in FULL),
+    ],
+)
+def test_runs_are_merged_stably(device, rng, dtype, descending):
+    for lengths in LENGTHS:
+        keys = runs_of(rng, dtype, lengths, descending)
+        order = order_of(keys, descending)
+        (found,) = merge_runs([keys], lengths, descending=descending, queue=device.queue())
+        assert np.array_equal(bits(found), bits(keys[order]))
+        values = np.arange(keys.size)
+        found, moved = merge_runs(
+            [keys, values], lengths, descending=descending, queue=device.queue()
+        )
+        assert np.array_equal(bits(found), bits(keys[order]))
+        assert np.array_equal(moved, order)
+
+
+@pytest.mark.parametrize("values", ["u1", "c16", "V12", "f2"])
+def test_values_of_any_size_travel(device, rng, values):
+    keys = runs_of(rng, "int32", [900, 4000, 77], descending=False)
+    given = rng.integers(0, 256, (keys.size, np.dtype(values).itemsize), np.uint8)
+    given = given.view(values)[:, 0]
+    _, moved = merge_runs([keys, given], [900, 4000, 77], descending=False, queue=device.queue())
+    assert moved.dtype == given.dtype
+    assert moved.tobytes() == given[np.argsort(keys, kind="stable")].tobytes()
+
+
+def test_runs_on_a_device_stay_there(device, rng):
+    keys = runs_of(rng, "int32", [900, 4000], descending=False)
+    (found,) = merge_runs(
+        [to_device(keys, device)], [900, 4000], descending=False, queue=device.queue()
+    )
+    assert np.array_equal(found.get(), np.sort(keys))
