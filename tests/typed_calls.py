@@ -10,6 +10,9 @@ device.queue(profiling=True).finish()
 ol.sort(x, device=device)
 ol.sort(x, device=1.5)  # type: ignore[arg-type]
 ol.gemm(x, x, precision="tf32", activation="relu", device="cpu")
+ol.gemm(x, x, devices=["0:0", device])
+ol.sort(x, devices=[device.handle, 0])
+ol.sort(x, devices=device)  # type: ignore[arg-type]
 ol.gemm(x, x, precision="fast")  # type: ignore[arg-type]
 ol.gemm(x, x, activation="tanh")  # type: ignore[arg-type]
 ol.conv2d(x, x, mode="valid", boundary="wrap", channels_last=False)

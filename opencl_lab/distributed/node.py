@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
@@ -113,8 +114,7 @@ class NodeMemory:
 def _has_room(nbytes: int) -> bool:
     """Return whether there is so much memory; what cannot be touched would end the process."""
     with suppress(OSError):
-        place = os.statvfs(PLACE)
-        free = min(place.f_bavail * place.f_frsize, group_left())
+        free = min(shutil.disk_usage(PLACE).free, group_left())
         return 2 * nbytes < free and nbytes <= host_memory() / SHARE
     return False
 

@@ -341,8 +341,11 @@ def depth_of_caller() -> int:
     return depth
 
 
-def select_device(spec: DeviceSpec = None) -> Device:
+def select_device(spec: DeviceSpec | cl.Device = None) -> Device:
     """Return the device to use, as `choose_device` does.
+
+    A record stands for itself, and a `pyopencl.Device`, such as a part of a device that was made by
+    `create_sub_devices`, for its record.
 
     Raises
     ------
@@ -357,6 +360,8 @@ def select_device(spec: DeviceSpec = None) -> Device:
     global _fallback_said
     if isinstance(spec, Device):
         return spec
+    if isinstance(spec, cl.Device):
+        return device_of(spec)
     if not isinstance(spec, (str, Integral, type(None))):
         raise DeviceNotFound(
             "a device must be a text, a number or one of `opencl_lab.devices()`, not "

@@ -27,6 +27,7 @@ SIMPLE = {type(None), str, bool, int, bytes}
 PAIRS = {tuple, list}
 DEVICE_ARRAYS: set[type] = {cl.array.Array, PooledArray}
 ARRAYS: set[type] = {np.ndarray, *DEVICE_ARRAYS}
+PLACES = (cl.CommandQueue, cl.Device)
 BUFFERS = {cl.Buffer, PooledBuffer}
 WHOLE_BUFFER = cl.mem_info.ASSOCIATED_MEMOBJECT
 """Query for the parent of a sub-buffer; None for other buffers."""
@@ -50,8 +51,8 @@ def _option_key(value: Any) -> Hashable:
         return kind, value
     if kind is Device:
         return kind, value.handle.int_ptr
-    if isinstance(value, cl.CommandQueue):
-        return value.int_ptr
+    if isinstance(value, PLACES):
+        return kind, value.int_ptr
     if kind is float:
         if value != value:
             raise NoKeyError

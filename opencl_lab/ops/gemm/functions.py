@@ -18,6 +18,7 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
+from opencl_lab.runtime.together import Devices, asked_for
 
 LARGE = 1 << 20
 """Bytes of matrices from which working tile by tile may pay or be necessary."""
@@ -42,6 +43,7 @@ def gemm(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    devices: Devices = None,
 ) -> AnyArray:
     """Return ``activation(alpha * op(a) @ op(b) + beta * c + bias)``.
 
@@ -99,6 +101,9 @@ def gemm(
         Where to multiply host arrays; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    devices : sequence of str, int or Device, optional
+        In place of both: devices that multiply host arrays together, tile by tile. One that is
+        named twice counts as two. Small products are made by the first one alone.
 
     Returns
     -------
@@ -116,13 +121,14 @@ def gemm(
         fit into the device's memory.
     InvalidConfig
         For an unknown algorithm, one that does not solve this problem, or a configuration that
-        the device cannot run.
+        the device cannot run; for `devices` with `queue` or `device`, or without any device.
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
     given = {"a": a, "b": b, "c": c, "bias": bias}
     arrays = {name: as_array(array) for name, array in given.items() if array is not None}
-    call.use(arrays["a"], queue, device)
+    together = asked_for(devices, queue, device, arrays.values())
+    call.use(arrays["a"], queue, together[0] if together else device)
     for array in arrays.values():
         call.check(array)
     problem, inputs = bind(
@@ -144,7 +150,13 @@ def gemm(
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "call": call}
     result = None
     nbytes = max(problem.work.bytes, sum(array.nbytes for array in inputs.values()))
-    if algorithm == HYBRID or nbytes >= LARGE:
+    if len(together) > 1:
+        from opencl_lab.ops.gemm.host.shared import multiply_together
+
+        result = multiply_together(
+            problem, inputs, place, together, algorithm=algorithm, config=config
+        )
+    if result is None and (algorithm == HYBRID or nbytes >= LARGE):
         from opencl_lab.ops.gemm.host.elsewhere import multiply_elsewhere
 
         result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, function=gemm)

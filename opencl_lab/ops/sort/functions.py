@@ -27,6 +27,7 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
+from opencl_lab.runtime.together import Devices, asked_for
 
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 """Kinds of `numpy.sort`."""
@@ -47,6 +48,7 @@ def sort(
     out: AnyArray | None = None,
     queue: Any = None,
     device: DeviceSpec = None,
+    devices: Devices = None,
 ) -> AnyArray:
     """Sort an array stably, in the order of ``numpy.sort(kind="stable")``.
 
@@ -82,6 +84,10 @@ def sort(
         Where to sort a host array; default: the library's queue on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
+    devices : sequence of str, int or Device, optional
+        In place of both: devices that sort a host array together; the host then needs room for a
+        third such array. One that is named twice counts as two. Few keys are sorted by the first
+        one alone, and so are rows by `bits` if there are fewer rows than devices.
 
     Returns
     -------
@@ -95,19 +101,28 @@ def sort(
         For an unsupported dtype, an axis out of bounds, a wrong `kind` or `out`, or an
         array that does not fit into the device's memory and cannot be sorted in parts.
     InvalidConfig
-        For an unknown algorithm or a configuration that the device cannot run.
+        For an unknown algorithm or a configuration that the device cannot run; for `devices` with
+        `queue` or `device`, or without any device.
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
     _check_kind(kind, stable)
     given = as_array(a)
     array = native(given)
-    call.use(array, queue, device)
+    together = asked_for(devices, queue, device, [array])
+    call.use(array, queue, together[0] if together else device)
     rows = Rows.of(array, axis, call)
     target = rows.target(out, given.dtype)
     problem = SortProblem(rows.length, array.dtype, rows.count, descending, bits=_pair(bits))
     how: dict[str, Any] = {"algorithm": algorithm, "config": config}
-    if bits is None and not is_device_array(array) and _is_large(problem, call.device, how):
+    result = None
+    if len(together) > 1:
+        from opencl_lab.ops.sort.shared import sort_together
+
+        result = sort_together(problem, rows.data, target, together, **how)
+    if result is not None:
+        pass
+    elif bits is None and not is_device_array(array) and _is_large(problem, call.device, how):
         from opencl_lab.ops.sort.out_of_core import sort_array
 
         result = sort_array(problem, rows.data, target, **how, queue=call.queue)
@@ -139,7 +154,7 @@ def argsort(
 ) -> AnyArray:
     """Return the indices that sort an array stably.
 
-    Parameters and errors are those of `sort`.
+    Parameters and errors are those of `sort`, without `devices`.
 
     Returns
     -------
@@ -183,7 +198,7 @@ def sort_by_key(
 ) -> tuple[AnyArray, AnyArray]:
     """Sort keys stably and move values along with them.
 
-    The other parameters and errors are those of `sort`.
+    The other parameters and errors are those of `sort`, without `devices`.
 
     Parameters
     ----------

@@ -1,0 +1,459 @@
+"""Several devices in one call: two parts of a processor, which may seem to have own memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pyopencl as cl
+import pytest
+from gemm_checks import assert_product, assert_right, generated, matrices, options_of
+from sort_checks import SMALL
+
+import opencl_lab as ol
+from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.ops.gemm.host import panels
+from opencl_lab.ops.gemm.host import shared as shared_gemm
+from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
+from opencl_lab.ops.sort import part_sizes
+from opencl_lab.ops.sort import shared as shared_sort
+from opencl_lab.ops.sort.codes import codes
+from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.runtime import replay
+from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.together import HandOut, Stop, on_each, speed
+
+NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
+
+
+@pytest.fixture(scope="module")
+def halves(device):
+    """The halves of the device, as pyopencl has them."""
+    try:
+        return device.handle.create_sub_devices([cl.device_partition_property.EQUALLY, 1])[:2]
+    except cl.Error as error:
+        pytest.skip(f"the device cannot be divided: {error}")
+
+
+@pytest.fixture(params=["shared", "copied", "mixed"])
+def both(request, halves, monkeypatch):
+    """Two devices that work on the host's memory, or have their own, or one of each."""
+    own = {"shared": (False, False), "copied": (True, True), "mixed": (True, False)}
+    found = []
+    for handle, copies in zip(halves, own[request.param], strict=True):
+        half = replace(ol.select_device(handle), unified_memory=not copies)
+        monkeypatch.setattr(session_of(half.queue()), "device", half)
+        found.append(half)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    """Let devices share work of any size; return how often each made a part of what."""
+    monkeypatch.setattr(shared_gemm, "HOST_ITERATION_BYTES", 100_000)
+    monkeypatch.setattr(shared_gemm, "HOST_BALANCE", 0.1)
+    monkeypatch.setattr(panels, "ITERATION_BYTES", 100_000)
+    monkeypatch.setattr(panels, "WORTH", 1000)
+    monkeypatch.setattr(panels, "BALANCE", 0.1)
+    monkeypatch.setattr(panels, "GROUP_ELEMENTS", 16)
+    monkeypatch.setattr(shared_sort, "LEAST", 1)
+    monkeypatch.setattr(part_sizes, "SHORT_SHARED", 64)
+    shared_gemm._shares.cache_clear()
+    replay.forget()  # what was recorded where devices did not share
+    calls = []
+    for module in (shared_gemm, shared_sort):
+
+        def noted(devices, work):
+            calls.append(len(devices))
+            on_each(devices, work)
+
+        monkeypatch.setattr(module, "on_each", noted)
+    yield calls
+    shared_gemm._shares.cache_clear()
+    replay.forget()
+
+
+def awkward_keys(rng, dtype, shape):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        keys = rng.standard_normal(shape).astype(dtype)
+        odd = rng.integers(0, 5, shape) == 0
+        keys[odd] = rng.choice([np.nan, 0.0, -0.0, np.inf, -np.inf], np.count_nonzero(odd))
+        return keys
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape, np.bool_)
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
+def in_order(keys, descending=False):
+    """Return keys in NumPy's stable order, or in the reverse one, equal keys as they were."""
+    order = np.argsort(codes(np.ascontiguousarray(keys), descending), -1, "stable")
+    return np.take_along_axis(keys, order, -1)
+
+
+def same_bits(one, other):
+    return (
+        one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+    )
+
+
+# ----------------------------------------------------------------------- sort
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 997, 40_009])
+def test_a_row_of_keys(n, descending, both, made, rng):
+    keys = awkward_keys(rng, "float32", n)
+    kept = keys.copy()
+    result = ol.sort(keys, descending=descending, devices=both, **SMALL)
+    assert same_bits(result, in_order(keys, descending)) and same_bits(keys, kept)
+    assert (len(made) > 1) == (n > 1)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("dtype", KEY_TYPES)
+def test_all_types_of_keys(dtype, both, rng):
+    keys = awkward_keys(rng, dtype, 5_003)
+    assert same_bits(ol.sort(keys, devices=both), in_order(keys))
+
+
+@pytest.mark.parametrize("kind", ["equal", "sorted", "reversed", "two", "zeros"])
+def test_skewed_keys(kind, both, rng):
+    n = 20_011
+    keys = {
+        "equal": lambda: np.full(n, 7, np.float32),
+        "sorted": lambda: np.arange(n, dtype=np.float32),
+        "reversed": lambda: np.arange(n, dtype=np.float32)[::-1].copy(),
+        "two": lambda: rng.integers(0, 2, n).astype("f4"),
+        "zeros": lambda: rng.choice(np.array([0.0, -0.0], "f4"), n),
+    }[kind]()
+    for descending in (False, True):
+        result = ol.sort(keys, descending=descending, devices=both, **SMALL)
+        assert same_bits(result, in_order(keys, descending))
+
+
+@pytest.mark.parametrize("shape", [(1, 3001), (2, 1501), (3, 1009), (7, 500), (101, 31), (5, 0)])
+def test_rows_and_columns(shape, both, rng):
+    keys = awkward_keys(rng, "int32", shape)
+    np.testing.assert_array_equal(ol.sort(keys, devices=both, **SMALL), np.sort(keys))
+    np.testing.assert_array_equal(ol.sort(keys, axis=0, devices=both, **SMALL), np.sort(keys, 0))
+
+
+def test_out_and_foreign_layouts_of_keys(both, rng):
+    keys = awkward_keys(rng, "float64", 9_001)
+    out = np.empty_like(keys)
+    assert ol.sort(keys, out=out, devices=both, **SMALL) is out
+    assert same_bits(out, in_order(keys))
+    twice = np.zeros((2, 9_001))
+    twice[1] = keys
+    ol.sort(twice[1], out=twice[1], devices=both, **SMALL)
+    assert same_bits(twice[1], out) and not twice[0].any()
+    swapped = keys.astype(">f8")[::-1]
+    result = ol.sort(swapped, devices=both, **SMALL)
+    assert result.dtype == swapped.dtype
+    np.testing.assert_array_equal(result, np.sort(swapped))
+
+
+def test_bits_of_keys(both, made, rng):
+    keys = rng.integers(0, 1 << 16, (6, 801), np.uint16)
+    result = ol.sort(keys, bits=(4, 9), devices=both)
+    order = np.argsort(keys >> 4 & 31, axis=-1, kind="stable")
+    np.testing.assert_array_equal(result, np.take_along_axis(keys, order, -1))
+    assert made == [2]
+    np.testing.assert_array_equal(ol.sort(keys[0], bits=(4, 9), devices=both), result[0])
+    assert made == [2]  # a single row by bits is sorted by one device
+
+
+def test_runs_that_do_not_fit_are_shorter(both, rng, monkeypatch):
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", str(250_000))
+    keys = awkward_keys(rng, "int32", 100_003)
+    problem = SortProblem(keys.size, keys.dtype)
+    parts = part_sizes.shared_parts(problem, both, SMALL["algorithm"], SMALL["config"])
+    assert [item.part for item in parts] == [parts[0].part] * 2 and parts[0].runs > 8
+    np.testing.assert_array_equal(ol.sort(keys, devices=both, **SMALL), np.sort(keys))
+
+
+# ----------------------------------------------------------------------- gemm
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 1, 1), (2, 1, 3), (1, 211, 67), (211, 1, 67), (127, 131, 61), (300, 7, 19), (5, 400, 90)],
+)
+def test_products(m, n, k, both, made, rng):
+    a, b, c = matrices(rng, m, n, k)
+    result = ol.gemm(a, b, alpha=-0.5, beta=1.5, c=c, devices=both, **NAIVE)
+    assert_product(result, a, b, c, -0.5, 1.5)
+    assert made or m * n < 5_000
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_b", [False, True])
+def test_transposed_factors(trans_a, trans_b, both, made, rng):
+    a, b, _ = matrices(rng, 97, 140, 83, trans_a=trans_a, trans_b=trans_b)
+    out = np.full((97, 280), np.nan, np.float32)[:, ::2]
+    how = {"trans_a": trans_a, "trans_b": trans_b, "out": out}
+    assert ol.gemm(a, b, **how, devices=both, **NAIVE) is out
+    assert_product(out, a.T if trans_a else a, b.T if trans_b else b)
+    assert made
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("case", range(4))
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_types_stacks_and_epilogues(case, dtype, both, rng):
+    options = options_of(dtype, case)
+    problem = GemmProblem(43, 57, 31, **options)
+    inputs = generated(rng, problem)
+    how = {"algorithm": "naive", "config": NAIVE["config"]}
+    result = shared_gemm.multiply_together(problem, inputs, None, both, **how)
+    assert_right(result, problem, inputs)
+
+
+@pytest.mark.parametrize("stack", [(2,), (3,), (23,), (2, 9), (9, 2)])
+def test_stacks(stack, both, made, rng):
+    a = rng.uniform(-1, 1, (*stack, 30, 40)).astype("f4")
+    b = rng.uniform(-1, 1, (*stack, 40, 20)).astype("f4")
+    result = ol.gemm(a, b, devices=both, **NAIVE)
+    np.testing.assert_allclose(result, a @ b, rtol=0, atol=1e-4)
+    assert made
+
+
+def test_integers_wrap_around(both, rng):
+    a, b = (rng.integers(-128, 127, (90, 90), np.int8) for _ in range(2))
+    np.testing.assert_array_equal(ol.gemm(a, b, devices=both, **NAIVE), a @ b)
+
+
+def test_an_output_that_is_an_input(both, rng):
+    a, b, c = matrices(rng, 120, 120, 120)
+    kept = c.copy()
+    assert ol.gemm(a, b, beta=2, c=c, out=c, devices=both, **NAIVE) is c
+    assert_product(c, a, b, kept, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("limit", [300_000, 60_000])
+def test_products_that_do_not_fit(limit, both, made, rng, monkeypatch):
+    monkeypatch.setenv("OCLAB_DEVICE_BYTES", str(limit))
+    monkeypatch.setattr(panels, "ITERATION_BYTES", 10_000)
+    a, b, c = matrices(rng, 70, 60, 1500)
+    result = ol.gemm(a, b, beta=0.5, c=c, devices=both, **NAIVE)
+    assert_product(result, a, b, c, 1.0, 0.5)
+    assert made
+
+
+@pytest.mark.parametrize("shapes", [((0, 9), (9, 9)), ((9, 0), (0, 9)), ((0, 3, 9), (9, 9))])
+def test_nothing_to_multiply(shapes, both, made):
+    a, b = (np.ones(shape, np.float32) for shape in shapes)
+    np.testing.assert_array_equal(ol.gemm(a, b, devices=both), a @ b)
+    assert not made
+
+
+def test_what_is_not_read_may_be_nan(both, rng):
+    a, b, c = matrices(rng, 90, 80, 70)
+    a[:] = np.nan
+    np.testing.assert_array_equal(ol.gemm(a, b, alpha=0, beta=2, c=c, devices=both), 2 * c)
+
+
+# ------------------------------------------------------------------ which ones
+
+
+def test_a_device_twice_and_one_alone(device, halves, made, rng):
+    a, b, _ = matrices(rng, 120, 130, 60)
+    keys = awkward_keys(rng, "float32", 5_003)
+    for devices in ([device, device], (halves[0], halves[0], halves[1])):
+        assert_product(ol.gemm(a, b, devices=devices, **NAIVE), a, b)
+        assert same_bits(ol.sort(keys, devices=devices, **SMALL), in_order(keys))
+    made.clear()
+    for devices in ([device], [device.spec], (halves[1],)):
+        assert_product(ol.gemm(a, b, devices=devices, **NAIVE), a, b)
+        assert same_bits(ol.sort(keys, devices=devices, **SMALL), in_order(keys))
+    assert not made
+
+
+def test_a_part_of_a_device_is_chosen_alone(halves, rng):
+    assert ol.select_device(halves[0]).compute_units == 1
+    keys = rng.integers(0, 99, 300, np.int32)
+    for _ in range(2):  # recorded, and replayed
+        np.testing.assert_array_equal(ol.sort(keys, device=halves[0], **SMALL), np.sort(keys))
+
+
+@pytest.mark.parametrize("call", [ol.sort, lambda x, **where: ol.gemm(x, x, **where)])
+def test_what_is_refused(call, device, queue):
+    x = np.ones((3, 3), np.float32)
+    for where in ({"device": device}, {"queue": queue}):
+        with pytest.raises(ol.InvalidConfig, match="give devices="):
+            call(x, devices=[device, device], **where)
+    for wrong in ("cpu", 0, device, iter([device])):
+        with pytest.raises(ol.InvalidConfig, match="must be a list of devices"):
+            call(x, devices=wrong)
+    with pytest.raises(ol.InvalidConfig, match="at least one device"):
+        call(x, devices=[])
+    with pytest.raises(ol.DeviceNotFound, match="nosuch"):
+        call(x, devices=[device, "nosuch"])
+    on_device = ol.to_device(x, device)
+    with pytest.raises(ol.InvalidProblem, match="arrays of the host only"):
+        call(on_device, devices=[device, device])
+    np.testing.assert_array_equal(call(on_device, devices=[device]).get(), call(x))
+
+
+def test_a_device_without_float64_is_named_before_any_starts(halves, made, monkeypatch):
+    first, second = map(ol.select_device, halves)
+    single = replace(second, name="Single", capabilities=replace(second.capabilities, fp64=False))
+    x = np.ones((70, 70))
+    with pytest.raises(ol.InvalidConfig, match=r"no algorithm for this gemm on Single .*precision"):
+        ol.gemm(x, x, devices=[first, single])
+    with pytest.raises(ol.InvalidConfig, match="no algorithm 'nosuch'"):
+        ol.sort(x, algorithm="nosuch", devices=[first, second])
+    with pytest.raises(ol.InvalidConfig, match="hybrid is for one device"):
+        ol.gemm(x, x, algorithm="hybrid", devices=[first, second])
+    assert not made
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def still_running():
+    """Return the threads of devices that do not end."""
+    found = [item for item in threading.enumerate() if item.name.startswith("oclab-device")]
+    for thread in found:
+        thread.join(10)  # one that an interrupt has hidden ends by itself
+    return [thread for thread in found if thread.is_alive()]
+
+
+def failing(monkeypatch, where, fail):
+    """Let one part on a device fail, for both operations; the other device waits for that."""
+    solver, sort_part = shared_gemm.solver, shared_sort.sort_part
+    struck = threading.Event()
+
+    def strike(queue):
+        if queue.device != where:
+            struck.wait(20)
+        elif not struck.is_set():
+            struck.set()
+            fail()
+
+    def solver_of(algorithm, config, queue):
+        multiply = solver(algorithm, config, queue)
+        return lambda *given: strike(queue) or multiply(*given)
+
+    def sort_or_fail(parts, queue, given, out):
+        return strike(queue) or sort_part(parts, queue, given, out)
+
+    monkeypatch.setattr(shared_gemm, "solver", solver_of)
+    monkeypatch.setattr(shared_sort, "sort_part", sort_or_fail)
+
+
+@pytest.mark.parametrize("operation", ["gemm", "sort"])
+@pytest.mark.parametrize("error", ["lost", "memory", "other"])
+def test_a_device_that_fails_is_named(error, operation, both, rng, monkeypatch):
+    def fail():
+        if error == "memory":
+            raise cl.MemoryError(SimpleNamespace(
+                routine=lambda: "clEnqueueNDRangeKernel", code=lambda: -4, what=lambda: "no memory"
+            ))  # fmt: skip
+        raise ol.LaunchError("the device is lost") if error == "lost" else OSError("now")
+
+    failing(monkeypatch, both[1].handle, fail)
+    x = rng.standard_normal((150, 150)).astype("f4")
+    expected = {"lost": ol.LaunchError, "memory": ol.LaunchError, "other": OSError}[error]
+    with pytest.raises(expected) as caught:
+        if operation == "gemm":
+            ol.gemm(x, x, devices=both, **NAIVE)
+        else:
+            ol.sort(x, axis=None, devices=both, **SMALL)
+    if error != "other":
+        assert f"devices[1], {both[1]}: " in str(caught.value)
+    assert not still_running()
+    assert_product(ol.gemm(x, x, devices=both, **NAIVE), x, x)  # it works again
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("operation", ["gemm", "sort"])
+def test_an_interrupt_ends_the_call(operation, both, rng, monkeypatch):
+    failing(monkeypatch, both[0].handle, lambda: os.kill(os.getpid(), signal.SIGINT))
+    x = rng.standard_normal((150, 150)).astype("f4")
+    with pytest.raises(KeyboardInterrupt):
+        if operation == "gemm":
+            ol.gemm(x, x, devices=both, **NAIVE)
+        else:
+            ol.sort(x, axis=None, devices=both, **SMALL)
+    assert not still_running()
+
+
+def test_the_others_stop_when_one_fails(device):
+    started, ended = threading.Barrier(3), []
+
+    def work(index, stop: Stop):
+        started.wait(10)
+        if index == 1:
+            raise ol.LaunchError("lost")
+        while True:
+            try:
+                stop.check()
+            except BaseException:
+                ended.append(index)
+                raise
+
+    with pytest.raises(ol.LaunchError, match=r"devices\[1\], .*: lost"):
+        on_each([device] * 3, work)
+    assert sorted(ended) == [0, 2]
+
+
+# ------------------------------------------------------------------- hand-outs
+
+CPU = Device("cpu", "cpu", compute_units=4, clock=2000, native_vector_bytes=32)
+GPU = Device("gpu", "gpu", compute_units=80, clock=1500, capabilities=Capabilities())
+
+
+def handed_out(rows, devices, seconds):
+    """Return what each device takes if a unit takes it so many seconds."""
+    hand_out = HandOut(rows, devices)
+    taken = [[] for _ in devices]
+    free = dict.fromkeys(range(len(devices)), 0.0)
+    while free:
+        who = min(free, key=free.__getitem__)
+        unit = hand_out.take(who)
+        if unit is None:
+            del free[who]
+        else:
+            taken[who].append(unit)
+            free[who] += seconds[who]
+    return taken
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (4, 4), (5, 3), (2, 0), (0, 0)])
+@pytest.mark.parametrize("seconds", [(1, 1, 1), (1, 5, 2), (3, 1, 1)])
+def test_every_unit_is_taken_once(shape, seconds):
+    rows = [[(i, j) for j in range(shape[1])] for i in range(shape[0])]
+    for devices in ([GPU] * 3, [GPU, CPU, GPU], [CPU, CPU, GPU]):
+        taken = handed_out(rows, devices, seconds)
+        units = [unit for units in taken for unit in units]
+        assert sorted(units) == sorted(unit for row in rows for unit in row)
+
+
+def test_a_device_goes_row_by_row_and_back():
+    taken = handed_out([[(i, j) for j in range(3)] for i in range(4)], [GPU, GPU], (1, 1))
+    assert taken[0] == [(0, 0), (0, 1), (0, 2), (2, 2), (2, 1), (2, 0)]
+    assert taken[1] == [(1, 0), (1, 1), (1, 2), (3, 2), (3, 1), (3, 0)]
+
+
+def test_a_faster_device_takes_more():
+    fast, slow = handed_out([[(i, j) for j in range(4)] for i in range(10)], [GPU, GPU], (1, 3))
+    assert len(fast) == 30 and len(slow) == 10
+
+
+def test_a_slow_device_does_not_keep_a_fast_one_waiting():
+    assert speed(GPU) > 50 * speed(CPU)
+    hand_out = HandOut([[1, 2, 3]], [CPU, GPU])
+    assert hand_out.take(0) is None  # the other one makes all three meanwhile
+    assert [hand_out.take(1) for _ in range(4)] == [1, 2, 3, None]
+    hand_out = HandOut([range(1000)], [CPU, GPU])
+    assert hand_out.take(0) == 0
+    assert hand_out.take(0, waiting=9) is None  # later, perhaps
+    assert hand_out.take(0) == 1
