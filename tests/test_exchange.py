@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -16,6 +17,8 @@ from opencl_lab.drivers.discovery import device_of
 from opencl_lab.runtime import dlpack
 from opencl_lab.runtime.arrays import contiguous
 from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.exchange import to_device, to_host
+from opencl_lab.runtime.session import session_of
 
 HOST = {
     "list": [[3, 1], [2, 5]],
@@ -213,3 +216,25 @@ def test_memory_of_other_devices_is_copied_to_the_host(device, monkeypatch):
     np.testing.assert_array_equal(host, [1, 2])
     with pytest.raises(BufferError, match="must be copied"):
         exported.__dlpack__(dl_device=(dlpack.CPU, 0), copy=False)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_large_arrays_go_through_pinned_memory(device, own_queue, monkeypatch, order):
+    queue = own_queue(device.handle)
+    session = session_of(queue)
+    session.device = replace(session.device, unified_memory=False)
+    moved = []
+    for name in ("send", "fetch"):
+        plain = getattr(session.staging, name)
+        noted = lambda *given, plain=plain: moved.append(1) or plain(*given)  # noqa: E731
+        monkeypatch.setattr(session.staging, name, noted)
+    x = np.arange(5 << 20, dtype=np.float32).reshape(1 << 10, -1)
+    x = np.asarray(x, order=order)
+    there = to_device(x, queue=queue)
+    assert len(moved) == 1 and there.flags.f_contiguous == (order == "F")
+    assert np.array_equal(there.get(), x)
+    back = to_host(there)
+    assert len(moved) == 2 and np.array_equal(back, x)
+    assert np.array_equal(to_host(there[5:, 1:]), x[5:, 1:]) and len(moved) == 3
+    assert np.array_equal(to_host(to_device(x[:3], queue=queue)), x[:3]) and len(moved) == 3
+    assert to_host(x) is x

@@ -23,7 +23,7 @@ from opencl_lab.distributed.layout import (
 )
 from opencl_lab.distributed.mpi import agreed, collective, mpi, same, world
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.exchange import to_device, to_host
 
 
 class DistArray:
@@ -173,7 +173,7 @@ class DistArray:
 
     def host(self) -> Array:
         """Return the local part as a NumPy array; one on the host is not copied."""
-        return host(self.local)
+        return to_host(self.local)
 
     def local_slice(self) -> tuple[slice, ...]:
         """Return which part of the global array is here, for `slab` and `blocks`."""
@@ -256,11 +256,6 @@ class DistArray:
         local = np.ascontiguousarray(self.host())
         mode = mpi().MODE_WRONLY
         _transfer(self.comm, name, mode, begin, local, self.layout, lambda f, x: f.Write_all(x))
-
-
-def host(array: Any) -> Array:
-    """Return a NumPy array; one of a device is copied."""
-    return np.asarray(array.get() if is_device_array(array) else array)
 
 
 def _shape(given: Shape | int) -> Shape:

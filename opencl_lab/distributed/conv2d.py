@@ -35,9 +35,9 @@ from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private,
 from opencl_lab.ops.conv2d.arguments import bind, result_shape
 from opencl_lab.ops.conv2d.functions import conv2d as filtered
 from opencl_lab.ops.conv2d.problem import Boundary, Conv2dProblem, Mode
-from opencl_lab.runtime.arrays import AnyArray, assign, contiguous, empty, is_device_array
+from opencl_lab.runtime.arrays import AnyArray, assign, empty, is_device_array
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.exchange import to_device, to_host
 
 TAG = 2
 """Of the messages with halo rows."""
@@ -263,7 +263,7 @@ def _rows_of(local: AnyArray, axis: int, rows: Array, call: Call) -> Array:
     if is_device_array(local):
         runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
         parts = [local[_at(axis, int(run[0]), int(run[-1]) + 1)] for run in runs]
-        found = np.concatenate([contiguous(part, call).get() for part in parts], axis)
+        found = np.concatenate([to_host(part) for part in parts], axis)
     else:
         found = local.take(rows, axis)
     return np.ascontiguousarray(np.moveaxis(found, axis, 0))

@@ -11,7 +11,7 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
-from opencl_lab.distributed.array import DistArray, host
+from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import by_memory
 from opencl_lab.distributed.freivalds import verify_product
@@ -29,7 +29,7 @@ from opencl_lab.distributed.node import node_of
 from opencl_lab.distributed.summa import multiply
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
 from opencl_lab.ops.gemm.problem import CONJUGATED, TRANSPOSED, GemmProblem
-from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.exchange import to_device, to_host
 
 MOVED = 64
 """Multiplications in the time that it takes to move a number within a node."""
@@ -211,7 +211,7 @@ def _by_slabs(
         placed = {name: to_device(part, **where) for name, part in parts.items()}
     else:
         where = {"device": device}
-        placed = {name: host(part) for name, part in parts.items()}
+        placed = {name: to_host(part) for name, part in parts.items()}
     product = plain_gemm(placed["a"], placed["b"], c=placed.get("c"), **how, **where)
     return first.like(product, slab(axis), (problem.m, problem.n))
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.distributed.array import DistArray, host
+from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.exchange import exchange_rows
@@ -33,7 +33,7 @@ from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.merge_runs import merge_runs
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native, whole_number
-from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.exchange import to_device, to_host
 
 DIGIT = 8
 """Bits of a code that are found in a round of messages."""
@@ -178,7 +178,7 @@ def topk(
     agreed(keys.comm, lambda: TopkProblem(keys.size, k, keys.dtype, largest=largest))
     begin, end = _range(keys)
     how = {"largest": largest, **_place(keys.local, used)}
-    found = [host(x) for x in select.topk(keys.local, min(k, end - begin), **how)]
+    found = [to_host(x) for x in select.topk(keys.local, min(k, end - begin), **how)]
     if keys.comm.size == 1:
         return found[0], found[1]
     # Those of earlier ranks come first, so among equal ones the first positions are selected.
@@ -224,7 +224,7 @@ def unique(
     found = select.unique(keys.local, return_counts=True, **_place(keys.local, used))
     arrays = list(found[: 1 + bool(return_counts)])
     if keys.comm.size > 1:
-        arrays = [host(x) for x in _sorted(keys, arrays, False, used)]
+        arrays = [to_host(x) for x in _sorted(keys, arrays, False, used)]
         arrays = _without_repeated(keys.comm, *arrays)
     lengths = keys.comm.allgather(arrays[0].size)
     bounds = np.array(Split(sum(lengths), keys.comm.size).bounds) - sum(lengths[: keys.comm.rank])
@@ -321,7 +321,7 @@ def _sorted(keys: DistArray, mine: list[Any], descending: bool, device: Device) 
     mine = _on_device(mine, descending, device)
     if comm.size == 1:
         return mine
-    arrays = [host(array) for array in mine]
+    arrays = [to_host(array) for array in mine]
     counts = np.diff(_cuts(comm, arrays[0], descending)).tolist()
     found = [exchange_rows(comm, array, counts, keep=False) for array in arrays]
     mine = [_beside(keys, array) for array, _ in found]

@@ -32,7 +32,7 @@ from opencl_lab.distributed.layout import Layout, Run, Shape, Split
 from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.ops.gemm.functions import gemm as plain_gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
-from opencl_lab.runtime.exchange import to_device
+from opencl_lab.runtime.exchange import to_device, to_host
 
 PANEL = 1024
 """Most columns of A that are broadcast at once."""
@@ -202,7 +202,7 @@ def _sum(
         empty = np.empty((shape[0], 0), problem.dtype), np.empty((0, shape[1]), problem.dtype)
         kept = {"alpha": 0.0, "beta": beta, "c": result}
         result = plain_gemm(place(empty[0]), place(empty[1]), **kept, **where)
-    return np.asarray(result.get() if resident else result)
+    return to_host(result)
 
 
 def _over_layers(group: Any, product: Array) -> Array:

@@ -10,6 +10,7 @@ import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import DeviceSpec
+from opencl_lab.runtime import staging
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -20,7 +21,8 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.arrays import to_device as copy_to
 from opencl_lab.runtime.call import Call, queue_for
 from opencl_lab.runtime.dlpack import Exported, imported
-from opencl_lab.runtime.session import queue_or_default, session_of
+from opencl_lab.runtime.freeing import with_room
+from opencl_lab.runtime.session import Session, queue_or_default, session_of
 
 
 def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None = None) -> AnyArray:
@@ -72,10 +74,36 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
     if array.dtype.hasobject:
         raise InvalidProblem(f"a device cannot hold {array.dtype}, Python's objects")
     wanted = queue_or_default(wanted)
-    with session_of(wanted).alone(wanted):
-        made = copy_to(array if array.flags.forc else np.ascontiguousarray(array), wanted)
+    session = session_of(wanted)
+    with session.alone(wanted):
+        array = array if array.flags.forc else np.ascontiguousarray(array)
+        if _through_pinned(session, array.nbytes, staging.LEAST_SENT):
+            order = "C" if array.flags.c_contiguous else "F"
+            made = with_room(lambda: cl.array.empty(wanted, array.shape, array.dtype, order=order))
+            session.staging.send(wanted, made.base_data, array if order == "C" else array.T)
+        else:
+            made = copy_to(array, wanted)
         wanted.finish()  # the host array may change from now on
     return made
+
+
+def to_host(x: Any) -> np.ndarray[Any, Any]:
+    """Return an array on the host; one of a device is copied, through pinned memory if large."""
+    if not is_device_array(x):
+        return np.asarray(x)
+    queue = x.queue
+    session = session_of(queue)
+    dense = contiguous(x, Call(queue))
+    if dense.offset or not _through_pinned(session, dense.nbytes, staging.LEAST):
+        return np.asarray(dense.get())
+    result = np.empty(dense.shape, dense.dtype)
+    with session.alone(queue):
+        session.staging.fetch(queue, result, dense.base_data)
+    return result
+
+
+def _through_pinned(session: Session, nbytes: int, least: int) -> bool:
+    return nbytes >= least and not session.device.unified_memory
 
 
 def to_dlpack(x: AnyArray) -> Exported:
