@@ -23,7 +23,7 @@ ROW_KEYS = {
     "kernel_ms", "kernel_times", "transfer_ms", "total_ms", "build_ms", "gflops", "gbps",
     "peak_fraction", "peak_note", "data", "calls", "note",
     "speedup", "baseline", "efficiency", "max_abs_diff", "max_rel_diff", "rel_l2_diff",
-    "error_over_bound", "ok",
+    "error_over_bound", "ok", "over_ranks",
 }  # fmt: skip
 
 

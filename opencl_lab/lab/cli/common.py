@@ -146,6 +146,19 @@ def settings() -> Settings:
     return found
 
 
+def device_of_jobs() -> str | None:
+    """Return the device that the user named, for jobs over ranks.
+
+    Of a list such as ``0:0,0:1``, which only ranks take, this process takes the first one.
+    """
+    named = settings().device
+    asked = str(named or os.environ.get("OCLAB_DEVICE", ""))
+    if "," not in asked:
+        return named
+    settings().device = asked.partition(",")[0].strip()
+    return asked
+
+
 def _store(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     target = context.find_root().ensure_object(Settings)
     if value and parameter.name is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -17,6 +17,9 @@ from opencl_lab.lab.operation import Operation, Option
 REPEATS, SECONDS = 5, 10.0
 """Default number of samples for one problem, and their time limit."""
 
+UNUSED_OVER_RANKS = (
+    *("against", "baseline", "threads", "resident", "vary", "time_limit", "memory_limit"),
+)
 TYPES: dict[type, Any] = {int: WHOLE_NUMBER, complex: NUMBER}
 """Types of options that differ between command line and Python."""
 
@@ -123,6 +126,14 @@ class RunOptions:
 def run_options(command: Any) -> Any:
     """Add the options of commands that compare implementations; `RunOptions` takes them."""
     return add_options(command, RUN_OPTIONS)
+
+
+def refuse_unused(given: Mapping[str, Any], more: Sequence[str] = ()) -> None:
+    """Refuse options that have no meaning over ranks, where only `auto` runs."""
+    used = [name for name in (*UNUSED_OVER_RANKS, *more) if given.get(name)]
+    if used or given.get("algorithm", "auto") != "auto":
+        name = (used or ["algorithm"])[0].replace("_", "-")
+        raise click.UsageError(f"--{name} is not used with --distributed; leave it out")
 
 
 def problem_options(chosen: Operation[Any], without: tuple[str, ...] = ()) -> Callable[[Any], Any]:

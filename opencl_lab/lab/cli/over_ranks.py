@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,41 +14,45 @@ from opencl_lab.core.errors import OclabError
 from opencl_lab.distributed import agreed, collective, device_of, world
 from opencl_lab.drivers.discovery import DeviceFallbackWarning
 from opencl_lab.lab.cli.common import settings
-from opencl_lab.lab.cli.options import used_options
-from opencl_lab.lab.cli.outputs import Outputs, print_comparison
+from opencl_lab.lab.cli.options import refuse_unused, used_options
+from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
-from opencl_lab.lab.engine.over_ranks import measure
+from opencl_lab.lab.engine.over_ranks import Source, measure
+from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.operation import Operation
-
-UNUSED = ("against", "baseline", "threads", "resident", "vary", "time_limit")
+from opencl_lab.ops.solver import Problem
 
 
 @collective
 def run_over_ranks(chosen: Operation[Any], given: dict[str, Any]) -> int:
-    """Share a problem of generated data out to the ranks; rank 0 prints and writes the results."""
+    """Share a problem out to the ranks; rank 0 prints and writes the results."""
     comm = world()
     if comm.rank:
         settings().quiet, settings().json = True, False
-    device, asked, data = agreed(
-        comm, lambda: _prepared(comm, chosen, given), (OclabError, click.ClickException)
-    )
+    known = (OclabError, click.ClickException)
+    device, asked = agreed(comm, lambda: _prepared(comm, chosen, given), known)
+    # Of files rank 0 has the arrays, as it checks the result.
+    data = agreed(comm, lambda: None if comm.rank else _read(asked), known)
+    problem, files = comm.bcast(None if data is None else _about(asked, data), root=0)
+    point = Point(chosen, problem, dict) if data is None else data.point
     with progress_bar(chosen.name) as progress:
         found = measure(
-            data.point,
+            point,
             comm,
             device,
             asked.run.repeats,
             (lambda done, total, label: None) if comm.rank else progress,
+            files,
         )
-    return int(comm.bcast(0 if comm.rank else _shown(asked, data, found), root=0))
+    return int(comm.bcast(0 if data is None else _shown(asked, data, found), root=0))
 
 
 def _prepared(
     comm: Any, chosen: Operation[Any], given: dict[str, Any]
-) -> tuple[Device, OperationRequest, Data]:
-    _check(chosen, given)
+) -> tuple[Device, OperationRequest]:
+    refuse_unused(given)
     asked_for = str(settings().device or os.environ.get("OCLAB_DEVICE", ""))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeviceFallbackWarning)  # rank 0 says which device it has
@@ -56,23 +60,37 @@ def _prepared(
     if comm.rank or "," in asked_for:
         settings().device = device.spec
     asked = request_of(chosen, given)
-    return device, asked, read_data(asked)
+    if chosen.second(asked.options) is not None:
+        raise click.UsageError("--distributed makes one run, and this result needs two")
+    return device, asked
 
 
-def _check(chosen: Operation[Any], given: Mapping[str, Any]) -> None:
-    """Refuse what has no meaning over ranks."""
-    if any(given[name] is not None for name in chosen.inputs):
-        raise click.UsageError("--distributed takes generated data; leave the files out")
-    used = [name for name in UNUSED if given.get(name)]
-    if used or given.get("algorithm", "auto") != "auto":
-        name = (used or ["algorithm"])[0].replace("_", "-")
-        raise click.UsageError(f"--{name} is not used with --distributed; leave it out")
+def _read(asked: OperationRequest) -> Data:
+    data = read_data(asked)
+    if data.stored:
+        check_outputs(asked, data)
+    return data
+
+
+def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[Source]]:
+    """Return the problem, and the files of which each rank can read its own part."""
+    stored = [(asked.files_by_name[name], item.array) for name, item in data.stored.items()]
+    files = [
+        Source(str(Path(file).resolve()), array.shape, array.__array_interface__["data"][0])
+        for file, array in stored
+        if file is not None and file.lower().endswith(".npy") and Path(file).is_file()
+    ]
+    return data.point.problem, files
 
 
 def _shown(asked: OperationRequest, data: Data, comparison: Comparison) -> int:
     """Print the row and write the files; return the exit status."""
-    options = {**used_options(asked.chosen, data.options), "seed": asked.run.seed}
+    if data.stored:
+        options = {**data.options, **asked.files_by_name}
+    else:
+        options = {**used_options(asked.chosen, data.options), "seed": asked.run.seed}
     try:
+        print_what_was_read(asked, data)
         print_comparison(asked, comparison, options)
     finally:  # even if the output cannot be printed
         failed = Outputs(asked, data, comparison, options).write()

@@ -15,7 +15,14 @@ from rich.table import Table
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import duration
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings, write_files
+from opencl_lab.lab.cli.common import (
+    device_of_jobs,
+    document,
+    global_options,
+    print_json,
+    settings,
+    write_files,
+)
 from opencl_lab.lab.cli.completion import folders
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import (
@@ -103,6 +110,7 @@ def study_command(
     if parts is not None:
         wanted = [_limited(wanted, parts)]
     place = named_folder(out)
+    options["asked"] = device_of_jobs()
     selection = settings().begin()
     settings().say_device()
     end = None if time_limit is None else monotonic() + time_limit
@@ -162,7 +170,12 @@ def _measured(
     begin = monotonic()
     with progress_bar(study.name) as progress:
         parts, ended = run_study(
-            study, scale, device, time_limit=limit, progress=progress, **options
+            study,
+            scale,
+            device,
+            time_limit=limit,
+            progress=progress,
+            **options,
         )
     interrupted = ended == "interrupted"
     stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"

@@ -9,14 +9,16 @@ from typing import Any
 
 import click
 
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
-from opencl_lab.lab.cli.common import global_options, settings
+from opencl_lab.lab.cli.common import add_options, device_of_jobs, global_options, settings
 from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import (
     RunOptions,
     given_of,
     problem_options,
+    refuse_unused,
     run_options,
     used_options,
 )
@@ -27,11 +29,28 @@ from opencl_lab.lab.cli.sweep_outputs import SweepOutputs
 from opencl_lab.lab.cli.values import no_nan, whole_numbers
 from opencl_lab.lab.engine.calls import OURS
 from opencl_lab.lab.engine.explore import Exploration, Stopped, grid
+from opencl_lab.lab.engine.rank_jobs import RankSweep
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep, Unfinished
 from opencl_lab.lab.engine.timeout_predictor import UNNAMED_SECONDS, TimeoutPredictor
 from opencl_lab.lab.operation import Operation
+
+RANKS, MOST_RANKS = "1,2,4", 4096
+RANK_OPTIONS = (
+    click.option(
+        "--distributed",
+        is_flag=True,
+        help="Start jobs of several ranks of MPI, which share each problem, and a plain call in "
+        "one process beside them. On a CPU each rank has the processors divided by the largest "
+        "number of ranks.",
+    ),
+    click.option(
+        "--ranks",
+        metavar="A,B,C",
+        help=f"With --distributed: numbers of ranks.  [default: {RANKS}]",
+    ),
+)
 
 
 def sweep_command(chosen: Operation[Any]) -> click.Command:
@@ -76,9 +95,11 @@ def sweep_command(chosen: Operation[Any]) -> click.Command:
     @problem_options(chosen, without=(chosen.size_option,))
     @run_options
     @global_options
-    def command(**given: Any) -> int:
-        return _command(chosen, given)
+    def command(distributed: bool = False, ranks: str | None = None, **given: Any) -> int:
+        return _command(chosen, given, _counts(distributed, ranks))
 
+    if chosen.calls.over_ranks is not None:
+        command = add_options(command, RANK_OPTIONS)
     if chosen.shape_options:
         return _with_shapes(chosen, command)
     return command
@@ -100,8 +121,22 @@ def _with_shapes(chosen: Operation[Any], command: click.Command) -> click.Comman
     return added
 
 
-def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
+def _counts(distributed: bool, ranks: str | None) -> Sequence[int]:
+    """Return the numbers of ranks of the jobs to start; none without `--distributed`."""
+    if not distributed:
+        if ranks is not None:
+            raise click.UsageError("--ranks is for jobs over ranks: give --distributed, too")
+        return ()
+    counts = sorted(set(whole_numbers(RANKS if ranks is None else ranks)))
+    if counts[0] < 1 or counts[-1] > MOST_RANKS:
+        raise InvalidProblem(f"--ranks takes numbers from 1 to {MOST_RANKS}, not {ranks}")
+    return counts
+
+
+def _command(chosen: Operation[Any], given: dict[str, Any], ranks: Sequence[int]) -> int:
     """Run the command; return the exit status."""
+    if ranks:
+        refuse_unused(given, ("calls", "crossover", "shapes", "patience"))
     run = RunOptions.taken_from(given)
     _check(chosen, given, run)
     names = "sizes", "out", "fresh", "patience", "calls", "crossover"
@@ -124,16 +159,22 @@ def _command(chosen: Operation[Any], given: dict[str, Any]) -> int:
         sweep = _sweep_of(chosen, numbers, options, replace(run, baseline=None))
         with _folder(out, CALL_RESULTS, sweep.about(numbers), fresh) as folder:
             return bench_calls(sweep, run.baseline or OURS, folder)
-    sweep = _sweep_of(chosen, numbers, options, run)
+    sweep = _sweep_of(chosen, numbers, options, run, ranks)
     return _bench(sweep, numbers, out, patience, fresh, SweepOutputs)
 
 
 def _sweep_of(
-    chosen: Operation[Any], sizes: Sequence[int], options: Mapping[str, Any], run: RunOptions
+    chosen: Operation[Any],
+    sizes: Sequence[int],
+    options: Mapping[str, Any],
+    run: RunOptions,
+    ranks: Sequence[int] = (),
 ) -> Sweep:
     used = {**used_options(chosen, options), "seed": run.seed}
     del used[chosen.size_option]
-    sweep = Sweep(chosen, settings().begin(), sizes, used, run.request())
+    device = device_of_jobs() if ranks else None
+    asked = chosen, settings().begin(), sizes, used, run.request()
+    sweep = RankSweep(*asked, ranks, device) if ranks else Sweep(*asked)
     sweep.planned  # noqa: B018  (all is checked before a folder is made)
     return sweep
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from opencl_lab import distributed
 from opencl_lab.core.device import Device
 from opencl_lab.distributed import DistArray, agreed, collective, phases, same, slab
 from opencl_lab.lab.engine.implementations import Workload
+from opencl_lab.lab.engine.link import Link, measured_link
 from opencl_lab.lab.engine.request import Point
-from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.engine.row import Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.reference.peers import OurCall, named
@@ -25,7 +28,16 @@ BUDGET = 20.0
 
 
 @dataclass(frozen=True)
-class Shares:
+class Source:
+    """A ``.npy`` file, whose content rank 0 has in memory."""
+
+    path: str
+    shape: tuple[int, ...]
+    address: int  # of its first element there
+
+
+@dataclass(frozen=True)
+class Spent:
     """Seconds of one call on one rank."""
 
     total: float
@@ -38,17 +50,21 @@ class Shares:
         return self.total - self.communication - self.waiting
 
 
-def _note(shares: list[Shares]) -> str:
-    """Return where the time went, and how uneven the ranks' work is, in words."""
-    total = sum(one.total for one in shares)
-    parts = {
-        name: sum(getattr(one, name) for one in shares) / total
-        for name in ("compute", "communication", "waiting")
-    }
-    compute = [one.compute for one in shares]
-    uneven = max(compute) * len(compute) / max(sum(compute), 1e-12) - 1
-    said = ", ".join(f"{name} {share:.0%}" for name, share in parts.items())
-    return f"{said}; the longest compute is {uneven:.0%} above the mean"
+def _over_ranks(point: Point, spent: list[Spent], link: Link) -> OverRanks:
+    """Return where the time went, and how long the model takes to communicate."""
+    total = sum(one.total for one in spent)
+    compute = [one.compute for one in spent]
+    messages, nbytes = point.operation.calls.sent(point.problem, len(spent))
+    return OverRanks(
+        sum(compute) / total,
+        sum(one.communication for one in spent) / total,
+        sum(one.waiting for one in spent) / total,
+        max(compute) * len(compute) / max(sum(compute), 1e-12) - 1,
+        nbytes,
+        1e6 * link.latency,
+        1e-9 * link.bandwidth if len(spent) > 1 else 0.0,
+        1e3 * link.seconds(messages, nbytes),
+    )
 
 
 @collective
@@ -58,6 +74,7 @@ def measure(
     device: Device,
     repeats: int | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
+    files: Sequence[Source] = (),
 ) -> Comparison:
     """Distribute the inputs of a point, make its calls, and check the result on rank 0.
 
@@ -77,7 +94,7 @@ def measure(
     make = chosen.calls.over_ranks
     assert make is not None  # other operations do not have the option
     made = agreed(comm, lambda: make(problem, inputs) if comm.rank == 0 else None)
-    call = _shared(comm, made, chosen.calls.resident)
+    call = _shared(comm, made, chosen.calls.resident, files)
 
     def run() -> Any:
         return call.function(*call.arrays, **call.options, device=device)
@@ -92,13 +109,14 @@ def measure(
         spent = comm.bcast(time.perf_counter() - begin, root=0)
         if repeats is None and len(samples) >= LEAST_SAMPLES and spent > BUDGET:
             break
-    result, shares = _apart(comm, run)
+    result, spent = _apart(comm, run)
+    link = measured_link(comm)
     progress(steps - 1, steps, "right result on the host")
     whole = tuple(one.gather(0) for one in (result if isinstance(result, tuple) else (result,)))
     row = Measurement(
         NAME,
         "mpi",
-        "auto",
+        NAME,
         threads=comm.size,
         workers=comm.size,
         total_ms=Times.of([1e3 * sample for sample in samples]),
@@ -111,14 +129,19 @@ def measure(
     found = named(names, whole if len(whole) > 1 else whole[0])
     outputs = {name: array.reshape(workload.expected[name].shape) for name, array in found.items()}
     difference = chosen.compare(problem, inputs, workload.expected, outputs)
-    row = replace(row, difference=difference, note=_note(shares))
+    row = replace(row, difference=difference, over_ranks=_over_ranks(point, spent, link))
     if not difference.ok:
         row = replace(row, status="correctness", reason=str(difference))
     return Comparison(workload, [row], outputs if row.ok else {}, [], {})
 
 
-def _shared(comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...]) -> OurCall:
-    """Return rank 0's call on every rank, its arrays distributed along their first long axis."""
+def _shared(
+    comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...], files: Sequence[Source]
+) -> OurCall:
+    """Return rank 0's call on every rank, its arrays distributed along their first long axis.
+
+    Of an array that is the content of a file, each rank reads its own part.
+    """
     said = None
     if call is not None:
         given = {name for name, value in call.options.items() if value is not None}
@@ -131,13 +154,33 @@ def _shared(comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...]) ->
     def scattered(array: Any) -> DistArray:
         shape = comm.bcast(None if array is None else array.shape, root=0)
         axis = next((i for i, n in enumerate(shape) if n >= comm.size), 0)
-        return DistArray.from_global(array, slab(axis), comm, root=0)
+        source = None if array is None else _source(array, files)
+        source = comm.bcast(source, root=0)
+        if source is None or shape[axis] <= 1:
+            return DistArray.from_global(array, slab(axis), comm, root=0)
+        # In the file there may be other axes of length 1.
+        number = sum(n != 1 for n in shape[:axis])
+        there = [i for i, n in enumerate(source.shape) if n != 1][number]
+        found = DistArray.load(source.path, slab(there), comm)
+        length = found.local.shape[there]
+        local = found.local.reshape(*shape[:axis], length, *shape[axis + 1 :])
+        return found.like(local, slab(axis), shape)
 
     arrays = [scattered(None if call is None else call.arrays[i]) for i in range(count)]
     more = {
         name: scattered(None if call is None else call.options[name]) for name in sorted(spread)
     }
     return OurCall(getattr(home, name), tuple(arrays), {**plain, **more})
+
+
+def _source(array: np.ndarray[Any, Any], files: Sequence[Source]) -> Source | None:
+    """Return the file that has the elements of an array in the same order and type."""
+    at, lengths = array.__array_interface__["data"][0], [n for n in array.shape if n != 1]
+    for one in files:
+        same_memory = array.flags.c_contiguous and at == one.address
+        if same_memory and [n for n in one.shape if n != 1] == lengths:
+            return one
+    return None
 
 
 def _timed(comm: Any, call: Callable[[], Any]) -> float:
@@ -147,7 +190,7 @@ def _timed(comm: Any, call: Callable[[], Any]) -> float:
     return float(max(comm.allgather(time.perf_counter() - begin)))
 
 
-def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Shares]]:
+def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Spent]]:
     """Make a call in which waiting is told apart; return its result and the shares of each rank."""
     phases.seconds.clear()
     phases.apart = True
@@ -161,5 +204,5 @@ def _apart(comm: Any, call: Callable[[], Any]) -> tuple[Any, list[Shares]]:
     finally:
         phases.apart = False
     total = time.perf_counter() - begin
-    mine = Shares(total, phases.seconds["communication"], phases.seconds["waiting"])
+    mine = Spent(total, phases.seconds["communication"], phases.seconds["waiting"])
     return result, comm.allgather(mine)

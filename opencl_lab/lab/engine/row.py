@@ -24,6 +24,22 @@ Side: TypeAlias = Literal["host", "device"]
 
 
 @dataclass(frozen=True)
+class OverRanks:
+    """Where the time of a call over ranks of MPI goes, and the time of a model."""
+
+    compute: float  # this and the next two are fractions of the time of all ranks
+    communication: float
+    waiting: float
+    imbalance: float  # by how much the longest compute exceeds the mean, as a fraction
+    sent_bytes: float = 0.0  # by each rank, as the model has it
+    latency_us: float = 0.0  # of a message, measured in the same job
+    link_gbps: float = 0.0  # what each rank sends in a second, with all of them sending
+    model_communication_ms: float = 0.0
+    model_ms: float | None = None  # the compute of the `base_ranks`, shared out, and communication
+    base_ranks: int = 1  # ranks of the row that speed-up, efficiency and model are relative to
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One implementation on one problem. Times of kernels and copies are medians of events.
 
@@ -53,6 +69,7 @@ class Measurement:
     data: Side = "host"
     calls: int = 1  # per sample; each of the runs of `total_ms` is one sample
     note: str = ""  # a remark on this implementation
+    over_ranks: OverRanks | None = None
 
     @property
     def label(self) -> str:
@@ -68,8 +85,9 @@ class Measurement:
 
     @property
     def efficiency(self) -> float | None:
-        """Speed-up over workers."""
-        return None if self.speedup is None else self.speedup / self.workers
+        """Speed-up over workers; of ranks, over how many times as many there are."""
+        base = 1 if self.over_ranks is None else self.over_ranks.base_ranks
+        return None if self.speedup is None else self.speedup * base / self.workers
 
     def _rate(self, amount: float) -> float | None:
         """Return `amount` per total time, which all kinds of rows have."""
@@ -141,6 +159,7 @@ class Measurement:
             "speedup": self.speedup,
             "baseline": self.baseline,
             "efficiency": self.efficiency,
+            "over_ranks": None if self.over_ranks is None else dict(vars(self.over_ranks)),
             "max_abs_diff": None if of is None else _finite(of.max_abs),
             "max_rel_diff": None if of is None else _finite(of.max_rel),
             "rel_l2_diff": None if of is None else _finite(of.rel_l2),
@@ -156,8 +175,19 @@ class Measurement:
             found = row[times] or {}
             flat.update({f"{name}_{part}": found.get(part) for part in ("min", "max", "runs")})
         flat["total_ms"] = (row["total_ms"] or {}).get("median")
+        shares = row["over_ranks"] or {}
+        flat.update({column: shares.get(name) for column, name in RANK_COLUMNS.items()})
         return {column: flat[column] for column in COLUMNS}
 
+
+RANK_COLUMNS = {
+    "compute_share": "compute",
+    "communication_share": "communication",
+    "waiting_share": "waiting",
+    "imbalance": "imbalance",
+    "model_ms": "model_ms",
+}
+"""Columns of a CSV file that only rows over ranks fill, with their names in `OverRanks`."""
 
 COLUMNS = (
     *("implementation", "kind", "algorithm", "data", "config", "threads", "workers"),
@@ -165,6 +195,7 @@ COLUMNS = (
     *("kernel_ms", "kernel_ms_min", "kernel_ms_max", "kernel_ms_runs", "transfer_ms"),
     *("total_ms", "total_ms_min", "total_ms_max", "total_ms_runs", "calls", "build_ms"),
     *("gflops", "gbps", "peak_fraction", "peak_note", "speedup", "baseline", "efficiency"),
+    *RANK_COLUMNS,
     *("max_abs_diff", "max_rel_diff", "rel_l2_diff", "error_over_bound", "ok"),
 )
 """Columns of a CSV file, in order."""

@@ -13,7 +13,7 @@ from typing import Any
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.core.records import Count, Finite, Natural, parsed, typed
-from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement
+from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement, OverRanks
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
 
@@ -47,6 +47,22 @@ class _Times:
 
 
 @dataclass(frozen=True)
+class _OverRanks:
+    """What a document says of a row over ranks, with the names of `OverRanks`."""
+
+    compute: Finite
+    communication: Finite
+    waiting: Finite
+    imbalance: Finite
+    sent_bytes: Finite = 0.0
+    latency_us: Finite = 0.0
+    link_gbps: Finite = 0.0
+    model_communication_ms: Finite = 0.0
+    model_ms: Finite | None = None
+    base_ranks: Count = 1
+
+
+@dataclass(frozen=True)
 class _Row:
     """A row in a document, with the names of `Measurement.as_row`."""
 
@@ -77,6 +93,7 @@ class _Row:
     max_rel_diff: Finite | None = None
     rel_l2_diff: Finite | None = None
     error_over_bound: Finite | None = None
+    over_ranks: _OverRanks | None = None
 
 
 @dataclass(frozen=True)
@@ -239,6 +256,7 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
         difference=_difference(read, status),
         peak=read.peak_fraction,
         data="device" if read.data == "device" else "host",
+        over_ranks=None if read.over_ranks is None else OverRanks(**vars(read.over_ranks)),
     )
 
 

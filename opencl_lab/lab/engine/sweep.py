@@ -71,13 +71,14 @@ class Sweep:
         """Return the options that a size sets, which are the first columns of its rows."""
         return {self.chosen.size_option: size}
 
-    def _options_at(self, size: int) -> dict[str, Any]:
+    def options_at(self, size: int) -> dict[str, Any]:
+        """Return the complete options of a size."""
         given = {name: value for name, value in self.options.items() if name != "seed"}
         return self.chosen.with_defaults({**given, **self.named(size)})
 
     def problem(self, size: int) -> Problem:
         """Return the problem of a size."""
-        found: Problem = self.chosen.problem(**self._options_at(size))
+        found: Problem = self.chosen.problem(**self.options_at(size))
         return found
 
     def request_at(self, size: int) -> Request:
@@ -86,7 +87,7 @@ class Sweep:
 
     def point(self, size: int) -> Point:
         """Return the problem of a size with its request."""
-        options, seed = self._options_at(size), self.options["seed"]
+        options, seed = self.options_at(size), self.options["seed"]
         return point_of(self.chosen, options, seed, self.request_at(size))
 
     @cached_property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import Crossover
 from opencl_lab.lab.engine.row import Measurement
+from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Curves
 from opencl_lab.lab.presentation.drawing import (
     large_number,
@@ -132,6 +133,39 @@ def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, t
     """Draw the efficiency by size: the speed-up over the baseline, per worker."""
     label = f"efficiency: speed-up over {baseline}, per worker"
     _plot(path, series, size_name, title, share_of_worker, label, even=True, named=_with_workers)
+
+
+PHASES = {"compute": OPENCL, "communication": OTHER, "waiting": "0.8"}
+
+
+def plot_ranks(path: Path, rows: Sequence[Measurement], title: str) -> None:
+    """Draw a bar for each number of ranks: the median time in its shares, and the model's time."""
+
+    def draw(axes: Axes) -> None:
+        places = range(len(rows))
+        times = [row.total_ms or Times.of([0.0]) for row in rows]
+        below = [0.0] * len(rows)
+        for name, colour in PHASES.items():
+            parts = [
+                time.median * getattr(row.over_ranks, name, 0.0)
+                for time, row in zip(times, rows, strict=True)
+            ]
+            axes.bar(places, parts, 0.5, bottom=below, color=colour, label=name)
+            below = [start + part for start, part in zip(below, parts, strict=True)]
+        shares = [row.over_ranks for row in rows]
+        model = [(x, one.model_ms) for x, one in enumerate(shares) if one and one.model_ms]
+        left, right = [x - 0.35 for x, _ in model], [x + 0.35 for x, _ in model]
+        axes.hlines([y for _, y in model], left, right, "k", "--", label="model")
+        spread = [[x.median - x.min for x in times], [x.max - x.median for x in times]]
+        medians = [time.median for time in times]
+        axes.errorbar(places, medians, spread, fmt="none", ecolor="0.3", elinewidth=1, capsize=3)
+        axes.set_xticks(places, [counted(row.workers, "rank") for row in rows])
+        axes.set_ylabel("total time in ms (median, min and max)")
+        pale_grid(axes, "y")
+        legend_below(axes)
+        set_title(axes, title, 6.2)
+
+    saved_figure(path, draw, 7, 4)
 
 
 def _plot(

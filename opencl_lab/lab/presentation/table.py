@@ -21,10 +21,12 @@ from opencl_lab.lab.presentation.speedups import with_base
 
 ERROR = "error/bound"
 OPTIONAL_COLUMNS = (
-    *("min..max", "transfer ms", ERROR, "kernel % peak", "kernel ms"),
+    *("imbalance", "min..max", "transfer ms", ERROR, "kernel % peak", "kernel ms"),
     *("GB/s", "GFLOP/s", "speed-up"),
 )
 """Columns that are left out on a narrow terminal, in this order."""
+RANK_SHARES = ("efficiency", "compute", "comm.", "waiting", "imbalance", "model ms")
+"""Columns of rows over ranks, instead of times of kernels and transfers, and of errors."""
 DEVICE_ROWS = "@device: the data were on the device, before and after"
 OTHER_RUNS = "kernel ms: measured with events, in other calls than total ms"
 FILE_WIDTH = 140  # of tables in text files
@@ -87,13 +89,15 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
     wide = any(not row.ok or row.note for row in rows)
     flops = any(row.gflops for row in rows)
     captions = [DEVICE_ROWS] * any(row.data == "device" for row in rows)
-    captions += [OTHER_RUNS] * any(_kernels_above_total(row) for row in rows)
+    over_ranks = any(row.over_ranks for row in rows)
+    captions += [OTHER_RUNS] * (not over_ranks and any(map(_kernels_above_total, rows)))
     peak = peak_caption(row.peak_note for row in rows)
     caption = "\n".join([*captions, *([peak] if peak else [])])
     peaks = any(row.peak is not None for row in rows)
     rates = ["GFLOP/s" if flops else "GB/s", *(["kernel % peak"] if peaks else [])]
     speedup = "speed-up" + ("\nover " + ",\n".join(bases) if bases else "")
-    numbers = ("kernel ms", "transfer ms", "total ms", "min..max", *rates, speedup, ERROR)
+    first, last = ((), RANK_SHARES) if over_ranks else (("kernel ms", "transfer ms"), (ERROR,))
+    numbers = (*first, "total ms", "min..max", *rates, speedup, *last)
     table = titled_table(title, ["implementation"], numbers)
     table.caption = Text(caption) if caption else None
     table.add_column("result", overflow="fold", min_width=RESULT_WIDTH if wide else None)
@@ -102,16 +106,29 @@ def comparison_table(rows: Sequence[Measurement], title: str) -> Table:
         verdict = Text(correct, "green") if row.ok else Text(f"{row.status}: {row.reason}", "red")
         table.add_row(
             Text(row.label),
-            number(row.kernel_ms),
-            number(row.transfer_ms, 3),
+            *(() if over_ranks else (number(row.kernel_ms), number(row.transfer_ms, 3))),
             *times_texts(row.total_ms),
             number(row.gflops if flops else row.gbps),
             *([share_text(row.peak)] if peaks else []),
             ratio_text(row.speedup),
-            number(None if row.difference is None else row.difference.error_over_bound, 2),
+            *(_shares_texts(row) if over_ranks else [_error_text(row)]),
             verdict if row.status != "unavailable" else Text(row.reason, "dim"),
         )
     return table
+
+
+def _error_text(row: Measurement) -> str:
+    return number(None if row.difference is None else row.difference.error_over_bound, 2)
+
+
+def _shares_texts(row: Measurement) -> list[str]:
+    """Return the cells of the columns `RANK_SHARES`."""
+    found = row.over_ranks
+    if found is None:
+        return ["-"] * len(RANK_SHARES)
+    parts = (found.compute, found.communication, found.waiting, found.imbalance)
+    efficiency = "-" if row.efficiency is None else f"{row.efficiency:.2f}"
+    return [efficiency, *(f"{part:.0%}" for part in parts), number(found.model_ms)]
 
 
 class Measurements(list[Measurement]):

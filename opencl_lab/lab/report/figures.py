@@ -14,6 +14,7 @@ from opencl_lab.lab.measuring.roofline import Peaks, share_text
 from opencl_lab.lab.presentation.lines import Series, group_name
 from opencl_lab.lab.presentation.plots import (
     plot_comparison,
+    plot_ranks,
     plot_speedup,
     plot_throughput,
     plot_times,
@@ -25,6 +26,7 @@ from opencl_lab.lab.report.plots import plot_efficiency_by_workers
 from opencl_lab.lab.report.summary import by_speed, milliseconds
 from opencl_lab.lab.report.svg import Figure, figure_of
 from opencl_lab.lab.report.sweeps import Sweep
+from opencl_lab.lab.studies.over_ranks import over_ranks
 
 MOST_BARS, MOST_LINES, MOST_SIZES = 30, 16, 48
 """Limits of bars, lines and sizes in a plot, for readable plots and fast pages; tables have all
@@ -47,14 +49,17 @@ def figures_of(sweep: Sweep, prefix: str, peaks: Peaks | None = None) -> list[Fi
         shown, remark = fastest_rows(rows)
         draw = partial(plot_comparison, rows=shown, title="")
         caption = _caption("Total time of a call", remark)
-        return [figure_of(draw, f"{prefix}-bars", tips_of(series), caption)]
+        bars = figure_of(draw, f"{prefix}-bars", tips_of(series), caption)
+        return [bars, *_ranks_figures(rows, "", prefix)]
     kept, remark = thinned(series)
     tips = tips_of(kept, sweep.axis)
     found = [
         figure_of(draw, f"{prefix}-{name}", tips, _caption(text, remark))
         for name, text, draw in _over_sizes(sweep, kept, ", ".join(bases), peaks)
     ]
-    return found + _workers_figures(series[-1], sweep.axis, prefix)
+    size, last = series[-1]
+    found += _workers_figures((size, last), sweep.axis, prefix)
+    return found + _ranks_figures(last, f", {sweep.axis} = {size:,}", prefix)
 
 
 def _caption(text: str, remark: str) -> str:
@@ -106,6 +111,14 @@ def _workers_figures(
         speedups,
         figure_of(draw_shares, f"{prefix}-efficiency", shares, f"Efficiency {where}"),
     ]
+
+
+def _ranks_figures(rows: Sequence[Measurement], where: str, prefix: str) -> list[Figure]:
+    """Draw where the time of rows over ranks goes, and the model, if there are several."""
+    found = over_ranks(rows)
+    draw = partial(plot_ranks, rows=found, title="")
+    caption = f"Where the time goes, and the time of the model{where}"
+    return [figure_of(draw, f"{prefix}-ranks", {}, caption)] if len(found) > 1 else []
 
 
 def tips_of(series: Series, axis: str = "", baseline: str = "") -> dict[str, str]:

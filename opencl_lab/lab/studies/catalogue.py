@@ -11,6 +11,7 @@ from functools import partial
 from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers, scaling
 from opencl_lab.lab.studies.descriptor import Part, Question, Study, sizes
+from opencl_lab.lab.studies.over_ranks import SCALING
 from opencl_lab.lab.studies.peers import PEERS
 
 WORKERS = (1, 2, 4)
@@ -203,4 +204,4 @@ SORT = Study(
     ],
 )
 
-STUDIES = {study.name: study for study in (CONV2D, DFT, GEMM, DGEMM, BLOCKED, SORT, PEERS)}
+STUDIES = {study.name: study for study in (CONV2D, DFT, GEMM, DGEMM, BLOCKED, SORT, PEERS, SCALING)}

@@ -57,6 +57,10 @@ class Part:
     """Numbers of threads or ranks of references, with a row each; empty: all processors."""
     kinds: tuple[str, ...] = ()  # kinds of devices that it is for; empty: all
     resident: bool = False  # whether it works on device data
+    ranks: tuple[int, ...] = ()
+    """Numbers of ranks of MPI, with a job for each, instead of `runs` and `against`."""
+    grown: Callable[[Mapping[str, Any], int], Mapping[str, Any]] = lambda options, ranks: options
+    """``grown(options, ranks)`` returns the options of the problem that so many ranks share."""
 
     @property
     def axis(self) -> str:

@@ -10,13 +10,19 @@ from typing import Any, TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.engine.crossings import crossovers
-from opencl_lab.lab.presentation.plots import plot_speedup, plot_throughput, plot_times
+from opencl_lab.lab.presentation.plots import (
+    plot_ranks,
+    plot_speedup,
+    plot_throughput,
+    plot_times,
+)
 from opencl_lab.lab.presentation.speedups import ONE_WORKER, by_workers, with_base
 from opencl_lab.lab.studies.descriptor import PartResult, Study
+from opencl_lab.lab.studies.over_ranks import over_ranks
 
 Draw: TypeAlias = Callable[[Path], None]
 
-KINDS = ("time", "speedup", "throughput", "workers")
+KINDS = ("time", "speedup", "throughput", "workers", "ranks")
 """The plots of a part, which are the suffixes of their file names."""
 
 
@@ -26,6 +32,12 @@ def plots_of(result: PartResult, title: str) -> dict[str, Draw]:
     Throughput replaces the speed-up if the baseline was not measured.
     """
     part, series = result.part, result.series
+    if part.ranks:
+        shown = [(point, found) for point, rows in result.rows if (found := over_ranks(rows))]
+        return {
+            _file(part.name, "ranks"): partial(plot_ranks, rows=found, title=f"{title}, {point}")
+            for point, found in shown[-1:]
+        }
     crossings = crossovers(series)
     over: dict[str, Any] = {"series": series, "size_name": part.axis, "title": title}
     drawn: dict[str, Draw] = {"time": partial(plot_times, **over, crossings=crossings)}

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.drivers.discovery import devices
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.explore import Exploration, Limits, Stopped, grid
+from opencl_lab.lab.engine.rank_jobs import JobRows, RankJobs
 from opencl_lab.lab.engine.request import AlgorithmRun, Point, Request, check_point, point_of
 from opencl_lab.lab.engine.row import Measurement, over_baseline
 from opencl_lab.lab.engine.runner import ProgressReport, one_of, run_point
@@ -33,6 +36,15 @@ def workers_of_scale(workers: tuple[int, ...], scale: str) -> tuple[int, ...] | 
     return tuple(found)
 
 
+def ranks_of_scale(ranks: tuple[int, ...], scale: str, device: Device) -> tuple[int, ...]:
+    """Return numbers of ranks; at full scale up to all devices of a kind, or processors."""
+    if scale != "full":
+        return ranks
+    alike = [one for one in devices() if (one.kind, one.platform) == (device.kind, device.platform)]
+    most = default_threads() if device.kind == "cpu" else len(alike)
+    return tuple(n for n in (2**i for i in range(most.bit_length())) if n <= most)
+
+
 def run_study(
     study: Study,
     scale: str,
@@ -42,26 +54,29 @@ def run_study(
     repeats: int | None = None,
     time_limit: float | None = None,
     baseline: str | None = None,
+    asked: str | None = None,
     progress: ProgressReport = lambda done, total, label: None,
 ) -> tuple[list[PartResult], Stopped]:
     """Run a study; return the parts with measured points, and why it ended.
 
     `time_limit` is in seconds; remaining parts share the remaining time evenly. A part whose share
     is used up ends with the points that it has, and its current point is given up before the next
-    run. Speed-ups are over `baseline`, if it was measured, instead of ``c:seq``. An `OclabError`
-    means that the device cannot be used; failures of single rows are in their status.
+    run. Speed-ups are over `baseline`, if it was measured, instead of ``c:seq``. Jobs over ranks
+    get `asked`, the device as a user named it. An `OclabError` means that the device cannot be
+    used; failures of single rows are in their status.
     """
     parts = study.parts_on(device)
     counts = [len(part.points[scale]) for part in parts]
     whole = Limits(time_limit=time_limit)
     found: list[PartResult] = []
     ended: Stopped = "complete"
+    jobs: JobRows = {}
     for index, part in enumerate(parts):
         share = None if time_limit is None else whole.left / (len(parts) - index)
         run = _PartRun(
-            PartResult(part), scale, device, seed, repeats, baseline, Limits(None, share)
+            PartResult(part), scale, device, seed, repeats, baseline, Limits(None, share), asked
         )
-        stopped = run.explore(progress, sum(counts[:index]), sum(counts))
+        stopped = run.explore(progress, sum(counts[:index]), sum(counts), jobs)
         found += [run.result] * bool(run.result.rows)
         if stopped != "complete":
             ended = stopped
@@ -81,9 +96,13 @@ class _PartRun:
     repeats: int | None
     baseline: str | None
     limits: Limits
+    asked: str | None = None  # the device as a user named it, for jobs over ranks
 
-    def explore(self, progress: ProgressReport, before: int, points: int) -> Stopped:
-        """Measure the points of the part into its result; `before` is for the progress."""
+    def explore(self, progress: ProgressReport, before: int, points: int, jobs: JobRows) -> Stopped:
+        """Measure the points of the part into its result; `before` is for the progress.
+
+        `jobs` are rows that other parts may share.
+        """
         part, rows = self.result.part, self.result.rows
         places = part.points_at(self.scale)
 
@@ -95,6 +114,8 @@ class _PartRun:
                 self.limits.check_time()
                 report(done, total, label)
 
+            if part.ranks:
+                return self._jobs(places[number].options, jobs).rows(step)
             point, notes = self._point(places[number].options)
             self.result.notes.extend(f"{places[number]}: {note}" for note in notes)
             return run_point(point, device=self.device, progress=step).measurements
@@ -105,6 +126,17 @@ class _PartRun:
             rows.append((places[number], found))
 
         return Exploration(measure, told=told, limits=self.limits).run(grid(range(len(places))))
+
+    def _jobs(self, options: Mapping[str, int], known: JobRows) -> RankJobs:
+        """Return the jobs of a point."""
+        part, chosen = self.result.part, get_operation(self.result.part.operation)
+
+        def on(ranks: int) -> dict[str, Any]:
+            return chosen.with_defaults({**part.options, **part.grown(options, ranks)})
+
+        counts = ranks_of_scale(part.ranks, self.scale, self.device)
+        repeats = self.repeats or REPEATS
+        return RankJobs(chosen, counts, on, self.seed, repeats, self.asked, known=known)
 
     def _point(self, options: Mapping[str, int]) -> tuple[Point, list[str]]:
         """Return the point to run, and notes on what is left out there."""

@@ -1,0 +1,390 @@
+"""`oclab` over ranks: jobs of `bench` and of the study `scaling`, files as inputs, and examples."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import oclab
+from documents import sweep
+from ranks import HERE, on_ranks
+from study_rows import row
+from test_study import small
+
+from opencl_lab.core.plan import Work
+from opencl_lab.lab.engine import rank_jobs
+from opencl_lab.lab.engine.link import Link, relative
+from opencl_lab.lab.engine.rank_jobs import RankJobs
+from opencl_lab.lab.engine.row import COLUMNS, RANK_COLUMNS, OverRanks
+from opencl_lab.lab.engine.stored import measurement_of, read_results
+from opencl_lab.lab.presentation.table import comparison_table, table_text
+from opencl_lab.lab.reference import mpi
+from opencl_lab.lab.reference.mpi import no_mpi
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.report.chapters import sections_of
+from opencl_lab.lab.studies.catalogue import STUDIES
+from opencl_lab.lab.studies.descriptor import Machine, PartResult, Point
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+needs_mpi = pytest.mark.skipif(no_mpi() is not None, reason=f"{no_mpi()}")
+
+
+def on(ranks, milliseconds, work=1e9, **more):
+    """Return a made-up row: 80 % compute, and 1 ms of communication by the model."""
+    shares = OverRanks(0.8, 0.15, 0.05, 0.1, model_communication_ms=float(ranks > 1))
+    found = row(f"mpi:opencl x{ranks}", milliseconds, work=Work(work, 0.0), workers=ranks)
+    return replace(found, over_ranks=shares, algorithm="mpi:opencl", threads=ranks, **more)
+
+
+# ------------------------------------------------------------------------------------- the model
+
+
+def test_speed_and_model_are_relative_to_the_fewest_ranks():
+    alone = row("opencl:radix", 50, work=Work(1e9, 0.0))
+    lost = replace(on(8, 1), status="runtime", reason="lost")
+    found = relative([alone, on(4, 40), lost, on(2, 60)])
+    plain, four, failed, two = found
+    assert (plain.speedup, plain.baseline, plain.over_ranks) == (60 / 50, "mpi:opencl x2", None)
+    assert (four.speedup, four.efficiency) == (1.5, 0.75) and two.efficiency == 1
+    assert four.over_ranks.model_ms == pytest.approx(60 * 0.8 / 2 + 1)
+    assert failed is lost and failed.speedup is None
+    assert relative([alone, lost]) == [alone, lost]
+
+
+def test_larger_problems_are_compared_by_their_rates():
+    one, two = relative([on(1, 50), on(2, 62.5, work=2e9)])
+    assert (one.speedup, two.speedup, two.efficiency) == (1, 1.6, 0.8)
+    assert two.over_ranks.model_ms == pytest.approx(50 * 0.8 + 1)
+
+
+def test_messages_cost_latency_and_bytes():
+    assert Link(1e-6, 1e9).seconds(10, 5e6) == pytest.approx(5.01e-3)
+    assert Link().seconds(10, 5e6) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "ranks", "nbytes"),
+    [
+        ("gemm", {"size": 1000}, 2, 2e6),  # half of B
+        ("gemm", {"size": 1000}, 16, 2e6),  # 1000 x 1000 of each factor over 4
+        ("sort", {"n": 8000, "dtype": "int64"}, 4, 2000 * 8 * 3 / 4),
+        ("dft", {"n": 1 << 12}, 2, 3 * 2048 / 2 * 8),
+        ("dft", {"n": 1 << 12, "batch": 5}, 4, 0),
+        ("conv2d", {"size": 100, "ksize": 5}, 2, 2 * 100 * 4),
+    ],
+)
+def test_what_ranks_send(name, options, ranks, nbytes):
+    chosen = get_operation(name)
+    problem = chosen.problem(**chosen.with_defaults(options))
+    messages, found = chosen.calls.sent(problem, ranks)
+    assert found == pytest.approx(nbytes) and (messages >= 1) == bool(nbytes)
+
+
+def test_a_row_keeps_its_shares_in_documents_and_tables():
+    rows = relative([on(1, 50), on(2, 30)])
+    again = [measurement_of(json.loads(json.dumps(one.as_row()))) for one in rows]
+    assert [one.over_ranks for one in again] == [one.over_ranks for one in rows]
+    flat = rows[1].as_csv()
+    assert [flat[name] for name in RANK_COLUMNS] == [0.8, 0.15, 0.05, 0.1, 21]
+    assert all(row("numpy", 1).as_csv()[name] is None for name in RANK_COLUMNS)
+    shown = table_text(comparison_table([*rows, row("opencl:radix", 9)], "a title"))
+    for text in ("efficiency", "waiting", "80%", "0.83", "1.67x", "model ms"):
+        assert text in shown
+    assert "kernel ms" not in shown
+
+
+def test_a_report_shows_where_the_time_of_ranks_goes(tmp_path):
+    results = [{"n": 9, **one.as_row()} for one in relative([on(1, 50), on(2, 30)])]
+    path = sweep(tmp_path / "a.json", problem={"operation": "gemm", "sizes": [9]}, results=results)
+    (section,) = sections_of(read_results(path))
+    assert any(figure.caption.startswith("Where the time goes") for figure in section.figures)
+
+
+# -------------------------------------------------------------------------------------- the jobs
+
+
+def jobs(monkeypatch, *ended, **more):
+    """Return the rows of jobs that would have ended so, and their commands."""
+    monkeypatch.setattr(rank_jobs, "no_mpi", lambda: None)
+    monkeypatch.setattr(rank_jobs, "find_mpiexec", lambda: "mpiexec")
+    answers, lines = iter(ended), []
+    monkeypatch.setattr(
+        rank_jobs, "_ended", lambda line, around: (lines.append((line, around)), next(answers))[1]
+    )
+    chosen = get_operation("gemm")
+    asked = {"size": 9, "dtype": "complex64", "beta": 1 + 2j, "trans_a": True}
+    options = chosen.with_defaults(asked)
+    given = {"ranks": (1, 2), "options_on": lambda ranks: options, **more}
+    return RankJobs(chosen, **given).rows(lambda done, total, label: None), lines
+
+
+def printed(one):
+    return 0, json.dumps({"results": [one.as_row()]}), ""
+
+
+def test_jobs_are_commands_whose_rows_stand_beside_each_other(monkeypatch):
+    for name in (rank_jobs.WORKERS, rank_jobs.UNITS):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(rank_jobs, "default_threads", lambda: 6)
+    plain = row("opencl:direct", 4, workers=2)
+    ended = [printed(one) for one in (plain, on(1, 8), on(2, 5))]
+    rows, lines = jobs(monkeypatch, *ended, alone=True, repeats=3, device="0:0,0:1", seed=5)
+    assert [one.implementation for one in rows] == [
+        "opencl:direct",
+        "mpi:opencl x1",
+        "mpi:opencl x2",
+    ]
+    assert [one.speedup for one in rows] == [2, 1, 1.6] and rows[2].efficiency == 0.8
+    (first, around), _, (last, shared) = lines
+    assert (
+        first[first.index("--device") + 1] == "0:0"
+        and last[last.index("--device") + 1] == "0:0,0:1"
+    )
+    assert first[-2:] == ("--against", "none") and rank_jobs.WORKERS not in around
+    assert last[:3] == ("mpiexec", "-n", "2") and last[-1] == "--distributed"
+    assert {"--size=9", "--beta=(1+2j)", "--trans-a", "--seed=5"} <= set(last)
+    assert " ".join(last).count("--") == 9  # and no options with their defaults
+    assert (shared[rank_jobs.WORKERS], shared[rank_jobs.AFFINITY]) == ("3", "0")
+    last = [word for word in last if word not in ("--device", "0:0,0:1")]
+    assert oclab(*last[last.index("gemm") : -1], "--quiet", "--against", "none").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("ended", "status", "reason"),
+    [
+        ((4, "", "oclab: rank 1: lost\nAbort(4) on node 1"), "runtime", "rank 1: lost"),
+        ((2, "", "oclab: no such grid\n"), "constraints", "no such grid"),
+        ((124, "", "oclab: rank 0: late"), "timeout", "rank 0: late"),
+        ((9, "", "= EXIT CODE: 9\n"), "runtime", "= EXIT CODE: 9"),
+        ((-11, "", ""), "runtime", "exit status -11, and nothing said"),
+        ((0, "{", "odd"), "runtime", "odd"),
+        (printed(on(1, 8)), "unavailable", "mpi4py belongs to another MPI"),
+    ],
+)
+def test_a_job_that_fails_has_a_row(ended, status, reason, monkeypatch):
+    (good, bad), _ = jobs(monkeypatch, printed(on(1, 8)), ended)
+    assert good.ok and good.speedup == 1
+    assert (bad.implementation, bad.workers, bad.status) == ("mpi:opencl x2", 2, status)
+    assert reason in bad.reason
+
+
+def test_jobs_are_not_run_twice(monkeypatch):
+    known = {}
+    first, _ = jobs(monkeypatch, printed(on(1, 8)), printed(on(2, 5)), known=known)
+    again, lines = jobs(monkeypatch, known=known)
+    assert again == first and not lines
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "told"),
+    [
+        (["--distributed", "--calls"], 2, "--calls is not used with --distributed"),
+        (["--distributed", "--against", "numpy"], 2, "--against is not used"),
+        (["--ranks", "1,2"], 2, "give --distributed, too"),
+        (["--distributed", "--ranks", "0,2"], 2, "--ranks takes numbers from 1"),
+        (["--distributed"], 3, "no ranks can be started: no mpiexec"),
+    ],
+)
+def test_bench_refuses_what_it_cannot_start(more, status, told, monkeypatch, tmp_path):
+    monkeypatch.setattr(mpi, "find_mpiexec", lambda: None)
+    out = tmp_path / "out"
+    done = oclab("bench", "sort", "--sizes", 10, "--out", out, *more)
+    assert done.returncode == status and told in done.stderr, done.stderr
+    assert not out.exists()
+
+
+# ------------------------------------------------------------------------------------- the study
+
+
+def test_the_study_says_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setattr(mpi, "find_mpiexec", lambda: None)
+    done = oclab("study", "scaling", "--out", tmp_path, "--json")
+    assert done.returncode == 0, done.stderr
+    (study,) = json.loads(done.stdout)["studies"]
+    assert {one["status"] for one in study["results"]} == {"unavailable"} and not study["plots"]
+    assert ["Nothing was measured."] in [one["answer"] for one in study["answers"]]
+    assert "pip install mpi4py mpich" in study["results"][0]["reason"]
+
+
+def test_the_study_answers_from_rows():
+    study = STUDIES["scaling"]
+    strong, weak = study.parts[:2]
+    grown = [weak.grown({"size": 1000}, ranks) for ranks in (1, 8)]
+    assert grown == [{"size": 1000}, {"size": 2000}]
+    results = [
+        PartResult(strong, [(Point({"size": 9}), relative([on(1, 50), on(2, 30)]))]),
+        PartResult(weak, [(Point({"size": 9}), relative([on(1, 50), on(2, 62.5, work=2e9)]))]),
+    ]
+    said = [" ".join(one.answer(results, Machine())) for one in study.questions]
+    assert (
+        "gemm_strong, size=9: 50.0 ms with 1 rank, 30.0 ms with 2 (1.67 times the speed" in said[0]
+    )
+    assert "gemm_weak, size=9 with one rank: 50.0 ms" in said[0] and "efficiency 80%" in said[0]
+    assert "compute 80%, communication 15%, waiting 5%; the longest compute is 10%" in said[1]
+    assert "with 2 ranks 30.0 ms are 1.43 times the model's 21.0 ms, of which 1.00 ms" in said[2]
+
+
+@needs_mpi
+@pytest.mark.full
+def test_the_study_measures_ranks(monkeypatch, tmp_path):
+    small(monkeypatch, "scaling", {"n": 3000})
+    study = STUDIES["scaling"]
+    parts = [part for part in study.parts if part.operation == "sort"]
+    monkeypatch.setitem(STUDIES, "scaling", replace(study, parts=parts))
+    done = oclab("study", "scaling", "--out", tmp_path, "--repeats", 1)
+    assert done.returncode == 0, done.stderr
+    content = json.loads((tmp_path / "scaling" / "results.json").read_text())
+    assert content["complete"] and content["plots"] == [
+        "sort_strong-ranks.png",
+        "sort_weak-ranks.png",
+    ]
+    assert [(one["part"], one["workers"], one["status"]) for one in content["results"]] == [
+        (name, ranks, "correct") for name in ("sort_strong", "sort_weak") for ranks in (1, 2)
+    ]
+    two = content["results"][3]["over_ranks"]
+    assert two["latency_us"] > 0 and two["link_gbps"] > 0 and two["model_ms"] > 0
+    assert two["sent_bytes"] == 3000 * 4 / 2 and 0 < two["compute"] < 1
+    assert (tmp_path / "scaling" / "sort_weak-ranks.png").read_bytes().startswith(b"\x89PNG")
+
+
+# --------------------------------------------------------------------------------- jobs that run
+
+
+@needs_mpi
+def test_bench_starts_jobs_and_writes_their_rows(tmp_path):
+    asked = ["bench", "sort", "--sizes", "3000", "--descending", "--repeats", "1"]
+    done = oclab(*asked, "--distributed", "--ranks", "2", "--out", tmp_path, OCLAB_DEVICE="0:0,0:0")
+    assert done.returncode == 0, done.stderr
+    assert "efficiency" in done.stdout and "waiting" in done.stdout
+    with (tmp_path / "results.csv").open(newline="") as file:
+        plain, two = csv.DictReader(file)
+    assert set(COLUMNS) < set(two) and two["descending"] == "True" and two["n"] == "3000"
+    assert (two["implementation"], two["workers"], two["ok"]) == ("mpi:opencl x2", "2", "True")
+    parts = [float(two[name]) for name in RANK_COLUMNS]
+    assert sum(parts[:3]) == pytest.approx(1) and min(parts) >= 0
+    assert plain["kind"] == "opencl" and plain["baseline"] == "mpi:opencl x2"
+    assert json.loads((tmp_path / "results.json").read_text())["request"]["ranks"] == [2]
+
+
+def alive(word):
+    """Return the processes whose command has a word."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found += [path.parent.name] * (word.encode() in path.read_bytes().split(b"\0"))
+        except OSError:
+            continue
+    return found
+
+
+@needs_mpi
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc")
+def test_ctrl_c_ends_the_ranks():
+    mark = f"seen{time.monotonic_ns()}"
+    sleeping = [mpi.find_mpiexec(), "-n", "2", sys.executable, "-c", "import time; time.sleep(99)"]
+    code = f"from opencl_lab.lab.engine.rank_jobs import _ended as e; e({[*sleeping, mark]}, None)"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) as process:
+        until = time.monotonic() + 30
+        while len(alive(mark)) < 3 and time.monotonic() < until:  # mpiexec and the ranks
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert b"KeyboardInterrupt" in process.communicate(timeout=30)[1]
+    until = time.monotonic() + 10
+    while alive(mark) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not alive(mark)
+
+
+# -------------------------------------------------------------------------------------- files
+
+
+def sorted_file(folder, name="keys.npy"):
+    keys = np.random.default_rng(3).integers(0, 1000, 5001).astype(np.int32)
+    if name.endswith(".npy"):
+        np.save(folder / name, keys)
+    else:
+        np.savetxt(folder / name, keys, fmt="%d")
+    return keys
+
+
+def on_files(*arguments):
+    done = on_ranks(2, "-m", "opencl_lab", *arguments, "--distributed", "--repeats", 1, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_mpi
+def test_each_rank_reads_its_part_of_a_file(tmp_path):
+    keys = sorted_file(tmp_path)
+    done = on_ranks(
+        2, HERE / "loads.py", "sort", tmp_path / "keys.npy", "--distributed", "--repeats", 1,
+        "-o", tmp_path / "sorted.npy", "--json", timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stderr.split()) == ["loaded(2500,)", "loaded(2501,)"]
+    content = json.loads(done.stdout)
+    assert content["options"]["keys"].endswith("keys.npy") and content["results"][0]["ok"]
+    assert np.array_equal(np.load(tmp_path / "sorted.npy"), np.sort(keys))
+
+
+@needs_mpi
+@pytest.mark.full
+def test_other_files_are_read_by_one_rank(tmp_path):
+    keys = sorted_file(tmp_path, "keys.csv")
+    shown = on_files("sort", tmp_path / "keys.csv", "-o", tmp_path / "sorted.npy")
+    assert "keys.csv: 5001 numbers" in shown.replace(",", "")
+    assert np.array_equal(np.load(tmp_path / "sorted.npy"), np.sort(keys))
+
+
+@needs_mpi
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "asked", ["gemm a.npy b.npy", "conv2d a.npy --filter gaussian", "dft a.npy"]
+)
+def test_files_of_each_operation(asked, tmp_path):
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "a.npy", rng.random((40, 30), np.float32))
+    np.save(tmp_path / "b.npy", np.asfortranarray(rng.random((30, 20), np.float32)))
+    words = [str(tmp_path / word) if word.endswith("npy") else word for word in asked.split()]
+    assert on_files(*words, "-o", tmp_path / "out.npy").count("mpi:opencl x2") == 1
+    assert np.load(tmp_path / "out.npy").shape == ((40, 20) if asked[0] == "g" else (40, 30))
+
+
+@needs_mpi
+@pytest.mark.full
+def test_a_file_that_is_missing_is_said_once(tmp_path):
+    done = on_ranks(
+        2, "-m", "opencl_lab", "sort", tmp_path / "none.npy", "--distributed", timeout=60
+    )
+    assert done.returncode == 2 and done.stderr.count("No such file") == 1, done.stderr
+
+
+# ------------------------------------------------------------------------------------ examples
+
+
+@pytest.mark.skipif(find_spec("dask") is None, reason="no Python package dask")
+def test_dask_calls_us_on_blocks():
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "dask_blocks.py", "1024"],
+        capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "2 blocks of 512 x 4096: the same frequencies" in done.stdout
+
+
+@needs_mpi
+@pytest.mark.skipif(find_spec("mpi4py_fft") is None, reason="no Python package mpi4py_fft")
+def test_mpi4py_fft_has_the_same_transform():
+    done = on_ranks(2, EXAMPLES / "beside_mpi4py_fft.py", 120, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "120 x 120 on 2 ranks: the largest difference is" in done.stdout
+    assert "mpi4py-fft" in done.stdout and "opencl_lab" in done.stdout
