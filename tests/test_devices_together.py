@@ -19,7 +19,7 @@ from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host import shared as shared_gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.ops.sort import part_sizes
+from opencl_lab.ops.sort import part_sizes, resident
 from opencl_lab.ops.sort import shared as shared_sort
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
@@ -28,6 +28,11 @@ from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.together import HandOut, Stop, on_each, speed
 
 NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
+
+
+def some(names, *usual):
+    """Return parameters of which the others are left out of the default suite."""
+    return [x if x in usual else pytest.param(x, marks=pytest.mark.full) for x in names]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,7 @@ def halves(device):
         pytest.skip(f"the device cannot be divided: {error}")
 
 
-@pytest.fixture(params=["shared", "copied", "mixed"])
+@pytest.fixture(params=["shared", pytest.param("copied", marks=pytest.mark.full), "mixed"])
 def both(request, halves, monkeypatch):
     """Two devices that work on the host's memory, or have their own, or one of each."""
     own = {"shared": (False, False), "copied": (True, True), "mixed": (True, False)}
@@ -60,12 +65,14 @@ def made(monkeypatch):
     monkeypatch.setattr(panels, "WORTH", 1000)
     monkeypatch.setattr(panels, "BALANCE", 0.1)
     monkeypatch.setattr(panels, "GROUP_ELEMENTS", 16)
-    monkeypatch.setattr(shared_sort, "LEAST", 1)
+    monkeypatch.setattr(shared_gemm, "BANDED", 0)
+    for name in ("LEAST", "LEAST_SENT"):
+        monkeypatch.setattr(shared_sort, name, 1)
     monkeypatch.setattr(part_sizes, "SHORT_SHARED", 64)
     shared_gemm._shares.cache_clear()
     replay.forget()  # what was recorded where devices did not share
     calls = []
-    for module in (shared_gemm, shared_sort):
+    for module in (shared_gemm, shared_sort, resident):
 
         def noted(devices, work):
             calls.append(len(devices))
@@ -116,7 +123,7 @@ def test_a_row_of_keys(n, descending, both, made, rng):
 
 
 @pytest.mark.few(4)
-@pytest.mark.parametrize("dtype", KEY_TYPES)
+@pytest.mark.parametrize("dtype", some(KEY_TYPES, "float32", "int64"))
 def test_all_types_of_keys(dtype, both, rng):
     keys = awkward_keys(rng, dtype, 5_003)
     assert same_bits(ol.sort(keys, devices=both), in_order(keys))
@@ -206,13 +213,13 @@ def test_transposed_factors(trans_a, trans_b, both, made, rng):
 
 @pytest.mark.few(5)
 @pytest.mark.parametrize("case", range(4))
-@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+@pytest.mark.parametrize("dtype", some(ELEMENT_TYPES, "float32", "complex128"))
 def test_types_stacks_and_epilogues(case, dtype, both, rng):
     options = options_of(dtype, case)
     problem = GemmProblem(43, 57, 31, **options)
     inputs = generated(rng, problem)
     how = {"algorithm": "naive", "config": NAIVE["config"]}
-    result = shared_gemm.multiply_together(problem, inputs, None, both, **how)
+    result = shared_gemm.multiply_together(problem, inputs, None, both, function=ol.gemm, **how)
     assert_right(result, problem, inputs)
 
 
@@ -345,6 +352,18 @@ def failing(monkeypatch, where, fail):
     def sort_or_fail(parts, queue, given, out):
         return strike(queue) or sort_part(parts, queue, given, out)
 
+    def multiply_bands(*given):
+        def multiply(a, b, **how):
+            return strike(how["device"].queue()) or given[-1](a, b, **how)
+
+        bands(*given[:-1], multiply)
+
+    def sort_keys(row, keys):
+        return strike(keys.queue) or sort_resident(row, keys)
+
+    bands, sort_resident = shared_gemm._multiply_bands, resident._Row._sorted
+    monkeypatch.setattr(shared_gemm, "_multiply_bands", multiply_bands)
+    monkeypatch.setattr(resident._Row, "_sorted", sort_keys)
     monkeypatch.setattr(shared_gemm, "solver", solver_of)
     monkeypatch.setattr(shared_sort, "sort_part", sort_or_fail)
 

@@ -28,7 +28,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.distributed.array import DistArray
-from opencl_lab.distributed.copying import Array
+from opencl_lab.distributed.copying import Array, new_array
 from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.layout import Run, Slab, slab
 from opencl_lab.distributed.mpi import agreed, collective, mpi, phases, private, same, world
@@ -206,7 +206,10 @@ def _filter_part(image: DistArray, axis: int, parts: Sequence[_Part], apply: Any
     problem, (least, most) = mine.problem, mine.makes
     shape = list(local.shape)
     shape[axis : axis + 2] = most - least, problem.out_width
-    result = empty(local, tuple(shape), problem.dtype, call)
+    if image.on_device:
+        result = empty(local, tuple(shape), problem.dtype, call)
+    else:
+        result = new_array(tuple(shape), problem.dtype)
 
     def fill(begin: int, end: int, rows: AnyArray, only: bool) -> None:
         first = mine.first(begin)

@@ -87,16 +87,22 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
     return made
 
 
-def to_host(x: Any) -> np.ndarray[Any, Any]:
-    """Return an array on the host; one of a device is copied, through pinned memory if large."""
+def to_host(x: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
+    """Return an array on the host; one of a device is copied, through pinned memory if large.
+
+    It is copied to `out`, a dense array of the same shape and dtype, if that is given.
+    """
     if not is_device_array(x):
-        return np.asarray(x)
+        if out is None:
+            return np.asarray(x)
+        np.copyto(out, x)
+        return out
     queue = x.queue
     session = session_of(queue)
     dense = contiguous(x, Call(queue))
     if dense.offset or not _through_pinned(session, dense.nbytes, staging.LEAST):
-        return np.asarray(dense.get())
-    result = np.empty(dense.shape, dense.dtype)
+        return np.asarray(dense.get(ary=out))
+    result: np.ndarray[Any, Any] = np.empty(dense.shape, dense.dtype) if out is None else out
     with session.alone(queue):
         session.staging.fetch(queue, result, dense.base_data)
     return result

@@ -7,8 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import accumulate
 from typing import Any, Generic, TypeAlias, TypeVar
 
+import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
@@ -16,6 +18,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.drivers.discovery import DeviceSpec, select_device
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.executable import explain
+from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import start
 
 Devices: TypeAlias = Sequence[DeviceSpec | cl.Device] | None
@@ -65,6 +68,18 @@ def speed(device: Device) -> float:
     """
     lanes = CPU_LANES * device.native_vector_bytes // 4 if device.kind == "cpu" else GPU_LANES
     return float(device.compute_units * max(device.clock, 1) * lanes)
+
+
+def divided(n: int, devices: Sequence[Device]) -> list[int]:
+    """Return where the share of each device of `n` things begins, by its `speed`, and `n`."""
+    speeds = list(map(speed, devices))
+    begins = accumulate(speeds[:-1], initial=0.0)
+    return [*(int(n * begin / sum(speeds)) for begin in begins), n]
+
+
+def new_result(devices: Sequence[Device], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return an uninitialised array of the host, as plain calls on the first device return."""
+    return session_of(devices[0].queue()).host_results.empty(shape, dtype)
 
 
 class HandOut(Generic[T]):

@@ -154,7 +154,7 @@ def gemm(
         from opencl_lab.ops.gemm.host.shared import multiply_together
 
         result = multiply_together(
-            problem, inputs, place, together, algorithm=algorithm, config=config
+            problem, inputs, place, together, algorithm=algorithm, config=config, function=gemm
         )
     if result is None and (algorithm == HYBRID or nbytes >= LARGE):
         from opencl_lab.ops.gemm.host.elsewhere import multiply_elsewhere

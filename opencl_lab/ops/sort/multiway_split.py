@@ -40,6 +40,10 @@ class Samples:
         found = keys[first * self.step - begin :: self.step]
         self._keys[run][first : first + found.size] = found
 
+    def put(self, run: int, found: np.ndarray[Any, Any]) -> None:
+        """Keep all samples of a run: its keys at multiples of `step`."""
+        self._keys[run][:] = found
+
     def order(self) -> None:
         """Sort all samples; `take` must not be called afterwards."""
         merged = np.argsort(codes(np.concatenate(self._keys), self._descending), kind="stable")
