@@ -178,25 +178,27 @@ def exchange_rows(
     `redistribute`.
     """
     sent = [int(count) for count in counts]
-    table = np.array(comm.allgather(sent))
-    got = table[:, comm.rank].tolist()
     node, row = node_of(comm), local.shape[1:]
+    if node is not None:
+        table = np.array(comm.allgather(sent))
+        got = table[:, comm.rank].tolist()
+        with phases.communication(comm):
+            parts = node.parts([(int(rows), *row) for rows in table.sum(axis=0)], local.dtype)
+            if parts is not None:
+                before, ends = table[: comm.rank].sum(axis=0), np.cumsum(sent)
+                copy_all(
+                    (
+                        parts[other][before[other] : before[other] + sent[other]],
+                        local[ends[other] - sent[other] : ends[other]],
+                    )
+                    for other in _turns(comm)
+                )
+                node.fence()
+                mine = parts[comm.rank]
+                return (copied(mine) if keep else mine), got
+    got = comm.alltoall(sent)
     with phases.communication(comm):
-        shapes = [(int(rows), *row) for rows in table.sum(axis=0)]
-        parts = None if node is None else node.parts(shapes, local.dtype)
-        if node is None or parts is None:
-            return _rows_by_messages(comm, np.ascontiguousarray(local), sent, got), got
-        before, ends = table[: comm.rank].sum(axis=0), np.cumsum(sent)
-        copy_all(
-            (
-                parts[other][before[other] : before[other] + sent[other]],
-                local[ends[other] - sent[other] : ends[other]],
-            )
-            for other in _turns(comm)
-        )
-        node.fence()
-        mine = parts[comm.rank]
-        return (copied(mine) if keep else mine), got
+        return _rows_by_messages(comm, np.ascontiguousarray(local), sent, got), got
 
 
 def _rows_by_messages(comm: Any, local: Array, sent: list[int], got: list[int]) -> Array:

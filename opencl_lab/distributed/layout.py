@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -51,24 +52,26 @@ class Split:
         if self.block is not None:
             starts = range(part * self.block, self.n, self.parts * self.block)
             return [(start, min(start + self.block, self.n)) for start in starts]
-        begin, end = self.bounds[part], self.bounds[part + 1]
+        begin, end = _bounds(self)[part : part + 2]
         return [(begin, end)] if begin < end else []
 
     @property
     def bounds(self) -> list[int]:
         """Where the parts begin, and the end of the last one; not for cyclic blocks."""
-        return list(accumulate(self._lengths, initial=0))
-
-    @property
-    def _lengths(self) -> Sequence[int]:
-        if self.lengths is not None:
-            return self.lengths
-        least, more = divmod(self.n, self.parts)
-        return [least + (part < more) for part in range(self.parts)]
+        return list(_bounds(self))
 
     def length(self, part: int) -> int:
         """Return how many elements a part has."""
         return sum(end - begin for begin, end in self.runs(part))
+
+
+@lru_cache
+def _bounds(split: Split) -> tuple[int, ...]:
+    """Return where the parts begin, and the end; kept, as all ranks look at all parts."""
+    if split.lengths is not None:
+        return tuple(accumulate(split.lengths, initial=0))
+    least, more = divmod(split.n, split.parts)
+    return tuple(part * least + min(part, more) for part in range(split.parts + 1))
 
 
 @dataclass(frozen=True)
