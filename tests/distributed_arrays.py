@@ -1,7 +1,9 @@
 """Checks of arrays on ranks; see `ranks`."""
 
 import itertools
+import os
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +38,20 @@ def check_redistribution(comm, rng):
             assert np.array_equal(moved.gather(), x)
 
 
+def check_elements_without_bytes_and_wrong_words(comm, rng):
+    nothing = DistArray.from_global(np.zeros((6, 7), "V0"), slab(0)).redistribute(1)
+    assert nothing.gather().shape == (6, 7)
+    part, word = comm.Dup(), os.environ.get(node.SWITCH)
+    os.environ[node.SWITCH] = "maybe"
+    try:
+        if comm.size > 1:
+            with pytest.raises(InvalidConfig, match="OCLAB_NODE_MEMORY must be on or off"):
+                DistArray.from_global(np.arange(9), comm=part).gather()
+    finally:
+        os.environ[node.SWITCH] = word or "on"
+        part.Free()
+
+
 def check_many_small_blocks(comm, rng):
     x = rng.random((150, 70))
     for grid in GRIDS[comm.size]:
@@ -65,11 +81,19 @@ def check_what_is_not_kept_holds_until_the_next_exchange_but_one(comm, rng):
     columns = DistArray.from_global(x, slab(1)).local
     kept = given.redistribute(slab(1))
     for _ in range(4):
-        one = given.redistribute(slab(1), keep=False)
-        other = one.redistribute(slab(0), keep=False)
+        one = given.moved(slab(1))
+        other = one.moved(slab(0))
         assert np.array_equal(one.local, columns) and np.array_equal(other.local, given.local)
+    one = given.moved(slab(1))
+    given.moved(slab(1))
+    if comm.rank == 0:
+        time.sleep(0.2)  # the others come to the next exchange long before
+        assert np.array_equal(one.local, columns)
+    given.moved(slab(1))
+    one = given.moved(slab(1))
+    given.moved(slab(1))
     shared = node.node_of(comm) is not None or comm.size == 1
-    again = given.redistribute(slab(1), keep=False)
+    again = given.moved(slab(1))
     assert np.shares_memory(one.local, again.local) == shared
     assert np.array_equal(kept.local, columns)
 

@@ -205,11 +205,15 @@ class DistArray:
     # ----------------------------------------------------------------------- moved
 
     @collective
-    def redistribute(self, distribution: Distribution | int, keep: bool = True) -> DistArray:
-        """Return the same array in another distribution; an integer stands for ``slab(axis)``.
+    def redistribute(self, distribution: Distribution | int) -> DistArray:
+        """Return the same array in another distribution; an integer stands for ``slab(axis)``."""
+        return self.moved(distribution, keep=True)
 
-        With ``keep=False`` its local part is only read, and not after the next call but one: it may
-        be memory that the ranks of a node use again.
+    def moved(self, distribution: Distribution | int, *, keep: bool = False) -> DistArray:
+        """Return what `redistribute` does, for other functions of this package.
+
+        Without `keep`, the local part is only read, and not after the next exchange but one: it may
+        be that of this array, or memory that ranks use again.
         """
         wanted = as_distribution(distribution)
         same(self.comm, wanted, "the distribution")
@@ -225,9 +229,10 @@ class DistArray:
         same(self.comm, root, "root")
         agreed(self.comm, lambda: _check_root(root, self.comm.size))
         after = Gathered(self.global_shape, root)
-        whole = redistribute(self.comm, self.host(), self.layout, after)
-        if self.comm.size == 1:
-            return whole.copy()
+        local = self.host()
+        whole = redistribute(self.comm, local, self.layout, after)
+        if whole is local:
+            whole = whole.copy()
         return whole if root is None or root == self.comm.rank else None
 
     @collective

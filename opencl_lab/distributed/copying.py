@@ -11,6 +11,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from opencl_lab.drivers.processes import default_threads
+from opencl_lab.runtime.cache import bytes_limit
+from opencl_lab.runtime.freeing import call_when_freeing
 from opencl_lab.runtime.host_results import MOST_IDLE, HostResults
 
 T = TypeVar("T")
@@ -20,7 +22,7 @@ PIECE = 1 << 18
 """Bytes that a thread copies at once; NumPy lets other threads run meanwhile."""
 TILE = 128
 """Rows and columns that are transposed together: they fit into the cache."""
-LINE = 8
+PADDING = 8
 """Elements by which rows of a tile are further apart than they are long."""
 
 
@@ -40,7 +42,8 @@ def in_threads(function: Callable[[T], None], items: Sequence[T]) -> None:
         pass
 
 
-_RESULTS = HostResults(MOST_IDLE)
+_RESULTS = HostResults(bytes_limit("OCLAB_POOL_BYTES", MOST_IDLE))
+call_when_freeing(lambda seconds: _RESULTS.free_held())
 
 
 def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -62,7 +65,7 @@ def _threads() -> ThreadPoolExecutor:
 
 def _pieces(target: Array, source: Array) -> Iterator[tuple[Array, Array]]:
     """Yield parts of both arrays."""
-    if not target.size:
+    if not target.nbytes:
         return
     if target.ndim == 2 and abs(source.strides[0]) < abs(source.strides[1]):  # transposed
         for i in range(0, target.shape[0], TILE):
@@ -82,7 +85,7 @@ def _copy(target: Array, source: Array) -> None:
     if source.ndim == 2 and abs(source.strides[0]) < abs(source.strides[1]):
         # Lines that lie a power of two apart would push each other out of the cache.
         rows, columns = source.shape
-        aside = np.empty((columns, rows + LINE), source.dtype)[:, :rows]
+        aside = np.empty((columns, rows + PADDING), source.dtype)[:, :rows]
         np.copyto(aside, source.T)
         source = aside.T
     np.copyto(target, source)

@@ -20,7 +20,7 @@ from opencl_lab.distributed.layout import Gathered, Run, Shape, common, places
 from opencl_lab.distributed.mpi import mpi, phases
 from opencl_lab.distributed.node import NodeMemory, node_of
 
-Copied: TypeAlias = tuple[Array, Array, tuple[slice, ...]]
+Region: TypeAlias = tuple[Array, Array, tuple[slice, ...]]
 """A target, a source, and where that is in the local part."""
 
 MOST_REGIONS = 4096
@@ -87,7 +87,7 @@ def by_memory(
     local: Array,
     before: Placement,
     after: Placement,
-    copy: Callable[[list[Copied]], None] | None = None,
+    copy: Callable[[list[Region]], None] | None = None,
 ) -> Array | None:
     """Return this rank's part in memory that the node shares; None if there is no room.
 
@@ -102,12 +102,13 @@ def by_memory(
         parts = node.parts(shapes, local.dtype)
         if parts is None:
             return None
-        regions, mine = list[Copied](), before.runs(comm.rank)
+        regions, mine = list[Region](), before.runs(comm.rank)
         for other in others:
             for there, here in _regions(after.runs(other), mine):
                 if isinstance(here[0], slice):
                     regions.append((parts[other][there], local[here], here))
                 else:
+                    assert copy is None  # it takes slices only
                     parts[other][there] = local[here]
         if copy is None:
             copy_all((target, source) for target, source, _ in regions)

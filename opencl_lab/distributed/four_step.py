@@ -22,8 +22,8 @@ Frameworks for the Fast Fourier Transform", 1992.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -32,10 +32,10 @@ import numpy as np
 import opencl_lab.fft as single
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array, copied, copy_all, in_threads, new_array
-from opencl_lab.distributed.exchange import Copied, by_memory
+from opencl_lab.distributed.exchange import Region, by_memory
 from opencl_lab.distributed.layout import Run, Shape, Slab, Split, slab
 from opencl_lab.distributed.mpi import phases
-from opencl_lab.distributed.node import node_of
+from opencl_lab.distributed.node import NodeMemory, node_of
 from opencl_lab.distributed.transform_task import Task, factors_of
 from opencl_lab.ops.fft.problem import complex_dtype
 
@@ -58,7 +58,10 @@ def one_row(a: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
             made = made.like(2 * made.local.real)
         if task.name == "rfft":
             made = _first(made, task.shape[0])
-    return a.like(made.local, global_shape=made.shape, distribution=made.distribution)
+    local = made.local
+    if a.comm.size == 1 or a.size == 1:  # there was nothing to transform or to move
+        local = local.copy()
+    return a.like(local, global_shape=made.shape, distribution=made.distribution)
 
 
 def _rows(shape: Shape, comm: Any) -> Slab:
@@ -82,13 +85,10 @@ def _natural(matrix: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
     """
     comm, shape, node = matrix.comm, matrix.shape[::-1], node_of(matrix.comm)
     before, after = (slab(axis).layout(matrix.shape, comm.size) for axis in (0, 1))
-    make: Callable[[], list[Array] | None] = lambda: None  # noqa: E731
-    if node is not None and matrix.shape[1] > 1:
-        shapes = [before.local_shape(rank) for rank in range(comm.size)]
-        make = partial(node.parts, shapes, matrix.dtype)
-    made, parts = _both(matrix, (0, 1), task, where, make)
+    shapes = [before.local_shape(rank) for rank in range(comm.size)]
+    made, parts = _both(matrix, (0, 1), task, where, node, shapes)
     if node is None or parts is None:
-        local = copied(made.redistribute(slab(1), keep=False).local.T)
+        local = copied(made.moved(slab(1)).local.T)
     else:
         local = new_array(after.local_shape(comm.rank)[::-1], matrix.dtype)
         with phases.communication(comm):
@@ -107,24 +107,25 @@ def _both(
     order: tuple[int, int],
     task: Task,
     where: dict[str, Any],
-    make: Callable[[], list[Array] | None] = lambda: None,
+    node: NodeMemory | None = None,
+    shapes: Sequence[Shape] = (),
 ) -> tuple[DistArray, list[Array] | None]:
     """Transform columns (axis 0) and rows (axis 1) in this order, with twiddle factors between.
 
-    `make` returns the parts of all ranks in memory that they share, for the result; or None. They
-    are returned, too.
+    If ranks share memory, `node`, and there is room, the result is a part of those of all ranks
+    there, which have these `shapes`; they are returned, too.
     """
     inverse = task.name in ("ifft", "irfft")
     function = single.ifft if inverse else single.fft
     first, second = order
     if matrix.shape[first] > 1:  # else there is nothing to transform, and all factors are 1
-        matrix = matrix.redistribute(slab(second), keep=False)
+        matrix = matrix.moved(slab(second))
         made = function(matrix.local, axis=first, norm=task.norm, **where)
         matrix = _twiddled(matrix.like(made), first, inverse)
     parts = None
     if matrix.shape[second] > 1:
-        matrix = matrix.redistribute(slab(first), keep=False)
-        parts = make()
+        matrix = matrix.moved(slab(first))
+        parts = None if node is None else node.parts(shapes, matrix.dtype)
         out = {} if parts is None else {"out": parts[matrix.comm.rank]}
         made = function(matrix.local, axis=second, norm=task.norm, **where, **out)
         matrix = matrix.like(made)
@@ -145,7 +146,7 @@ def _twiddled(matrix: DistArray, axis: int, inverse: bool) -> DistArray:
         factors = within[first % block :][: len(source), columns]
         np.multiply(source * factors, starts[first // block, columns], out=target)
 
-    def put(regions: list[Copied]) -> None:
+    def put(regions: list[Region]) -> None:
         pieces = []
         for target, source, (rows, columns) in regions:
             first = rows.start
@@ -164,7 +165,7 @@ def _twiddled(matrix: DistArray, axis: int, inverse: bool) -> DistArray:
     if made is None:
         local = matrix.local
         put([(local, local, tuple(slice(0, length) for length in local.shape))])
-        return matrix.redistribute(wanted, keep=False)
+        return matrix.moved(wanted)
     return matrix.like(made, distribution=wanted)
 
 

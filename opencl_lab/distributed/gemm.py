@@ -66,8 +66,9 @@ def gemm(
         That of the result; an integer stands for ``slab(axis)``. By default the one of `c`, or else
         of `a`.
     grid : tuple of int, optional
-        The ranks along the rows and columns of the result, and along k. By default the grid that
-        sends least. ``blocks(grid)`` is the distribution in which nothing is moved before.
+        The ranks along the rows and columns of the result, and along k. By default each rank makes
+        a slab if all share memory, else it is the grid that sends least. ``blocks(grid)`` is the
+        distribution in which nothing is moved before.
     check : bool
         Whether to check the result by products with random vectors, which takes n**2 operations
         (Freivalds 1977). A row whose error is larger than what rounding explains passes with a
@@ -197,7 +198,7 @@ def _by_slabs(
     axis = 0 if by_rows else 1
     # What an exchange returns can be used until the next but one.
     parts = {"c": matrices["c"].redistribute(axis).local} if "c" in matrices else {}
-    parts[cut] = matrices[cut].redistribute(axis ^ transposed, keep=False).local
+    parts[cut] = matrices[cut].moved(axis ^ transposed).local
     given = matrices[whole]
     if node is None:
         parts[whole] = given.local

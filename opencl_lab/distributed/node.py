@@ -8,8 +8,8 @@
 ```
 
 By messages, the same data are packed, copied to a buffer of MPI, copied from it, and unpacked. Two
-windows take turns, and both are kept. So what an exchange returns may be used until the next
-exchange but one: every rank that begins that one has seen all others come to the next.
+windows take turns, and both are kept. An exchange begins when all ranks have come to it. So what
+one returns may be used until the next one but one.
 
 Source: T. Hoefler et al., "MPI + MPI: a new hybrid approach to parallel programming with MPI plus
 shared memory", Computing 95, 2013.
@@ -29,18 +29,23 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.layout import Shape
-from opencl_lab.distributed.mpi import mpi, private
+from opencl_lab.distributed.mpi import agreed, mpi, private
 from opencl_lab.drivers.processes import group_left, host_memory
 
 SWITCH = "OCLAB_NODE_MEMORY"
 """The environment variable that leaves the exchanges of a node to messages."""
+ON, OFF = ("on", "1", "yes", "true", ""), ("off", "0", "no", "false")
 PLACE = Path("/dev/shm")
 """Where MPI libraries on Linux have such memory; containers may have little of it."""
-SHARE = 8
-"""A window may take this part of the memory: 1 / SHARE."""
+LARGEST = 0.125
+"""The part of the memory that a window may take."""
 LEAST = 1 << 20
+"""Bytes of the smallest window."""
+SLACK = 1.25
+"""How much larger a window is than what it is made for: sizes may grow slowly."""
 LINE = 64
 """Bytes of a cache line."""
 
@@ -59,21 +64,22 @@ class NodeMemory:
         All ranks call it with the same shapes, write what others need, and call `fence`. The arrays
         are one after the other, at cache lines.
         """
+        self.comm.Barrier()  # no rank uses any more what was in this window
         sizes = [math.prod(shape) * dtype.itemsize for shape in shapes]
         starts = list(accumulate((-(-size // LINE) * LINE for size in sizes), initial=0))
         whole = self._window(starts[-1])
         if whole is None:
             return None
         return [
-            whole[start : start + size].view(dtype).reshape(shape)
-            for start, size, shape in zip(starts, sizes, shapes, strict=False)
+            np.ndarray(shape, dtype, whole, start)
+            for start, shape in zip(starts[:-1], shapes, strict=True)
         ]
 
     def _window(self, nbytes: int) -> Array | None:
         found = self._windows[self._turn]
         if found is None or found[1].size < nbytes:
-            wanted = max(nbytes, LEAST)
-            if not self.comm.bcast(self.comm.rank or _has_room(wanted), root=0):
+            wanted = max(int(SLACK * nbytes), LEAST)
+            if not self.comm.bcast(_has_room(wanted) if self.comm.rank == 0 else None, root=0):
                 return None
             found = self._made(wanted)
         self._turn = 1 - self._turn
@@ -112,10 +118,13 @@ class NodeMemory:
 
 
 def _has_room(nbytes: int) -> bool:
-    """Return whether there is so much memory; what cannot be touched would end the process."""
+    """Return whether there is so much memory now; what cannot be touched would end the process.
+
+    It is not reserved: pages are taken when they are first written.
+    """
     with suppress(OSError):
         free = min(shutil.disk_usage(PLACE).free, group_left())
-        return 2 * nbytes < free and nbytes <= host_memory() / SHARE
+        return 2 * nbytes < free and nbytes <= LARGEST * host_memory()
     return False
 
 
@@ -137,11 +146,18 @@ def _shared(comm: Any) -> bool:
     """Return whether all ranks are on one node, and may share memory there."""
     if comm.size == 1:
         return False
-    off = os.environ.get(SWITCH, "").strip().lower() in ("off", "0", "no", "false")
+    off = agreed(comm, _is_off)
     near = comm.Split_type(mpi().COMM_TYPE_SHARED)
-    alone = near.size < comm.size or off or not PLACE.is_dir()
+    cannot = near.size < comm.size or off or not PLACE.is_dir()
     near.Free()
-    return not comm.allreduce(alone, op=mpi().LOR)
+    return not comm.allreduce(cannot, op=mpi().LOR)
+
+
+def _is_off() -> bool:
+    word = os.environ.get(SWITCH, "on").strip().lower()
+    if word not in (*ON, *OFF):
+        raise InvalidConfig(f"{SWITCH} must be on or off, not {word!r}")
+    return word in OFF
 
 
 @cache

@@ -77,7 +77,7 @@ def _in_stages(x: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
                 x = _uncut(x, name, here, task, where)
             left = tuple(axis for axis in left if axis not in here)
             if left:
-                x = x.redistribute(_next(x, left, later, task.wanted), keep=False)
+                x = x.moved(_next(x, left, later, task.wanted))
     return x
 
 

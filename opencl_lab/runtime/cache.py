@@ -11,7 +11,6 @@ import os
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 
-from opencl_lab.core.device import Device
 from opencl_lab.runtime.executable import Executable
 
 MOST_EXECUTABLES = 256
@@ -21,12 +20,12 @@ HELD_SHARE = 1 / 64
 """Largest share of a device's memory for the tables and counters of executables."""
 
 
-def bytes_limit(variable: str, share: float, device: Device) -> float:
-    """Return a limit in bytes: an environment variable's, or a share of a device's memory."""
+def bytes_limit(variable: str, otherwise: float) -> float:
+    """Return a limit in bytes: that of an environment variable, if it has one."""
     try:
         return float(os.environ[variable])
     except (KeyError, ValueError):
-        return share * device.global_memory
+        return otherwise
 
 
 class ExecutableCache:

@@ -37,14 +37,16 @@ class Session(Programs):
     def __init__(self, context: cl.Context, device: Device):
         super().__init__(context, device)
         self.staging = Staging(context, device.handle)
-        self._executables = ExecutableCache(bytes_limit("OCLAB_KEPT_BYTES", HELD_SHARE, device))
+        self._executables = ExecutableCache(
+            bytes_limit("OCLAB_KEPT_BYTES", HELD_SHARE * device.global_memory)
+        )
         self._tables: weakref.WeakValueDictionary[Table, DeviceTable] = (
             weakref.WeakValueDictionary()
         )
         self._pools: dict[int, pyopencl.tools.MemoryPool] = {}  # copies of host arrays, by queue
         self._results: dict[int, QueuePool] = {}  # results and scratch memory, by queue
         self._locks: dict[int, AbstractContextManager[Any]] = {}
-        self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE, device)
+        self._most_idle = bytes_limit("OCLAB_POOL_BYTES", IDLE_SHARE * device.global_memory)
         self.host_results = HostResults(self._most_idle)
         call_when_freeing(self.free)
 

@@ -48,7 +48,7 @@ def asked_for(
         return ()
     if queue is not None or device is not None:
         raise InvalidConfig("give devices=, or one of queue= and device=, not both")
-    if isinstance(devices, str) or not isinstance(devices, Sequence):
+    if isinstance(devices, str | bytes) or not isinstance(devices, Sequence):
         raise InvalidConfig(f"devices must be a list of devices, not {devices!r}")
     if not devices:
         raise InvalidConfig("devices is empty; name at least one device, see `oclab devices`")

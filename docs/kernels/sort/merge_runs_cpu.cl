@@ -19,9 +19,9 @@
  *
  * Source: as merge_path_cpu.cl.mako, which sorts.
  *
- * The host guarantees: n > 0; what common/work_stealing.mako asks for; `ends` are those of at least two
- * runs, the last one is n. `spares` has STRETCH elements for each item; `first` and `second` have n
- * where as many as one and two phases come before the last. Runs are in them by turns.
+ * The host guarantees: n > 0; what common/work_stealing.mako asks for; at least two runs; run i ends at
+ * ends[i], the last one at n. Phases write `first` and `second` alternately, and the last one the result:
+ * with two phases, `first` has n elements, with more both have. `spares` has STRETCH for each item.
  *
  * ELEMENT    what is sorted: see keys.mako; its value is what MOVED says
  * MOVED      what elements are: keys; codes, with the keys as values; or pairs of keys and values

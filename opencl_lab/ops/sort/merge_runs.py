@@ -21,7 +21,7 @@ from opencl_lab.ops.sort.phases import phased_plan
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.exchange import to_device
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.session import queue_or_default, session_of
 
 TEMPLATE = "sort/merge_runs_cpu.cl.mako"
 
@@ -123,7 +123,7 @@ def merge_runs(
         return [array.copy() for array in arrays]
     keys, values = arrays[0], arrays[1:]
     on_device = is_device_array(keys)
-    queue = keys.queue if on_device else queue
+    queue = keys.queue if on_device else queue_or_default(queue)
     fits = all(array.dtype.itemsize in WORD_TYPES for array in values)
     if session_of(queue).device.kind != "cpu" or len(lengths) > MOST_RUNS or not fits:
         how: dict[str, Any] = {"descending": descending, "queue": queue}
@@ -132,7 +132,7 @@ def merge_runs(
     problem = RunsProblem(
         keys.size, keys.dtype, descending=descending, value_bytes=width, runs=len(lengths)
     )
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(lengths, dtype=np.int64)
     given = {"keys": keys, "ends": to_device(ends, queue=queue) if on_device else ends}
     given |= {"values": values[0]} if values else {}
     made = MERGE.run(problem, given, queue=queue).outputs

@@ -26,12 +26,13 @@ from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.exchange import to_device, to_host
+from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.together import Stop, divided, on_each
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 ROOM = 2
-"""A device needs memory for so many problems of the size of its part."""
+"""How much larger than its part a sort must be that would still fit on a device."""
 
 
 def can_stay(problem: SortProblem, devices: Sequence[Device]) -> bool:
@@ -106,7 +107,7 @@ class _Row:
         self._samples.order()
         for at, rank in enumerate(self._bounds[1:-1], 1):
             self._cuts[at] = self._samples.cut(rank, lambda run, *at: self._piece(run, *at))
-        # What another device needs waits where that device will write.
+        # The result holds the pieces for other devices until these fetch them.
         on_each(self._devices, self._send)
         on_each(self._devices, self._merge)
 
@@ -142,7 +143,8 @@ class _Row:
         queue, place = self._devices[index].queue(), 0
         begin, end = self._cuts[index : index + 2, index]
         pieces = self._places(index)
-        keys: Any = cl.array.empty(queue, sum(map(len, pieces)), self._problem.dtype)
+        shape = (sum(map(len, pieces)),)
+        keys: Any = new_array(queue, shape, self._problem.dtype, allocator=None)
         for run, piece in enumerate(pieces):
             stop.check()
             part = self._runs[index][begin:end] if run == index else to_device(piece, queue=queue)
