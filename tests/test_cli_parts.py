@@ -206,7 +206,7 @@ def test_a_host_with_little_memory(given, out, monkeypatch, capsys):
 
 @pytest.mark.parametrize("fault", ["order", "keys"])
 def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
-    right = out_of_core._sort
+    right = out_of_core.sort_part
 
     def wrong(parts, queue, keys, sorted_keys):
         run = right(parts, queue, keys, sorted_keys)
@@ -300,7 +300,7 @@ def test_files_that_are_damaged(damage, given, out, capsys):
 
 
 def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
-    right = out_of_core._sort
+    right = out_of_core.sort_part
 
     def cut(*arguments):
         os.truncate(given, 1000)
@@ -314,7 +314,7 @@ def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
 
 @pytest.mark.parametrize("runs", [1, 5])
 def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys):
-    right, calls = out_of_core._sort, []
+    right, calls = out_of_core.sort_part, []
 
     def change(*arguments):
         calls.append(0)
@@ -338,7 +338,7 @@ for name in (signal.SIGHUP, signal.SIGTERM):
 from opencl_lab.lab.cli import main
 from opencl_lab.ops.sort import out_of_core
 from opencl_lab.lab.ops.sort.file import sort_file
-sort = out_of_core._sort
+sort = out_of_core.sort_part
 count = 0
 def slow(*given):
     global count
@@ -348,7 +348,7 @@ def slow(*given):
     if count >= int(sys.argv[1]):
         time.sleep(0.5)
     return sort(*given)
-out_of_core._sort = slow
+out_of_core.sort_part = slow
 sys.exit(main(sys.argv[2:]))
 """
 
