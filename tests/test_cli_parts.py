@@ -217,7 +217,7 @@ def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
         return run
 
     out.write_bytes(b"before")
-    monkeypatch.setattr(out_of_core, "_sort", wrong)
+    monkeypatch.setattr(out_of_core, "sort_part", wrong)
     assert sort(given, "-o", out) == 1
     told = capsys.readouterr()
     assert "wrong: " in told.out and "is not written: the result is wrong" in told.err
@@ -306,7 +306,7 @@ def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
         os.truncate(given, 1000)
         return right(*arguments)
 
-    monkeypatch.setattr(out_of_core, "_sort", cut)
+    monkeypatch.setattr(out_of_core, "sort_part", cut)
     assert sort(given, "-o", out) == 2
     assert f"{given} became shorter while it was read" in capsys.readouterr().err
     assert not list(out.parent.iterdir())
@@ -324,7 +324,7 @@ def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys)
                 file.write(bytes(1000))
         return right(*arguments)
 
-    monkeypatch.setattr(out_of_core, "_sort", change)
+    monkeypatch.setattr(out_of_core, "sort_part", change)
     assert sort(given, "-o", out) == 2
     told = capsys.readouterr()
     assert told.err == f"oclab: {given} was changed while it was read\n" and not told.out
