@@ -206,7 +206,7 @@ def test_a_host_with_little_memory(given, out, monkeypatch, capsys):
 
 @pytest.mark.parametrize("fault", ["order", "keys"])
 def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
-    right = out_of_core.sort_part
+    right = out_of_core._sort
 
     def wrong(parts, queue, keys, sorted_keys):
         run = right(parts, queue, keys, sorted_keys)
@@ -217,7 +217,7 @@ def test_a_wrong_result_is_not_written(fault, given, out, monkeypatch, capsys):
         return run
 
     out.write_bytes(b"before")
-    monkeypatch.setattr(out_of_core, "sort_part", wrong)
+    monkeypatch.setattr(out_of_core, "_sort", wrong)
     assert sort(given, "-o", out) == 1
     told = capsys.readouterr()
     assert "wrong: " in told.out and "is not written: the result is wrong" in told.err
@@ -300,13 +300,13 @@ def test_files_that_are_damaged(damage, given, out, capsys):
 
 
 def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
-    right = out_of_core.sort_part
+    right = out_of_core._sort
 
     def cut(*arguments):
         os.truncate(given, 1000)
         return right(*arguments)
 
-    monkeypatch.setattr(out_of_core, "sort_part", cut)
+    monkeypatch.setattr(out_of_core, "_sort", cut)
     assert sort(given, "-o", out) == 2
     assert f"{given} became shorter while it was read" in capsys.readouterr().err
     assert not list(out.parent.iterdir())
@@ -314,7 +314,7 @@ def test_a_file_that_becomes_shorter(given, out, monkeypatch, capsys):
 
 @pytest.mark.parametrize("runs", [1, 5])
 def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys):
-    right, calls = out_of_core.sort_part, []
+    right, calls = out_of_core._sort, []
 
     def change(*arguments):
         calls.append(0)
@@ -324,7 +324,7 @@ def test_a_file_that_is_changed_meanwhile(runs, given, out, monkeypatch, capsys)
                 file.write(bytes(1000))
         return right(*arguments)
 
-    monkeypatch.setattr(out_of_core, "sort_part", change)
+    monkeypatch.setattr(out_of_core, "_sort", change)
     assert sort(given, "-o", out) == 2
     told = capsys.readouterr()
     assert told.err == f"oclab: {given} was changed while it was read\n" and not told.out
@@ -338,7 +338,7 @@ for name in (signal.SIGHUP, signal.SIGTERM):
 from opencl_lab.lab.cli import main
 from opencl_lab.ops.sort import out_of_core
 from opencl_lab.lab.ops.sort.file import sort_file
-sort = out_of_core.sort_part
+sort = out_of_core._sort
 count = 0
 def slow(*given):
     global count
@@ -348,7 +348,7 @@ def slow(*given):
     if count >= int(sys.argv[1]):
         time.sleep(0.5)
     return sort(*given)
-out_of_core.sort_part = slow
+out_of_core._sort = slow
 sys.exit(main(sys.argv[2:]))
 """
 

@@ -15,18 +15,19 @@ from gemm_checks import assert_product, assert_right, generated, matrices, optio
 from sort_checks import SMALL
 
 import opencl_lab as ol
-from opencl_lab.core.device import Capabilities, Device
+from opencl_lab.core.device import Device
 from opencl_lab.ops.gemm.host import panels
 from opencl_lab.ops.gemm.host import shared as shared_gemm
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
-from opencl_lab.ops.sort import part_sizes, resident
 from opencl_lab.ops.sort import shared as shared_sort
 from opencl_lab.ops.sort.codes import codes
-from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
+from opencl_lab.ops.sort.problem import KEY_TYPES
 from opencl_lab.runtime import replay
 from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.together import HandOut, Stop, on_each, speed
+from opencl_lab.runtime.together import Stop, divided, on_each
 
+CPU = Device("cpu", "cpu", compute_units=4, clock=2000, native_vector_bytes=32)
+GPU = Device("gpu", "gpu", compute_units=80, clock=1500)
 NAIVE = {"algorithm": "naive", "config": {"WG_M": 4, "WG_N": 8}}
 
 
@@ -59,20 +60,12 @@ def both(request, halves, monkeypatch):
 @pytest.fixture(autouse=True)
 def made(monkeypatch):
     """Let devices share work of any size; return how often each made a part of what."""
-    monkeypatch.setattr(shared_gemm, "HOST_ITERATION_BYTES", 100_000)
-    monkeypatch.setattr(shared_gemm, "HOST_BALANCE", 0.1)
-    monkeypatch.setattr(panels, "ITERATION_BYTES", 100_000)
-    monkeypatch.setattr(panels, "WORTH", 1000)
-    monkeypatch.setattr(panels, "BALANCE", 0.1)
-    monkeypatch.setattr(panels, "GROUP_ELEMENTS", 16)
-    monkeypatch.setattr(shared_gemm, "BANDED", 0)
-    for name in ("LEAST", "LEAST_SENT"):
-        monkeypatch.setattr(shared_sort, name, 1)
-    monkeypatch.setattr(part_sizes, "SHORT_SHARED", 64)
-    shared_gemm._shares.cache_clear()
+    for module in (shared_gemm, shared_sort):
+        for name in ("LEAST", "LEAST_SENT"):
+            monkeypatch.setattr(module, name, 1)
     replay.forget()  # what was recorded where devices did not share
     calls = []
-    for module in (shared_gemm, shared_sort, resident):
+    for module in (shared_gemm, shared_sort):
 
         def noted(devices, work):
             calls.append(len(devices))
@@ -80,7 +73,6 @@ def made(monkeypatch):
 
         monkeypatch.setattr(module, "on_each", noted)
     yield calls
-    shared_gemm._shares.cache_clear()
     replay.forget()
 
 
@@ -176,13 +168,11 @@ def test_bits_of_keys(both, made, rng):
     assert made == [2]  # a single row by bits is sorted by one device
 
 
-def test_runs_that_do_not_fit_are_shorter(both, rng, monkeypatch):
+def test_keys_that_do_not_fit_are_sorted_by_the_first(both, made, rng, monkeypatch):
     monkeypatch.setenv("OCLAB_DEVICE_BYTES", str(250_000))
     keys = awkward_keys(rng, "int32", 100_003)
-    problem = SortProblem(keys.size, keys.dtype)
-    parts = part_sizes.shared_parts(problem, both, SMALL["algorithm"], SMALL["config"])
-    assert [item.part for item in parts] == [parts[0].part] * 2 and parts[0].runs > 8
     np.testing.assert_array_equal(ol.sort(keys, devices=both, **SMALL), np.sort(keys))
+    assert not made
 
 
 # ----------------------------------------------------------------------- gemm
@@ -196,7 +186,7 @@ def test_products(m, n, k, both, made, rng):
     a, b, c = matrices(rng, m, n, k)
     result = ol.gemm(a, b, alpha=-0.5, beta=1.5, c=c, devices=both, **NAIVE)
     assert_product(result, a, b, c, -0.5, 1.5)
-    assert made or m * n < 5_000
+    assert made
 
 
 @pytest.mark.few(4)
@@ -219,7 +209,7 @@ def test_types_stacks_and_epilogues(case, dtype, both, rng):
     problem = GemmProblem(43, 57, 31, **options)
     inputs = generated(rng, problem)
     how = {"algorithm": "naive", "config": NAIVE["config"]}
-    result = shared_gemm.multiply_together(problem, inputs, None, both, function=ol.gemm, **how)
+    result = shared_gemm.multiply_together(problem, inputs, None, both, **how)
     assert_right(result, problem, inputs)
 
 
@@ -242,6 +232,14 @@ def test_an_output_that_is_an_input(both, rng):
     kept = c.copy()
     assert ol.gemm(a, b, beta=2, c=c, out=c, devices=both, **NAIVE) is c
     assert_product(c, a, b, kept, 1.0, 2.0)
+
+
+@pytest.mark.parametrize("kind", ["row", "column"])
+def test_a_bias_is_cut_with_the_rows(kind, both, rng):
+    a, b, _ = matrices(rng, 61, 61, 30)
+    bias = rng.uniform(-9, 9, (61, 1) if kind == "row" else (61,)).astype("f4")
+    result = ol.gemm(a, b, bias=bias, activation="relu", devices=both, **NAIVE)
+    np.testing.assert_allclose(result, np.maximum(a @ b + bias, 0), rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize("limit", [300_000, 60_000])
@@ -335,7 +333,7 @@ def still_running():
 
 def failing(monkeypatch, where, fail):
     """Let one part on a device fail, for both operations; the other device waits for that."""
-    solver, sort_part = shared_gemm.solver, shared_sort.sort_part
+    multiply, sort_keys = shared_gemm.multiply_streamed, shared_sort._Row._sorted
     struck = threading.Event()
 
     def strike(queue):
@@ -345,27 +343,13 @@ def failing(monkeypatch, where, fail):
             struck.set()
             fail()
 
-    def solver_of(algorithm, config, queue):
-        multiply = solver(algorithm, config, queue)
-        return lambda *given: strike(queue) or multiply(*given)
+    def multiply_or_fail(*given, queue, **how):
+        return strike(queue) or multiply(*given, queue=queue, **how)
 
-    def sort_or_fail(parts, queue, given, out):
-        return strike(queue) or sort_part(parts, queue, given, out)
-
-    def multiply_bands(*given):
-        def multiply(a, b, **how):
-            return strike(how["device"].queue()) or given[-1](a, b, **how)
-
-        bands(*given[:-1], multiply)
-
-    def sort_keys(row, keys):
-        return strike(keys.queue) or sort_resident(row, keys)
-
-    bands, sort_resident = shared_gemm._multiply_bands, resident._Row._sorted
-    monkeypatch.setattr(shared_gemm, "_multiply_bands", multiply_bands)
-    monkeypatch.setattr(resident._Row, "_sorted", sort_keys)
-    monkeypatch.setattr(shared_gemm, "solver", solver_of)
-    monkeypatch.setattr(shared_sort, "sort_part", sort_or_fail)
+    monkeypatch.setattr(shared_gemm, "multiply_streamed", multiply_or_fail)
+    monkeypatch.setattr(
+        shared_sort._Row, "_sorted", lambda row, keys: strike(keys.queue) or sort_keys(row, keys)
+    )
 
 
 @pytest.mark.parametrize("operation", ["gemm", "sort"])
@@ -405,6 +389,14 @@ def test_an_interrupt_ends_the_call(operation, both, rng, monkeypatch):
     assert not still_running()
 
 
+@pytest.mark.parametrize("n", [0, 1, 5, 1000])
+def test_shares_are_as_large_as_devices_are_fast(n):
+    alike = divided(n, [GPU] * 3)
+    assert alike[0] == 0 and alike[-1] == n and np.ptp(np.diff(alike)) <= 1
+    fast, slow = np.diff(divided(n, [GPU, CPU]))
+    assert fast + slow == n and (n < 99 or fast > 9 * slow)
+
+
 def test_the_others_stop_when_one_fails(device):
     started, ended = threading.Barrier(3), []
 
@@ -422,57 +414,3 @@ def test_the_others_stop_when_one_fails(device):
     with pytest.raises(ol.LaunchError, match=r"devices\[1\], .*: lost"):
         on_each([device] * 3, work)
     assert sorted(ended) == [0, 2]
-
-
-# ------------------------------------------------------------------- hand-outs
-
-CPU = Device("cpu", "cpu", compute_units=4, clock=2000, native_vector_bytes=32)
-GPU = Device("gpu", "gpu", compute_units=80, clock=1500, capabilities=Capabilities())
-
-
-def handed_out(rows, devices, seconds):
-    """Return what each device takes if a unit takes it so many seconds."""
-    hand_out = HandOut(rows, devices)
-    taken = [[] for _ in devices]
-    free = dict.fromkeys(range(len(devices)), 0.0)
-    while free:
-        who = min(free, key=free.__getitem__)
-        unit = hand_out.take(who)
-        if unit is None:
-            del free[who]
-        else:
-            taken[who].append(unit)
-            free[who] += seconds[who]
-    return taken
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (4, 4), (5, 3), (2, 0), (0, 0)])
-@pytest.mark.parametrize("seconds", [(1, 1, 1), (1, 5, 2), (3, 1, 1)])
-def test_every_unit_is_taken_once(shape, seconds):
-    rows = [[(i, j) for j in range(shape[1])] for i in range(shape[0])]
-    for devices in ([GPU] * 3, [GPU, CPU, GPU], [CPU, CPU, GPU]):
-        taken = handed_out(rows, devices, seconds)
-        units = [unit for units in taken for unit in units]
-        assert sorted(units) == sorted(unit for row in rows for unit in row)
-
-
-def test_a_device_goes_row_by_row_and_back():
-    taken = handed_out([[(i, j) for j in range(3)] for i in range(4)], [GPU, GPU], (1, 1))
-    assert taken[0] == [(0, 0), (0, 1), (0, 2), (2, 2), (2, 1), (2, 0)]
-    assert taken[1] == [(1, 0), (1, 1), (1, 2), (3, 2), (3, 1), (3, 0)]
-
-
-def test_a_faster_device_takes_more():
-    fast, slow = handed_out([[(i, j) for j in range(4)] for i in range(10)], [GPU, GPU], (1, 3))
-    assert len(fast) == 30 and len(slow) == 10
-
-
-def test_a_slow_device_does_not_keep_a_fast_one_waiting():
-    assert speed(GPU) > 50 * speed(CPU)
-    hand_out = HandOut([[1, 2, 3]], [CPU, GPU])
-    assert hand_out.take(0) is None  # the other one makes all three meanwhile
-    assert [hand_out.take(1) for _ in range(4)] == [1, 2, 3, None]
-    hand_out = HandOut([range(1000)], [CPU, GPU])
-    assert hand_out.take(0) == 0
-    assert hand_out.take(0, waiting=9) is None  # later, perhaps
-    assert hand_out.take(0) == 1

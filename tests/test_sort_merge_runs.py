@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from opencl_lab.ops.sort.merge_runs import MOST_RUNS, merge_runs
+from opencl_lab.ops.sort.merge_runs import MOST_RUNS
+from opencl_lab.ops.sort.merging import merge_runs
 from opencl_lab.ops.sort.trials import random_keys
 from opencl_lab.runtime.exchange import to_device
 

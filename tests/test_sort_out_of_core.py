@@ -135,7 +135,7 @@ def test_all_types_where_numpy_sorts_the_parts(dtype, descending, small_parts, r
         else:
             out[:] = in_order(given, descending)
 
-    monkeypatch.setattr(out_of_core, "sort_part", sort_part)
+    monkeypatch.setattr(out_of_core, "_sort", sort_part)
     keys = awkward_keys(rng, dtype, 7 * PART + 123)
     keys[-3 * PART :] = np.sort(keys[-3 * PART :])[-1]  # equal to the filling keys, or nearly
     assert same_bits(ol.sort(keys, descending=descending), in_order(keys, descending))

@@ -225,7 +225,7 @@ KERNEL_FAULTS = (
     Fault(
         "tiles: one comes into a slot while the last iteration still needs it",
         "opencl_lab/runtime/tile_schedule.py",
-        "last[slot] + 1", "last[slot]",
+        "last[tile.array][slot] + 1", "last[tile.array][slot]",
         "test_tiles.py -k iteration",
     ),
     Fault(

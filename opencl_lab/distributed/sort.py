@@ -30,7 +30,7 @@ from opencl_lab.ops.select import functions as select
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.sort import functions as plain
 from opencl_lab.ops.sort.codes import codes
-from opencl_lab.ops.sort.merge_runs import merge_runs
+from opencl_lab.ops.sort.merging import merge_runs
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native, whole_number
 from opencl_lab.runtime.exchange import to_device, to_host

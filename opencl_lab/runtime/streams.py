@@ -14,13 +14,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,8 +29,8 @@ from opencl_lab.core.wording import bytes_of
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
-from opencl_lab.runtime.freeing import LOCK_SECONDS, call_when_freeing, free_unused, new_array
-from opencl_lab.runtime.session import Session, session_of
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, new_array
+from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
 
 LIMIT = "OCLAB_DEVICE_BYTES"
@@ -124,38 +121,6 @@ class Lane:
         queue.finish()
 
 
-class Lanes:
-    """A session's copies in both directions, used by one call at a time."""
-
-    def __init__(self, session: Session):
-        handle = session.device.handle
-        self.up, self.down = (Lane(session.context, handle) for _ in range(2))
-        self.lock = threading.Lock()
-        call_when_freeing(self.free)
-
-    def free(self, seconds: float = -1) -> None:
-        """Free pinned memory, unless a call is copying."""
-        if self.lock.acquire(blocking=False):
-            try:
-                self.up.staging.free_held()
-                self.down.staging.free_held()
-            finally:
-                self.lock.release()
-
-
-_lanes: weakref.WeakKeyDictionary[Session, Lanes] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
-
-
-def lanes_of(session: Session) -> Lanes:
-    """Return the lanes of a session; who uses them holds their lock."""
-    with _lock:
-        found = _lanes.get(session)
-        if found is None:
-            found = _lanes[session] = Lanes(session)
-        return found
-
-
 @dataclass(frozen=True)
 class Part:
     """One part: functions that read its input and write its result, from several threads."""
@@ -167,17 +132,11 @@ class Part:
 class Stream:
     """Sends parts of one shape and type through a device; each result has the same shape and type.
 
-    Kernels use `queue`; copies have queues of their own, those of `lanes` if given. `seconds` has
-    the busy time of each stage, ``read``, ``work`` and ``write``, which overlap.
+    Kernels use `queue`; copies have queues of their own. `seconds` has the busy time of each stage,
+    ``read``, ``work`` and ``write``, which overlap.
     """
 
-    def __init__(
-        self,
-        queue: cl.CommandQueue,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        lanes: Lanes | None = None,
-    ):
+    def __init__(self, queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]):
         self.seconds = dict.fromkeys(("read", "work", "write"), 0.0)
         self._stop = threading.Event()
         session = session_of(queue)
@@ -188,11 +147,10 @@ class Stream:
                 return np.empty(shape, dtype)
             return new_array(queue, shape, dtype, None)
 
-        self._own: list[Lane] = []
-        self._lanes = [] if lanes is None else [lanes.up, lanes.down]
-        if self._copies and lanes is None:
+        self._lanes: list[Lane] = []
+        if self._copies:
             free_unused(LOCK_SECONDS)  # the parts take most of the device
-            self._own = self._lanes = [Lane(queue.context, queue.device) for _ in range(2)]
+            self._lanes = [Lane(queue.context, queue.device) for _ in range(2)]
         self._queue = queue
         try:
             self._in = [make() for _ in range(SLOTS)]
@@ -202,7 +160,7 @@ class Stream:
 
     def close(self) -> None:
         """Free pinned memory, which some drivers do not do by themselves."""
-        for lane in self._own:
+        for lane in self._lanes:
             lane.staging.free_held()
 
     def warm_up(self, work: Callable[[AnyArray, AnyArray], object]) -> None:
@@ -211,42 +169,38 @@ class Stream:
 
     def run(
         self,
-        parts: Iterable[Part],
+        parts: Sequence[Part],
         work: Callable[[AnyArray, AnyArray], None],
         done: Callable[[], None] = lambda: None,
     ) -> None:
         """Run ``work(input, output)`` for each part, and `done` after each.
 
         The calling thread runs `work`, which gets two arrays in memory that the device uses, and
-        returns when the second one is ready. It also takes the parts, one ahead. After an error of
-        any stage no thread uses memory of the caller.
+        returns when the second one is ready. After an error of any stage no thread uses memory of
+        the caller.
         """
-        reads, writes, brought = Jobs(), Jobs(), deque[Part]()
-        coming = iter(parts)
+        reads, writes = Jobs(), Jobs()
         with (
             ThreadPoolExecutor(1, "oclab-read") as reading,
             ThreadPoolExecutor(1, "oclab-write") as writing,
         ):
 
-            def bring(slot: int) -> None:
-                for part in islice(coming, 1):
-                    brought.append(part)
-                    stage = partial(self._timed, "read", self._read, part, slot)
+            def bring(index: int) -> None:
+                if index < len(parts):
+                    stage = partial(self._timed, "read", self._read, parts[index], index % SLOTS)
                     reads.append(start(reading, stage))
 
             try:
-                slot = 0
-                bring(slot)
-                while brought:
-                    part = brought.popleft()
+                bring(0)
+                for index, part in enumerate(parts):
+                    slot = index % SLOTS
                     finish_first(reads)
                     if len(writes) == SLOTS:
                         finish_first(writes)
-                    bring((slot + 1) % SLOTS)  # the array of the previous part, which is done
+                    bring(index + 1)  # into the array of the previous part, which is done
                     self._timed("work", work, self._in[slot], self._out[slot])
                     stage = partial(self._timed, "write", self._write, part, slot)
                     writes.append(start(writing, stage))
-                    slot = (slot + 1) % SLOTS
                     done()
                 while writes:
                     finish_first(writes)

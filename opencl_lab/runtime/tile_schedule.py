@@ -48,58 +48,47 @@ class Upload(NamedTuple):
     after: int
 
 
+@dataclass(frozen=True)
 class Schedule:
-    """Iterations with the uploads and slots that they need; more may be added while they run.
+    """Iterations with the uploads and slots that they need."""
 
-    `slots` has the number of tiles of each array on the device; `uploads` are in order; `taken` has
-    the slot of each input of an iteration, and `needs` the number of uploads that precede it.
-    """
-
-    def __init__(self, slots: Mapping[str, int]):
-        self.slots = slots
-        self.iterations: list[Iteration] = []
-        self.uploads: list[Upload] = []
-        self.taken: list[Mapping[str, int]] = []
-        self.needs: list[int] = []
-        self._held: dict[str, list[Tile | None]] = {
-            name: [None] * count for name, count in slots.items()
-        }
-        self._last = {name: [-1] * count for name, count in slots.items()}
-
-    def add(self, iterations: Sequence[Iteration]) -> None:
-        """Assign the tiles of further iterations to slots.
-
-        A tile that is needed and not on the device takes a free slot, else that of the tile whose
-        next use among these iterations is the furthest away (L. Belady, 1966); of several, the one
-        least recently used. No iteration needs more tiles of an array than it has slots.
-        """
-        uses: dict[Tile, deque[int]] = defaultdict(deque)
-        for index, iteration in enumerate(iterations, len(self.iterations)):
-            for tile in set(iteration.inputs.values()):
-                uses[tile].append(index)
-        for index, iteration in enumerate(iterations, len(self.iterations)):
-            places = {}
-            for name, tile in iteration.inputs.items():
-                there, last = self._held[tile.array], self._last[tile.array]
-                if tile not in there:
-                    slot = _victim(there, last, uses)
-                    there[slot] = tile
-                    self.uploads.append(Upload(tile, slot, last[slot] + 1))
-                places[name] = there.index(tile)
-            for name, tile in iteration.inputs.items():
-                self._last[tile.array][places[name]] = index
-            for tile in set(iteration.inputs.values()):
-                uses[tile].popleft()
-            self.taken.append(places)
-            self.needs.append(len(self.uploads))
-        self.iterations += iterations
+    iterations: tuple[Iteration, ...]
+    slots: Mapping[str, int]  # number of tiles of each array on the device
+    uploads: tuple[Upload, ...]  # in order
+    taken: tuple[Mapping[str, int], ...]  # the slot of each input of an iteration
+    needs: tuple[int, ...]  # number of uploads that precede each iteration
 
 
 def schedule(iterations: Sequence[Iteration], slots: Mapping[str, int]) -> Schedule:
-    """Return the schedule of iterations that are all known."""
-    found = Schedule(slots)
-    found.add(iterations)
-    return found
+    """Assign tiles to slots.
+
+    A tile that is needed and not on the device takes a free slot, else that of the tile whose next
+    use is the furthest away (L. Belady, 1966); of several, the one least recently used.
+    No iteration needs more tiles of an array than it has slots.
+    """
+    uses: dict[Tile, deque[int]] = defaultdict(deque)
+    for index, iteration in enumerate(iterations):
+        for tile in set(iteration.inputs.values()):
+            uses[tile].append(index)
+    held: dict[str, list[Tile | None]] = {name: [None] * count for name, count in slots.items()}
+    last = {name: [-1] * count for name, count in slots.items()}
+    uploads, taken, needs = list[Upload](), list[dict[str, int]](), list[int]()
+    for index, iteration in enumerate(iterations):
+        places = {}
+        for name, tile in iteration.inputs.items():
+            there = held[tile.array]
+            if tile not in there:
+                slot = _victim(there, last[tile.array], uses)
+                there[slot] = tile
+                uploads.append(Upload(tile, slot, last[tile.array][slot] + 1))
+            places[name] = there.index(tile)
+        for name, tile in iteration.inputs.items():
+            last[tile.array][places[name]] = index
+        for tile in set(iteration.inputs.values()):
+            uses[tile].popleft()
+        taken.append(places)
+        needs.append(len(uploads))
+    return Schedule(tuple(iterations), slots, tuple(uploads), tuple(taken), tuple(needs))
 
 
 def _victim(

@@ -10,15 +10,15 @@ the same time, each in the order of the iterations:
 
 Only the calling thread starts copies, once it has seen that the iterations before them are done. So
 no thread waits for another one, and each direction of copies has a queue of its own. For a device
-that works on host memory, tiles are arrays there; those that are contiguous are not copied.
+that works on host memory, tiles are arrays there.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import threading
 import time
+import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,10 +31,11 @@ import pyopencl.array
 
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.freeing import call_when_freeing
+from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
-from opencl_lab.runtime.streams import Lanes, in_chunks, lanes_of, unless
-from opencl_lab.runtime.tile_schedule import HostArray, Iteration, Schedule, Tile, Upload
+from opencl_lab.runtime.streams import Lane, in_chunks, unless
+from opencl_lab.runtime.tile_schedule import HostArray, Schedule, Tile, Upload
 
 OUT_SLOTS = 3
 """Tiles of the result on the device: one computed now, one next, one being copied to the host."""
@@ -42,10 +43,39 @@ AHEAD = 2
 """Most iterations that are enqueued and not yet known to be done."""
 
 
+class _Lanes:
+    """A session's copies in both directions, used by one call at a time."""
+
+    def __init__(self, session: Session):
+        handle = session.device.handle
+        self.up, self.down = (Lane(session.context, handle) for _ in range(2))
+        self.lock = threading.Lock()
+        call_when_freeing(self.free)
+
+    def free(self, seconds: float = -1) -> None:
+        """Free pinned memory, unless a call is copying."""
+        if self.lock.acquire(blocking=False):
+            try:
+                self.up.staging.free_held()
+                self.down.staging.free_held()
+            finally:
+                self.lock.release()
+
+
+_lanes: weakref.WeakKeyDictionary[Session, _Lanes] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def _lanes_of(session: Session) -> _Lanes:
+    with _lock:
+        found = _lanes.get(session)
+        if found is None:
+            found = _lanes[session] = _Lanes(session)
+        return found
+
+
 Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl.Event]]
 """Solves a problem on tiles into a tile; returns the events of commands not waited for."""
-More: TypeAlias = Callable[[int], Sequence[Iteration]]
-"""Returns further iterations, given how many are not done; none if this device gets none now."""
 
 
 def run_tiles(
@@ -54,9 +84,6 @@ def run_tiles(
     result: HostArray,
     solve: Solve,
     queue: cl.CommandQueue,
-    *,
-    more: More | None = None,
-    largest: Sequence[Iteration] = (),
 ) -> dict[str, float]:
     """Run all iterations; return the seconds of ``read`` and ``write``, which overlap.
 
@@ -64,17 +91,14 @@ def run_tiles(
     contiguous. The result shares no memory with `arrays`. The calling thread runs `solve`. Kernels
     use `queue`; copies have queues of their own. After an error no thread and no command uses any
     array, and only some tiles of the result are written.
-
-    `more` is asked for iterations, which are added to the plan, one ahead of the kernels, until it
-    has none although all are done. The tiles of none are larger than those of `largest`.
     """
     session = session_of(queue)
     try:
         if session.device.unified_memory:
-            return _Run(plan, arrays, result, solve, queue, None, more, largest).go()
-        lanes = lanes_of(session)
+            return _Run(plan, arrays, result, solve, queue, None).go()
+        lanes = _lanes_of(session)
         with lanes.lock:
-            return _Run(plan, arrays, result, solve, queue, lanes, more, largest).go()
+            return _Run(plan, arrays, result, solve, queue, lanes).go()
     except cl.Error as error:
         raise explain(error, queue) from error
 
@@ -89,12 +113,10 @@ class _Run:
         result: HostArray,
         solve: Solve,
         queue: cl.CommandQueue,
-        lanes: Lanes | None,
-        more: More | None,
-        largest: Sequence[Iteration],
+        lanes: _Lanes | None,
     ):
         self._plan, self._arrays, self._result = plan, arrays, result
-        self._solve, self._queue, self._lanes, self._more = solve, queue, lanes, more
+        self._solve, self._queue, self._lanes = solve, queue, lanes
         self._seconds = {"read": 0.0, "write": 0.0}
         self._stop = threading.Event()
         self._sent: Jobs = deque()
@@ -103,16 +125,15 @@ class _Run:
         self._running: deque[tuple[int, Sequence[cl.Event]]] = deque()
         self._done = 0
         sizes: dict[str, int] = defaultdict(int)
-        largest = largest or plan.iterations
-        for tile in {tile for iteration in largest for tile in iteration.inputs.values()}:
-            sizes[tile.array] = max(sizes[tile.array], tile.of(arrays[tile.array]).nbytes)
+        for upload in plan.uploads:
+            view = upload.tile.of(arrays[upload.tile.array])
+            sizes[upload.tile.array] = max(sizes[upload.tile.array], view.nbytes)
         self._slots = {
             name: [self._memory(sizes[name]) for _ in range(count)]
             for name, count in plan.slots.items()
         }
-        nbytes = max(math.prod(iteration.shape) for iteration in largest) * result.itemsize
-        count = OUT_SLOTS if more else min(OUT_SLOTS, len(plan.iterations))
-        self._outs = [self._memory(nbytes) for _ in range(count)]
+        largest = max(math.prod(iteration.shape) for iteration in plan.iterations) * result.itemsize
+        self._outs = [self._memory(largest) for _ in range(min(OUT_SLOTS, len(plan.iterations)))]
         if lanes is not None:
             queue.finish()  # its earlier commands may still use memory from the pool
 
@@ -123,9 +144,7 @@ class _Run:
             ThreadPoolExecutor(1, "oclab-write") as self._writing,
         ):
             try:
-                for index in itertools.count():
-                    if not self._known(index):
-                        break
+                for index in range(len(self._plan.iterations)):
                     self._take(index)
                     while len(self._running) >= AHEAD:
                         self._see_done()
@@ -140,22 +159,6 @@ class _Run:
                     abandon(self._sent, deque(job for _, job in self._written))
                 raise
         return self._seconds
-
-    def _known(self, index: int) -> bool:
-        """Return whether there is such an iteration; ask for it and the next one, if necessary."""
-        iterations = self._plan.iterations
-        while self._more is not None and len(iterations) < index + 2:
-            found = self._more(len(iterations) - self._done)
-            self._plan.add(found)
-            if found:
-                continue
-            if index < len(iterations):
-                break
-            if self._running:
-                self._see_done()  # it may get one then
-            else:
-                self._more = None
-        return index < len(iterations)
 
     def _memory(self, nbytes: int) -> Any:
         if self._lanes is None:
@@ -182,35 +185,26 @@ class _Run:
                 finish_first(self._sent)
                 self._arrived += 1
         self._finish_writes(index - OUT_SLOTS + 1)
-        inputs = {}
-        for name, tile in iteration.inputs.items():
-            view = tile.of(self._arrays[tile.array])
-            slot = self._slots[tile.array][plan.taken[index][name]]
-            inputs[name] = view if self._in_place(view) else self._array(slot, view.shape)
-        out = self._array(self._outs[index % OUT_SLOTS], iteration.shape)
-        if iteration.result is not None:
-            view = iteration.result.of(self._result)
-            out = view if self._in_place(view) else out
+        inputs = {
+            name: self._array(
+                self._slots[tile.array][plan.taken[index][name]],
+                tile.of(self._arrays[tile.array]).shape,
+            )
+            for name, tile in iteration.inputs.items()
+        }
+        out = self._outs[index % OUT_SLOTS]
         if iteration.continues:
             before = self._outs[(index - 1) % OUT_SLOTS]
             inputs[iteration.continues] = self._array(before, iteration.shape)
-        events = self._solve(iteration.problem, inputs, out)
+        events = self._solve(iteration.problem, inputs, self._array(out, iteration.shape))
         self._running.append((index, events))
-
-    def _in_place(self, view: HostArray) -> bool:
-        """Return whether kernels use a tile where it lies."""
-        return self._lanes is None and view.flags.c_contiguous
 
     def _bring(self) -> None:
         """Start the uploads whose slots no pending iteration needs."""
         uploads = self._plan.uploads
         while self._begun < len(uploads) and uploads[self._begun].after <= self._done:
-            upload = uploads[self._begun]
+            self._sent.append(start(self._reading, partial(self._read, uploads[self._begun])))
             self._begun += 1
-            if not self._sent and self._in_place(upload.tile.of(self._arrays[upload.tile.array])):
-                self._arrived += 1
-                continue
-            self._sent.append(start(self._reading, partial(self._read, upload)))
 
     def _see_done(self) -> None:
         """Wait for the first pending iteration, and start the copies that may follow it."""
@@ -220,7 +214,7 @@ class _Run:
         self._running.popleft()
         self._done = index + 1
         tile = self._plan.iterations[index].result
-        if tile is not None and not self._in_place(tile.of(self._result)):
+        if tile is not None:
             job = partial(self._write, tile, self._outs[index % OUT_SLOTS])
             self._written.append((index, start(self._writing, job)))
         self._bring()
@@ -234,10 +228,7 @@ class _Run:
     def _read(self, upload: Upload) -> None:
         begin = time.perf_counter()
         tile, slot = upload.tile, self._slots[upload.tile.array][upload.slot]
-        view = tile.of(self._arrays[tile.array])
-        if self._in_place(view):
-            return
-        rows = _rows(view)
+        rows = _rows(tile.of(self._arrays[tile.array]))
 
         def read(data: Bytes, begin: int) -> None:
             for part, place in _pieces(rows, data, begin):

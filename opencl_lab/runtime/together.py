@@ -1,14 +1,13 @@
-"""Several devices in one call: which ones, who does what, and one thread for each."""
+"""Several devices in one call: which ones, the share of each, and a thread for each."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import accumulate
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -26,8 +25,6 @@ Devices: TypeAlias = Sequence[DeviceSpec | cl.Device] | None
 GPU_LANES, CPU_LANES = 128, 2
 """Estimated elements that a compute unit of a GPU, or each lane of a CPU's vectors, works on at a
 time."""
-
-T = TypeVar("T")
 
 
 def asked_for(
@@ -80,55 +77,6 @@ def divided(n: int, devices: Sequence[Device]) -> list[int]:
 def new_result(devices: Sequence[Device], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return an uninitialised array of the host, as plain calls on the first device return."""
     return session_of(devices[0].queue()).host_results.empty(shape, dtype)
-
-
-class HandOut(Generic[T]):
-    """Units of work that devices take one by one, so that a faster device takes more.
-
-    They lie in rows. A device takes those of one row after the other, then another row; if none is
-    left, it takes units of the longest one from its other end. `devices` have one place each in
-    `take`.
-    """
-
-    def __init__(self, rows: Iterable[Sequence[T]], devices: Sequence[Device]):
-        self._untouched = deque(deque(row) for row in rows if row)
-        self._left = sum(map(len, self._untouched))
-        self._speeds = list(map(speed, devices))
-        self._rows: list[deque[T]] = [deque() for _ in devices]
-        # Rows back and forth, so that a row begins with what is there from the previous one.
-        self._back = [True] * len(self._speeds)
-        self._lock = threading.Lock()
-
-    def take(self, who: int, waiting: int = 0) -> T | None:
-        """Return the next unit for a device, of which it has not done `waiting` ones yet.
-
-        None if there is no more, or if it would be done later than if others take it. Later a
-        device may get another unit only if some were waiting. With none, the fastest device gets
-        one as long as there are any.
-        """
-        with self._lock:
-            if not self._left or self._is_late(who, waiting):
-                return None
-            self._left -= 1
-            if not self._rows[who] and self._untouched:
-                self._rows[who] = self._untouched.popleft()
-                self._back[who] = not self._back[who]
-            owner = who if self._rows[who] else max(self._owners(), key=self._length)
-            back = self._back[owner] if owner == who else not self._back[owner]
-            return self._rows[owner].pop() if back else self._rows[owner].popleft()
-
-    def _owners(self) -> range:
-        return range(len(self._rows))
-
-    def _length(self, who: int) -> int:
-        return len(self._rows[who])
-
-    def _is_late(self, who: int, waiting: int) -> bool:
-        others = [speed for at, speed in enumerate(self._speeds) if at != who]
-        if not others:
-            return False
-        theirs = max(1 / max(others), self._left / sum(others))
-        return (waiting + 1) / self._speeds[who] > theirs
 
 
 class Stopped(Exception):

@@ -102,8 +102,8 @@ def gemm(
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
     devices : sequence of str, int or Device, optional
-        In place of both: devices that multiply host arrays together, tile by tile. One that is
-        named twice counts as two. Small products are made by the first one alone.
+        In place of both: devices that multiply host arrays together, each a band of rows. One
+        that is named twice counts as two. The first one alone makes small products.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def gemm(
         from opencl_lab.ops.gemm.host.shared import multiply_together
 
         result = multiply_together(
-            problem, inputs, place, together, algorithm=algorithm, config=config, function=gemm
+            problem, inputs, place, together, algorithm=algorithm, config=config
         )
     if result is None and (algorithm == HYBRID or nbytes >= LARGE):
         from opencl_lab.ops.gemm.host.elsewhere import multiply_elsewhere

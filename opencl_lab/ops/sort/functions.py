@@ -85,9 +85,9 @@ def sort(
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
     devices : sequence of str, int or Device, optional
-        In place of both: devices that sort a host array together; the host then needs room for a
-        third such array. One that is named twice counts as two. Few keys are sorted by the first
-        one alone, and so are rows by `bits` if there are fewer rows than devices.
+        In place of both: devices that sort a host array together. One that is named twice counts as
+        two. The first one alone sorts few keys, keys that do not fit on all, and rows by `bits` if
+        there are fewer rows than devices.
 
     Returns
     -------

@@ -119,7 +119,7 @@ def sort_parts(
     steps = count(1)
 
     def work(given: Any, out: Any) -> None:
-        run = sort_part(parts, queue, given, out)
+        run = _sort(parts, queue, given, out)
         if times:
             seconds["kernels"] += run.kernel_ms * 1e-3
 
@@ -129,14 +129,14 @@ def sort_parts(
     with closing(stream):
         if times:  # build first, so that no other stage includes it
             begin = time.perf_counter()
-            stream.warm_up(lambda given, out: sort_part(parts, queue, given, out))
+            stream.warm_up(lambda given, out: _sort(parts, queue, given, out))
             seconds["build"] = time.perf_counter() - begin
         if not parts.merges:
-            go(batches(parts, keys, result))
+            go(_batches(parts, keys, result))
         else:
             with scratch() as aside:
                 for first in range(0, whole.rows * whole.n, whole.n):
-                    runs = Runs(parts, keys, aside, first)
+                    runs = _Runs(parts, keys, aside, first)
                     go(runs.to_be_sorted())
                     go(runs.to_be_merged(result))
     return {**stream.seconds, **seconds}
@@ -153,8 +153,7 @@ def _piece(problem: SortProblem, keys: Keys, stretches: Iterable[tuple[int, int]
     )
 
 
-def batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
-    """Return the parts that sort whole rows."""
+def _batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
     whole, length = parts.whole, parts.part.rows * parts.whole.n
     made = []
     for begin in range(0, whole.rows * whole.n, length):
@@ -163,38 +162,37 @@ def batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
     return made
 
 
-class Runs:
+class _Runs:
     """The runs of one row: sorted into `aside`, then merged.
 
-    The row begins at index `first` of `keys`; `aside` has room for one row. The runs lie between
-    `edges`, and so do the pieces of the sorted row.
+    The row begins at index `first` of `keys`; `aside` has room for one row.
     """
 
     def __init__(self, parts: Parts, keys: Keys, aside: Keys, first: int):
         whole = parts.whole
         self._whole, self._keys, self._aside, self._first = whole, keys, aside, first
         self._item = whole.dtype.itemsize
-        self.edges = [*range(0, whole.n, parts.part.n), whole.n]
-        lengths = [end - begin for begin, end in pairwise(self.edges)]
-        self.samples = Samples(lengths, whole.dtype, whole.descending)
+        self._edges = [*range(0, whole.n, parts.part.n), whole.n]
+        lengths = [end - begin for begin, end in pairwise(self._edges)]
+        self._samples = Samples(lengths, whole.dtype, whole.descending)
 
     def to_be_sorted(self) -> list[Part]:
         """Return the parts that make the sorted runs."""
         made = []
-        for index, (begin, end) in enumerate(pairwise(self.edges)):
+        for index, (begin, end) in enumerate(pairwise(self._edges)):
             stretch = (self._first + begin, self._first + end)
             run = _piece(self._whole, self._keys, [stretch])
             put = run.write_to(self._aside, begin * self._item)
-            made.append(Part(run.read, _sampled(put, self.samples, index, end - begin)))
+            made.append(Part(run.read, _sampled(put, self._samples, index, end - begin)))
         return made
 
     def to_be_merged(self, result: Keys) -> list[Part]:
         """Return the parts that make the sorted row from the sorted runs."""
-        self.samples.order()
-        edges = self.edges
+        self._samples.order()
+        edges = self._edges
         starts = np.array(edges[:-1])
         cuts = [np.zeros_like(starts)]
-        cuts += [self.samples.cut(rank, self._read) for rank in edges[1:-1]]
+        cuts += [self._samples.cut(rank, self._read) for rank in edges[1:-1]]
         cuts.append(np.diff(edges))
         made = []
         for at, low, high in zip(edges, cuts, cuts[1:], strict=False):
@@ -206,11 +204,11 @@ class Runs:
 
     def _read(self, run: int, begin: int, end: int) -> np.ndarray[Any, Any]:
         found = np.empty(end - begin, self._whole.dtype)
-        self._aside.read(found.view(np.uint8), (self.edges[run] + begin) * self._item)
+        self._aside.read(found.view(np.uint8), (self._edges[run] + begin) * self._item)
         return found
 
 
-def sort_part(parts: Parts, queue: Any, given: Any, out: Any) -> Execution:
+def _sort(parts: Parts, queue: Any, given: Any, out: Any) -> Execution:
     """Sort one part and wait for it."""
     with session_of(queue).alone(queue):
         try:

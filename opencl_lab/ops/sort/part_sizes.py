@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,6 @@ FEW = 8
 """Fewest parts, so that copies and kernels overlap, unless parts would be shorter than `SHORT`."""
 SHORT = 64 << 20
 """Bytes of a part from which a device runs at its full rate."""
-EACH, SHORT_SHARED = 4, 16 << 20
-"""Parts for each of several devices, unless they would have fewer bytes than the second number."""
 LEAST = 1024
 """Fewest keys of a part."""
 MOST_PARTS = 4096
@@ -149,29 +147,3 @@ def parts_of(
             "allow more"
         )
     return Parts(problem, part, *_configured(part, device, algorithm, config))
-
-
-def shared_parts(
-    problem: SortProblem,
-    devices: Sequence[Device],
-    algorithm: str,
-    config: Mapping[str, Any] | None,
-) -> list[Parts]:
-    """Return for each device how it sorts parts, which are of one size and fit on all of them.
-
-    There is at least one part for each device, of whole rows if there are so many. A device with
-    memory of its own gets `EACH` parts, so that copies and kernels overlap, if they are not short.
-    """
-    count = sum(1 if device.unified_memory else EACH for device in devices)
-    if problem.rows >= len(devices):
-        wanted = replace(problem, rows=ceil_divide(problem.rows, count))
-    else:
-        short = min(SHORT_SHARED // problem.dtype.itemsize, ceil_divide(problem.n, len(devices)))
-        wanted = replace(problem, rows=1, n=max(ceil_divide(problem.n, count), short))
-    fitting = [parts_of(wanted, device, algorithm, config).part for device in devices]
-    rows = min(part.rows for part in fitting)
-    n = min(part.n for part in fitting)
-    part = replace(problem, rows=rows, n=ceil_divide(problem.n, ceil_divide(problem.n, n)))
-    return [
-        Parts(problem, part, *_configured(part, device, algorithm, config)) for device in devices
-    ]

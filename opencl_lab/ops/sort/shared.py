@@ -1,46 +1,44 @@
-"""Sorting host keys on several devices, which take parts from one list.
+"""Sorting host keys on several devices.
 
-Rows are sorted in batches. If there are fewer rows than devices, each is sorted in runs, which are
-merged in pieces: cut exactly, and sorted once more, as keys that do not fit on a device
-(`out_of_core`). Where each device has memory for its share, keys stay there (`resident`).
+Rows are divided if there are as many as devices. Else each row is:
+
+```text
+ device 0   | its part, sorted |   cut   | 0 -> 0 | 0 -> 1 |    | 0 -> 0 | 1 -> 0 |   merged
+ device 1   | its part, sorted |         | 1 -> 0 | 1 -> 1 |    | 0 -> 1 | 1 -> 1 |
+```
+
+The cuts are exact (`multiway_split`). What a device has sorted stays there; only keys of which
+another one makes the result go by way of the host. So with two devices, three quarters of the keys'
+bytes go each way, by two links. CPUs merge; others sort again, which merges, as sorts are stable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyopencl as cl
 
 from opencl_lab.core.device import Device
-from opencl_lab.ops.sort.out_of_core import InMemory, Runs, batches, sort_part
-from opencl_lab.ops.sort.part_sizes import Parts, shared_parts
+from opencl_lab.ops.sort.merge_runs import MERGE, MOST_RUNS, RunsProblem
+from opencl_lab.ops.sort.multiway_split import Samples
+from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.ops.sort.resident import can_stay, sort_resident
 from opencl_lab.ops.sort.solver import SORT_SOLVER
-from opencl_lab.runtime.session import session_of
-from opencl_lab.runtime.staging import Copy
-from opencl_lab.runtime.streams import Part, Stream, lanes_of
-from opencl_lab.runtime.together import HandOut, Stop, new_result, on_each
+from opencl_lab.runtime.exchange import to_device, to_host
+from opencl_lab.runtime.freeing import new_array
+from opencl_lab.runtime.together import Stop, divided, new_result, on_each
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-InPlace: TypeAlias = Callable[[Parts, Any], None]
-"""Makes a part on the host's memory, given how a device sorts parts, and its queue."""
-
 LEAST, LEAST_SENT = 4 << 20, 8 << 30
-"""Bytes of keys from which several devices take less time than one: on host memory, and with memory
-of their own. Two H100 took 1.2 times as long as one for 1.6 GB, and more for fewer keys."""
-
-
-@dataclass(frozen=True)
-class _Unit:
-    """A part for a stream, or for a device that works on the host's memory."""
-
-    part: Part
-    in_place: InPlace
+"""Bytes of keys from which several devices take less time than one: on host memory, and where keys
+are sent to a device. Two H100 took 1.2 times as long as one for 1.6 GB, and more for fewer keys."""
+ROOM = 2
+"""How much larger than its part a sort must be that would still fit on a device."""
 
 
 def sort_together(
@@ -55,7 +53,8 @@ def sort_together(
     """Sort rows of host keys on several devices, into `out` if given.
 
     The arrays are dense, of shape (rows, n), and share no memory. Return None where one device
-    sorts them: if they are few, or a row by some bits, which cannot be merged.
+    sorts them: if they are few, if a part does not fit on its device, or a row by some bits, which
+    cannot be merged.
 
     Raises
     ------
@@ -66,88 +65,128 @@ def sort_together(
     """
     for device in devices:  # before any of them starts
         SORT_SOLVER.choose(problem, device, algorithm).configure(problem, device, config)
-    least = LEAST if any(device.unified_memory for device in devices) else LEAST_SENT
-    if keys.nbytes < least or (problem.bits and problem.rows < len(devices)):
+    least = LEAST if all(device.unified_memory for device in devices) else LEAST_SENT
+    if keys.nbytes < least or not _fits(problem, devices):
         return None
-    if can_stay(problem, devices):
-        result = new_result(devices, keys.shape, keys.dtype) if out is None else out
-        sort_resident(problem, keys, result, devices, algorithm, config)
+    result: Array = new_result(devices, keys.shape, keys.dtype) if out is None else out
+    how: dict[str, Any] = {"algorithm": algorithm, "config": config}
+    if problem.rows < len(devices):
+        for row, target in zip(keys, result, strict=True):
+            _Row(replace(problem, rows=1), row, target, devices, how).sort()
         return result
-    parts = shared_parts(problem, devices, algorithm, config)
-    if problem.bits and parts[0].merges:
-        return None
-    result = new_result(devices, keys.shape, keys.dtype) if out is None else out
-    if not parts[0].merges:
-        _make(list(_rows(parts[0], keys, result)), parts, devices)
-        return result
-    one = replace(parts[0], whole=replace(problem, rows=1))
-    aside = np.empty(problem.n, problem.dtype)
-    for row, into in zip(keys, result, strict=True):
-        runs = Runs(one, InMemory(row), InMemory(aside), 0)
-        _make(list(_runs(runs, row, aside)), parts, devices)
-        _make(list(_pieces(runs, into)), parts, devices)
+    bounds = divided(problem.rows, devices)
+
+    def sort_rows(index: int, stop: Stop) -> None:
+        rows = slice(*bounds[index : index + 2])
+        if rows.start < rows.stop:
+            stop.check()
+            part = replace(problem, rows=rows.stop - rows.start)
+            place, queue = {"sorted": result[rows]}, devices[index].queue()
+            SORT_SOLVER.run(part, {"keys": keys[rows]}, queue=queue, out=place, **how)
+
+    on_each(devices, sort_rows)
     return result
 
 
-def _rows(parts: Parts, keys: Array, result: Array) -> Iterator[_Unit]:
-    """Yield batches of rows."""
-    for index, part in enumerate(batches(parts, InMemory(keys), InMemory(result))):
-        rows = slice(index * parts.part.rows, (index + 1) * parts.part.rows)
-        yield _Unit(part, partial(_sort, keys[rows], result[rows]))
+def _fits(problem: SortProblem, devices: Sequence[Device]) -> bool:
+    """Return whether rows, or parts of a row, can be sorted by the devices, each on its own."""
+    in_rows = problem.rows >= len(devices)
+    if not in_rows and (problem.bits or problem.n < len(devices)):
+        return False
+    bounds = divided(problem.rows if in_rows else problem.n, devices)
+    for device, (begin, end) in zip(devices, pairwise(bounds), strict=True):
+        size = ROOM * (end - begin)
+        part: dict[str, Any] = {"rows": size} if in_rows else {"rows": 1, "n": size}
+        if needs_parts(replace(problem, **part), device):
+            return False
+    return True
 
 
-def _runs(runs: Runs, row: Array, aside: Array) -> Iterator[_Unit]:
-    """Yield the runs of a row, which are sorted into `aside`."""
+class _Row:
+    """One row, of which each device sorts a part, and then makes a part of the result."""
 
-    def sort_run(run: int, parts: Parts, queue: Any) -> None:
-        place = slice(*runs.edges[run : run + 2])
-        _sort(row[None, place], aside[None, place], parts, queue)
-        runs.samples.take(run, 0, aside[place])
+    def __init__(
+        self,
+        problem: SortProblem,
+        row: Array,
+        result: Array,
+        devices: Sequence[Device],
+        how: Mapping[str, Any],
+    ):
+        self._problem, self._row, self._result = problem, row, result
+        self._devices, self._how = devices, how
+        self._bounds = divided(problem.n, devices)
+        lengths = [end - begin for begin, end in pairwise(self._bounds)]
+        self._samples = Samples(lengths, problem.dtype, problem.descending)
+        self._runs: list[Any] = [None] * len(devices)
+        self._cuts = np.zeros((len(devices) + 1, len(devices)), np.int64)
+        self._cuts[-1] = lengths
 
-    for run, part in enumerate(runs.to_be_sorted()):
-        yield _Unit(part, partial(sort_run, run))
+    def sort(self) -> None:
+        """Sort the row."""
+        on_each(self._devices, self._sort_part)
+        self._samples.order()
+        for at, rank in enumerate(self._bounds[1:-1], 1):
+            self._cuts[at] = self._samples.cut(rank, lambda run, *at: self._piece(run, *at))
+        # The result holds the pieces for other devices until these fetch them.
+        on_each(self._devices, self._send)
+        on_each(self._devices, self._merge)
 
+    def _piece(self, run: int, begin: int, end: int) -> Array:
+        return to_host(self._runs[run][begin:end])
 
-def _pieces(runs: Runs, result: Array) -> Iterator[_Unit]:
-    """Yield the pieces of a sorted row, which are made of sorted runs."""
-    for at, part in enumerate(runs.to_be_merged(InMemory(result))):
-        target = result[slice(*runs.edges[at : at + 2])]
-        yield _Unit(part, partial(_merge, part.read, target))
+    def _sorted(self, keys: Any) -> Any:
+        part = replace(self._problem, n=keys.size)
+        made = SORT_SOLVER.run(part, {"keys": keys}, queue=keys.queue, **self._how).outputs
+        return made["sorted"].reshape(-1)
 
+    def _sort_part(self, index: int, stop: Stop) -> None:
+        queue = self._devices[index].queue()
+        keys = to_device(self._row[slice(*self._bounds[index : index + 2])], queue=queue)
+        stop.check()
+        self._runs[index] = self._sorted(keys) if keys.size else keys
+        self._samples.put(index, to_host(self._runs[index][:: self._samples.step]))
 
-def _make(units: Sequence[_Unit], parts: Sequence[Parts], devices: Sequence[Device]) -> None:
-    """Let devices make all units, each of them one at a time."""
-    hand_out = HandOut([[unit] for unit in units], devices)
+    def _places(self, target: int) -> list[Array]:
+        """Return where the pieces of each run lie in the part that a device makes."""
+        lengths = self._cuts[target + 1] - self._cuts[target]
+        begin, end = self._bounds[target : target + 2]
+        return np.split(self._result[begin:end], np.cumsum(lengths)[:-1])
 
-    def work(index: int, stop: Stop) -> None:
-        queue, how = devices[index].queue(), parts[index]
-        taken = iter(partial(hand_out.take, index), None)
-        if devices[index].unified_memory:
-            for unit in taken:
-                stop.check()
-                unit.in_place(how, queue)
-            return
-
-        def sort(given: Any, out: Any) -> None:
+    def _send(self, index: int, stop: Stop) -> None:
+        for target in range(len(self._devices)):
             stop.check()
-            sort_part(how, queue, given, out)
+            if target != index:
+                begin, end = self._cuts[target : target + 2, index]
+                to_host(self._runs[index][begin:end], self._places(target)[index])
 
-        shape, lanes = (how.part.rows, how.part.n), lanes_of(session_of(queue))
-        with lanes.lock:
-            stream = Stream(queue, shape, how.part.dtype, lanes)
-            stream.run((unit.part for unit in taken), sort)
+    def _merge(self, index: int, stop: Stop) -> None:
+        queue, place = self._devices[index].queue(), 0
+        begin, end = self._cuts[index : index + 2, index]
+        pieces = self._places(index)
+        shape = (sum(map(len, pieces)),)
+        keys: Any = new_array(queue, shape, self._problem.dtype, allocator=None)
+        for run, piece in enumerate(pieces):
+            stop.check()
+            part = self._runs[index][begin:end] if run == index else to_device(piece, queue=queue)
+            if piece.size:
+                how = {"src_offset": part.offset, "dst_offset": place, "byte_count": piece.nbytes}
+                source: Any = part.base_data
+                cl.enqueue_copy(queue, keys.base_data, source, **how)
+            place += piece.nbytes
+        self._runs[index] = None
+        made = self._merged(keys, [len(piece) for piece in pieces], self._devices[index])
+        to_host(made, self._result[slice(*self._bounds[index : index + 2])])
 
-    on_each(devices, work)
-
-
-def _sort(keys: Array, out: Array, parts: Parts, queue: Any) -> None:
-    """Sort rows in place of a whole part, which may be longer."""
-    rows, n = keys.shape
-    sort_part(replace(parts, part=replace(parts.part, rows=rows, n=n)), queue, keys, out)
-
-
-def _merge(read: Copy, out: Array, parts: Parts, queue: Any) -> None:
-    """Merge the runs that `read` copies, one after the other, by a stable sort."""
-    runs = np.empty_like(out)
-    read(runs.view(np.uint8), 0)
-    _sort(runs[None], out[None], parts, queue)
+    def _merged(self, keys: Any, lengths: Sequence[int], device: Device) -> Any:
+        """Return the keys of sorted runs of these lengths in order."""
+        lengths = [length for length in lengths if length]
+        if len(lengths) < 2:
+            return keys
+        if device.kind != "cpu" or len(lengths) > MOST_RUNS:
+            return self._sorted(keys)
+        descending = self._problem.descending
+        part = RunsProblem(keys.size, keys.dtype, descending=descending, runs=len(lengths))
+        ends = to_device(np.cumsum(lengths, dtype=np.int64), queue=keys.queue)
+        made = MERGE.run(part, {"keys": keys, "ends": ends}, queue=keys.queue).outputs
+        return made["sorted"].reshape(-1)

@@ -18,7 +18,7 @@ before it, and computes a few rows of C twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -136,30 +136,26 @@ class Panels:
 
     def iterations(self) -> Iterator[Iteration]:
         """Yield the iterations in order."""
-        for i, j in self._order():
-            yield from self.tile(i, j)
-
-    def tile(self, i: int, j: int) -> Iterator[Iteration]:
-        """Yield the iterations of one tile of C."""
         whole, depth = self.problem, self.problem.depth
         ends = [*range(self.k, depth, max(self.k, 1)), depth]
-        rows, columns = _bounds(i, self.m, whole.m), _bounds(j, self.n, whole.n)
-        for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-            first, last, sums = begin == 0, end == depth, (begin, end)
-            a = (sums, rows) if whole.trans_a else (rows, sums)
-            b = (columns, sums) if whole.trans_b else (sums, columns)
-            inputs = {"a": Tile("a", a), "b": Tile("b", b)}
-            if whole.beta and first:
-                inputs["c"] = Tile("c", (rows, columns))
-            if whole.bias and last:
-                inputs["bias"] = Tile("bias", (rows if whole.bias == "row" else columns,))
-            yield Iteration(
-                self.part(first, last, end - begin),
-                inputs,
-                Tile("result", (rows, columns)) if last else None,
-                (self.m, self.n),
-                "" if first else "c",
-            )
+        for i, j in self._order():
+            rows, columns = _bounds(i, self.m, whole.m), _bounds(j, self.n, whole.n)
+            for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+                first, last, sums = begin == 0, end == depth, (begin, end)
+                a = (sums, rows) if whole.trans_a else (rows, sums)
+                b = (columns, sums) if whole.trans_b else (sums, columns)
+                inputs = {"a": Tile("a", a), "b": Tile("b", b)}
+                if whole.beta and first:
+                    inputs["c"] = Tile("c", (rows, columns))
+                if whole.bias and last:
+                    inputs["bias"] = Tile("bias", (rows if whole.bias == "row" else columns,))
+                yield Iteration(
+                    self.part(first, last, end - begin),
+                    inputs,
+                    Tile("result", (rows, columns)) if last else None,
+                    (self.m, self.n),
+                    "" if first else "c",
+                )
 
     def _order(self) -> Iterator[tuple[int, int]]:
         rows, columns, _ = self.counts
@@ -240,29 +236,6 @@ def _panels(
         return None
     room = limit_of_parts(device, limit)
     units = device.compute_units
-    found = best_panels(problem, room, planned, lambda item: item.cost(units))
-    if found is not None:
-        at_once = nbytes + problem.work.flops / BALANCE
-        return None if fits and found.cost(units) > WORTH * at_once else found
-    if fits:
-        return None
-    raise InvalidProblem(
-        f"{size_text(room)} of device memory are too few for {problem.title}, also tile by tile; "
-        "allow more"
-    )
-
-
-def best_panels(
-    problem: GemmProblem,
-    room: float,
-    planned: Callable[[GemmProblem], float],
-    cost: Callable[[Panels], float],
-    more: Iterable[Panels] = (),
-) -> Panels | None:
-    """Return the panels of the lowest cost that fit, perhaps some of `more`; None if none do.
-
-    `planned` returns the bytes of the plan of a part.
-    """
     # Kernels may need memory besides the tiles.
     possible = [
         item
@@ -270,11 +243,17 @@ def best_panels(
         for item in _candidates(problem, share * room)
         if math.prod(item.counts) <= MOST_ITERATIONS
     ]
-    for found in sorted(dict.fromkeys((*more, *possible)), key=cost):
+    for found in sorted(dict.fromkeys(possible), key=lambda item: item.cost(units)):
         own = sum(buffer.nbytes for buffer in buffers(found.part()))
         if found.nbytes + planned(found.part()) - own <= room:
-            return found
-    return None
+            at_once = nbytes + problem.work.flops / BALANCE
+            return None if fits and found.cost(units) > WORTH * at_once else found
+    if fits:
+        return None
+    raise InvalidProblem(
+        f"{size_text(room)} of device memory are too few for {problem.title}, also tile by tile; "
+        "allow more"
+    )
 
 
 def plan_bytes(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.session import queue_or_default, session_of
 from opencl_lab.runtime.streams import largest_fitting, limit_of_parts, memory_limit
 from opencl_lab.runtime.tile_schedule import Iteration, Tile, schedule
-from opencl_lab.runtime.tiles import Solve, run_tiles
+from opencl_lab.runtime.tiles import run_tiles
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
 Found = Panels | int | None
@@ -46,7 +46,7 @@ def multiply_streamed(
     and target are plain arrays that do not overlap. After an error or an interrupt, only some tiles
     of the target are written.
     """
-    if nbytes_of(problem) < panels.SMALL or is_empty(problem):
+    if _nbytes(problem) < panels.SMALL or is_empty(problem):
         return None
     if not isinstance(config, Mapping | None):
         return None
@@ -77,14 +77,13 @@ def parts_text(
     return f"{counted(ceil_divide(problem.dimensions[0][0], found), 'part')} of the stack"
 
 
-def nbytes_of(problem: GemmProblem) -> int:
-    """Return the bytes of the arrays of a problem."""
+def _nbytes(problem: GemmProblem) -> int:
     return sum(buffer.nbytes for buffer in buffers(problem))
 
 
 def _quickly_fits(problem: GemmProblem, device: Device, limit: float) -> bool:
     """Return whether a product is so small that it fits, without making a plan."""
-    room = panels.ROOM * nbytes_of(problem) + panels.ROOM_ASIDE
+    room = panels.ROOM * _nbytes(problem) + panels.ROOM_ASIDE
     return room <= min(limit, device.largest_buffer)
 
 
@@ -92,7 +91,7 @@ def _parts(
     problem: GemmProblem, device: Device, algorithm: str, config: Mapping[str, Any] | None
 ) -> Found:
     limit = memory_limit(device)
-    large = not device.unified_memory and nbytes_of(problem) >= panels.LEAST
+    large = not device.unified_memory and _nbytes(problem) >= panels.LEAST
     if not large and _quickly_fits(problem, device, limit):
         return None
     if not problem.dimensions:
@@ -119,25 +118,14 @@ def _products(
     room = limit_of_parts(device, limit)
 
     def fits(size: int) -> bool:
-        return stack_bytes(problem, size, device, algorithm, config) <= room
+        part = products(problem, size)
+        # Two buffers for inputs and three for results: see `tiles`.
+        return plan_bytes(part, device, algorithm, config or {}) + 2 * _nbytes(part) <= room
 
     return largest_fitting(fits, ceil_divide(count, 2))
 
 
-def stack_bytes(
-    problem: GemmProblem,
-    count: int,
-    device: Device,
-    algorithm: str,
-    config: Mapping[str, Any] | None,
-) -> float:
-    """Return the bytes of a device for iterations that each make `count` items of a stack."""
-    part = _stack(problem, count)
-    # Two buffers for inputs and three for results: see `tiles`.
-    return plan_bytes(part, device, algorithm, config or {}) + 2 * nbytes_of(part)
-
-
-def _stack(problem: GemmProblem, count: int) -> GemmProblem:
+def products(problem: GemmProblem, count: int) -> GemmProblem:
     """Return the product of `count` items along the first dimension of a stack."""
     (whole, moves_a, moves_b), *rest = problem.dimensions
     stacks = ((count, moves_a, moves_b), *rest)
@@ -148,21 +136,19 @@ def _multiply(
     found: Found, problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
 ) -> None:
     if isinstance(found, Panels):
-        solve = solver(**how)
+        solve = _solver(**how)
         run_tiles(
             schedule(tuple(found.iterations()), found.slots), inputs, result, solve, how["queue"]
         )
     elif found:
-        iterations = stack_iterations(problem, found)
+        iterations = _stack_iterations(problem, found)
         slots = dict.fromkeys(inputs, 2)
-        run_tiles(schedule(iterations, slots), inputs, result, solver(**how), how["queue"])
+        run_tiles(schedule(iterations, slots), inputs, result, _solver(**how), how["queue"])
     else:
         _one_by_one(problem, inputs, result, **how)
 
 
-def solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Solve:
-    """Return what multiplies tiles on a queue."""
-
+def _solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Any:
     def solve(part: GemmProblem, given: Mapping[str, AnyArray], out: AnyArray) -> Any:
         run = GEMM_SOLVER.run(
             part, given, algorithm=algorithm, config=config, queue=queue, out={"result": out}
@@ -172,13 +158,12 @@ def solver(algorithm: str, config: Mapping[str, Any] | None, queue: Any) -> Solv
     return solve
 
 
-def stack_iterations(problem: GemmProblem, together: int) -> tuple[Iteration, ...]:
-    """Return the iterations that each make so many items along the first dimension of a stack."""
+def _stack_iterations(problem: GemmProblem, together: int) -> tuple[Iteration, ...]:
     count, *moves = problem.dimensions[0]
     iterations = []
     for begin in range(0, count, together):
         end = min(begin + together, count)
-        part = _stack(problem, end - begin)
+        part = products(problem, end - begin)
         inputs = {}
         for name, moving in (("a", moves[0]), ("b", moves[1]), ("c", True), ("bias", False)):
             if (name == "c" and not problem.beta) or (name == "bias" and not problem.bias):
@@ -193,18 +178,10 @@ def _one_by_one(
     problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any], **how: Any
 ) -> None:
     """Multiply the items along the first dimension of a stack one by one."""
-    for single, given, out in items_of(problem, inputs, result):
-        if multiply_streamed(single, given, out, **how) is None:
-            GEMM_SOLVER.run(single, given, out={"result": out}, **how)
-
-
-def items_of(
-    problem: GemmProblem, inputs: Arrays, result: np.ndarray[Any, Any]
-) -> Iterator[tuple[GemmProblem, Arrays, np.ndarray[Any, Any]]]:
-    """Yield the items along the first dimension of a stack: problem, inputs, result."""
     count, *moves = problem.dimensions[0]
-    single = replace(_stack(problem, 1), stacks=problem.dimensions[1:])
+    single = replace(products(problem, 1), stacks=problem.dimensions[1:])
     moving = {"a": moves[0], "b": moves[1], "c": True, "bias": False}
     for index in range(count):
         given = {name: array[index] if moving[name] else array for name, array in inputs.items()}
-        yield single, given, result[index]
+        if multiply_streamed(single, given, result[index], **how) is None:
+            GEMM_SOLVER.run(single, given, out={"result": result[index]}, **how)
