@@ -81,6 +81,27 @@ def _sort(
     return make
 
 
+def _merged(lengths: list[int], dtype: str, values: bool = False) -> Callable[[Any, Any], Made]:
+    def make(device: Any, rng: Any) -> Made:
+        import numpy as np
+
+        from opencl_lab.ops.sort.merge_runs import MergePathRuns, RunsProblem
+
+        runs = [np.sort(rng.integers(-40, 40, n).astype(dtype)) for n in lengths]
+        keys, ends = np.concatenate(runs), np.cumsum(lengths)
+        order = np.argsort(keys, kind="stable")
+        arrays, expected = {"keys": keys[None], "ends": ends}, {"sorted": keys[order][None]}
+        problem = RunsProblem(
+            keys.size, keys.dtype, value_bytes=4 if values else 0, runs=len(lengths)
+        )
+        if values:
+            arrays["values"] = np.arange(keys.size, dtype=np.uint32)[None].view("V4")
+            expected["sorted_values"] = order[None].astype(np.uint32).view("V4")
+        return _planned(MergePathRuns(), problem, {"STRETCH": 32}, device), arrays, expected
+
+    return make
+
+
 def _topk(config: dict[str, Any], n: int, k: int, rows: int = 1) -> Callable[[Any, Any], Made]:
     def make(device: Any, rng: Any) -> Made:
         import numpy as np
@@ -292,6 +313,9 @@ CASES: dict[str, Case] = {
     "merge-gpu-short-rows": Case(_sort("merge-gpu", MERGE_GPU, 11, "float32", 21)),
     "merge-cpu": Case(_sort("merge-cpu", MERGE_CPU, 500, "float32"), short=True),
     "merge-cpu-rows": Case(_sort("merge-cpu", MERGE_CPU, 150, rows=3, indices=True)),
+    "merge-runs": Case(_merged([200, 0, 1, 150], "int32"), short=True),
+    "merge-runs-codes": Case(_merged([90, 70], "float32")),
+    "merge-runs-pairs": Case(_merged([33, 100, 64, 7, 1], "int16", values=True)),
     "odd-even": Case(_sort("odd-even-merge", ODD_EVEN, 500), short=True),
     "odd-even-narrow": Case(
         _sort("odd-even-merge", {**ODD_EVEN, "NARROW": True}, 500, value_bytes=4)

@@ -10,7 +10,7 @@ import numpy as np
 
 from opencl_lab.ops.sort.functions import argsort, sort, sort_by_key
 from opencl_lab.ops.sort.gather import GATHER
-from opencl_lab.ops.sort.merge_runs import MERGE, RunsProblem
+from opencl_lab.ops.sort.merge_runs import MERGE
 from opencl_lab.ops.sort.merging import merge_runs
 from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
@@ -116,7 +116,6 @@ TRIALS = (
             Trial(f"runs of {dtype}", partial(_merged, dtype), dtype, True, full=dtype not in QUICK)
             for dtype in KEY_TYPES
         ),
-        (RunsProblem(MANY, np.dtype(np.int32)),),
         only="merge-path",
     ),
 )
