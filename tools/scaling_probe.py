@@ -28,7 +28,7 @@ from opencl_lab.distributed.layout import slab
 from opencl_lab.distributed.mpi import mpi
 from opencl_lab.distributed.node import PLACE
 from opencl_lab.distributed.sort import _count
-from opencl_lab.ops.sort.merge_runs import merge_runs
+from opencl_lab.ops.sort.merging import merge_runs
 
 SAMPLES, FEWEST = 7, 3
 FASTEST = "SCALING_FASTEST"
