@@ -123,7 +123,7 @@ def test_indices_count_64_bits_only_where_they_must():
 
 @given(st.integers(1, 5000), st.sampled_from([4, 8, 16, 32]))
 def test_radices_multiply_to_the_length(n, largest):
-    if is_smooth(n):
+    if largest_prime(n):
         radices = radices_of(n, largest)
         assert math.prod(radices) == n
         assert n == 1 or set(radices) <= set(RADICES)

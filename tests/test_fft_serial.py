@@ -17,7 +17,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import check_plan
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.axes import AXES_SOLVER, AxesProblem
-from opencl_lab.ops.fft.passes.factors import is_smooth
+from opencl_lab.ops.fft.passes.serial import SerialPlanner
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT_SOLVER
 
@@ -41,8 +41,8 @@ def test_a_transform_is_one_launch_without_counters(kind, n):
         problem = DftProblem(n, dtype, 3, kind=kind, scale=0.5)
         plan = FFT.plan(problem, FFT.default_config(problem, ONE), ONE)
         check_plan(plan, ONE)
-        backwards = kind == "c2r" and not is_smooth(n // 2)  # of another direction
-        assert len(plan.launches) == 1 + backwards
+        convolved = kind != "c2c" and not SerialPlanner.has_passes(n // 2)  # in its own launch
+        assert len(plan.launches) == 1 + convolved
         assert all(launch.global_size == (1,) for launch in plan.launches)
         assert not plan.with_role("zeros")
 
@@ -101,7 +101,7 @@ def test_results_are_right(serial, n, batch, inner, kind, dtype, inverse):
     inputs = DFT.generate(problem, 7)
     expected = DFT.expected(problem, inputs)["spectrum"]
     run = DFT.run(problem, inputs, algorithm="fft", queue=serial.queue())
-    size = n if is_smooth(n) else 64 * n
+    size = n if SerialPlanner.has_passes(n) else 64 * n
     assert relative(run.outputs["spectrum"], expected) <= 2 * bound(size, dtype)
 
 

@@ -91,7 +91,7 @@ def test_a_killed_tuner_goes_on_from_its_journal(tmp_path):
     assert {c["FAULT"] for c in known} == {*before_the_hang}
     result = ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=1.5, device="cpu")
     assert result.resumed == len(known)
-    assert result.failures["timeout"] == 1 and result.restarts >= 1
+    assert result.failures["timeout"] >= 1 and result.restarts >= 1  # others, if others compute
     assert result.best.config["FAULT"] in ("none", "slow")
 
 

@@ -10,7 +10,8 @@
 ## Composite radices are split into smaller ones (J. W. Cooley and J. W. Tukey, 1965), with constant
 ## twiddle factors, where a multiplication by a power of i costs nothing and one by an eighth root two
 ## multiplications. An odd prime p pairs x[j] with x[p - j], which halves its multiplications
-## (R. C. Singleton, "An algorithm for computing the mixed radix fast Fourier transform", 1969).
+## (R. C. Singleton, "An algorithm for computing the mixed radix fast Fourier transform", 1969). Above
+## LOOPS it does so in loops, with factors from a table in constant memory.
 ##
 ## The host plans with the radices in `RADICES` of factors.py: 2, the odd primes, and those of SPLIT.
 <%!
@@ -21,6 +22,17 @@
         4: (2, 2), 6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 12: (3, 4), 14: (2, 7), 15: (3, 5),
         16: (4, 4), 20: (4, 5), 21: (3, 7), 25: (5, 5), 27: (3, 9), 32: (4, 8),
     }
+
+    LOOPS = 13
+    TOGETHER = 2  # frequencies whose sums a loop has in registers
+
+    def factors(p):
+        """Return, for the frequencies of each round of the outer loop, their factors by point."""
+        half = range(1, (p + 1) // 2)
+        for first in half[::TOGETHER]:
+            for j in half:
+                for k in range(first, first + TOGETHER):
+                    yield root(j * k, p) if k in half else (0.0, 0.0)
 
     def root(power, n):
         """Return cosine and minus sine of 2 pi power / n, from an angle below an eighth turn."""
@@ -145,6 +157,9 @@
 %>\
 <%def name="declare(radices, element, of)">\
 % for radix in sorted(set(radices)):
+% if radix > LOOPS and radix not in SPLIT:
+${prime_in_loops(radix, element, *of)}\
+% else:
 /* Transform ${radix} points in place. */
 INLINE void butterfly_${radix}(${of[0]} *x)
 {
@@ -153,5 +168,56 @@ INLINE void butterfly_${radix}(${of[0]} *x)
 % endfor
 }
 
+% endif
 % endfor
+</%def>\
+<%def name="prime_in_loops(p, element, points_t, vec_t, re, im)">\
+<% half, sides = p // 2, (re, im) %>\
+/* Cosine and minus sine of 2 pi j k / ${p}: for each ${TOGETHER} frequencies k, by point j. */
+__constant ${element.real} FACTORS_${p}[] = {
+    ${", ".join(f"{number!r}{'' if element.double else 'f'}" for pair in factors(p) for number in pair)}
+};
+
+/* Transform ${p} points in place. */
+INLINE void butterfly_${p}(${points_t} *x)
+{
+    enum { P = ${p}, HALF = ${half}, TOGETHER = ${TOGETHER} };
+    ${points_t} plus[HALF], minus[HALF];
+    const ${points_t} first = x[0];
+    for (uint j = 0; j < HALF; ++j) {
+% for c in sides:
+        plus[j].${c} = x[1 + j].${c} + x[P - 1 - j].${c};
+        minus[j].${c} = x[1 + j].${c} - x[P - 1 - j].${c};
+        x[0].${c} += plus[j].${c};
+% endfor
+    }
+    for (uint k = 1; k <= HALF; k += TOGETHER) {
+        __constant ${element.real} *factors = FACTORS_${p} + (k - 1) * (2 * HALF);
+        ${vec_t} even_re[TOGETHER], even_im[TOGETHER], odd_re[TOGETHER], odd_im[TOGETHER];
+#pragma unroll
+        for (uint t = 0; t < TOGETHER; ++t) {
+            even_re[t] = first.${re};
+            even_im[t] = first.${im};
+            odd_re[t] = odd_im[t] = 0;
+        }
+        for (uint j = 0; j < HALF; ++j)
+#pragma unroll
+            for (uint t = 0; t < TOGETHER; ++t) {
+                const ${element.real} c = factors[2 * (TOGETHER * j + t)], s = factors[2 * (TOGETHER * j + t) + 1];
+                even_re[t] += plus[j].${re} * c;
+                even_im[t] += plus[j].${im} * c;
+                odd_re[t] += minus[j].${re} * s;
+                odd_im[t] += minus[j].${im} * s;
+            }
+#pragma unroll
+        for (uint t = 0; t < TOGETHER; ++t)
+            if (k + t <= HALF) {
+                x[k + t].${re} = even_re[t] - odd_im[t];
+                x[k + t].${im} = even_im[t] + odd_re[t];
+                x[P - k - t].${re} = even_re[t] + odd_im[t];
+                x[P - k - t].${im} = even_im[t] - odd_re[t];
+            }
+    }
+}
+
 </%def>\

@@ -2,7 +2,8 @@
  * Fast Fourier transforms by single work-items with explicit vectors: the form for CPUs. A group
  * is one item, so that there is no barrier. A launch does one step, transforms of one length, or the
  * two that a four-step transform has here. On a device with one compute unit a single item does all
- * steps of a plan one after the other, also those that are no transforms:
+ * steps of a plan one after the other, also those that are no transforms; and so do all items with
+ * rows of their own:
  *
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
@@ -39,11 +40,14 @@
  *               it stays in its caches, or global where that is too small
  * INVERSE       whether components are swapped as they are read and written
  * STEPS         a VectorStep each; for a single item also a PointwiseStep
- * BUFFERS       for a single item: the numbers of the source and the target of each step among the
- *               buffers that the kernel takes; None for more items
+ * BUFFERS       for items that do all steps: the numbers of the source and the target of each step
+ *               among the buffers that the kernel takes; else None
+ * OWN           for items that do all steps of one row after the other: how many numbers of each
+ *               buffer an item has for itself, 0 for those of all rows, which only pointwise steps
+ *               read and write; else None
  * MAX_POLLS     how often an item looks for others to finish a step
  */
-<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, BUFFERS, MAX_POLLS"/>\
+<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, BUFFERS, OWN, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
@@ -97,7 +101,29 @@ void fft_vector(
 % else:
     __global points_t *space = work + get_global_id(0) * ROOM;
 % endif
-% if alone:
+% if OWN:
+% for b, numbers in enumerate(OWN):
+% if numbers:
+    buffer_${b} += get_global_id(0) * ${numbers};
+% endif
+% endfor
+<%stealing:split tasks="${steps.module.tasks(0, STEPS[0])}">\
+    {
+        const index_t row = task;
+% for s, step in enumerate(STEPS):
+% if step.radices:
+        for (index_t task = 0; task < ${steps.module.tasks(s, step)}; ++task)
+${steps.call(s, step, BUFFERS[s])}\
+% else:
+        {
+            const index_t task = row;
+${steps.call(s, step, BUFFERS[s])}\
+        }
+% endif
+% endfor
+    }
+</%stealing:split>\
+% elif alone:
 ## PoCL's code for a plain loop over all tasks took 1.5 times as long with vectors of 64 bytes.
 % for s, step in enumerate(STEPS):
     {

@@ -1,5 +1,5 @@
 ## One row of a step that is no transform, by vectors: what real.cl.mako and bluestein.cl.mako do in
-## launches of their own, for a single item that does all steps of a plan.
+## launches of their own, for an item that does all steps.
 ##
 ##     halves     the spectrum of a real row from the transform of its packed neighbours, or the reverse
 ##     chirp_in, chirp_multiply, chirp_out     a convolution's rows of M, see bluestein.cl.mako

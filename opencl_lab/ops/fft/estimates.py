@@ -11,11 +11,10 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.costs import operations
 from opencl_lab.ops.fft.passes.factors import (
     convolution_length,
-    is_smooth,
     largest_prime,
     radices_of,
 )
-from opencl_lab.ops.fft.passes.vector import LONGEST
+from opencl_lab.ops.fft.passes.vector import LONGEST, VectorPlanner
 from opencl_lab.ops.fft.problem import DftProblem
 
 # For each complex number in single precision; double takes twice as long.
@@ -57,7 +56,7 @@ def parallel_us(problem: DftProblem, units: int) -> float:
     """Return the microseconds of fast transforms on `units` threads."""
     n, real = problem.n, problem.kind != "c2c"
     further = 4 if real and n % 2 else int(real)
-    further += 0 if is_smooth(_length(problem)) else 4
+    further += 0 if VectorPlanner.has_passes(_length(problem)) else 4
     return _work_us(problem, alone=False) / units + FURTHER_LAUNCH_US * units * further
 
 
@@ -89,7 +88,7 @@ def _work_us(problem: DftProblem, alone: bool) -> float:
 
 def _transform_ns(n: int, alone: bool) -> float:
     """Return the nanoseconds for each number of a complex transform of length `n`."""
-    if is_smooth(n):
+    if VectorPlanner.has_passes(n):
         return POINT_NS + sum(FLOP_NS * operations(radix) + PASS_NS for radix in radices_of(n, 8))
     m = convolution_length(n)
     return m / n * (2 * _transform_ns(m, alone) + CHIRPS_NS[not alone])

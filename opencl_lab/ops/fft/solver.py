@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from opencl_lab.core.device import Device
 from opencl_lab.ops.fft import estimates
+from opencl_lab.ops.fft.passes.forms import planner_for
 from opencl_lab.ops.fft.problem import DftProblem
 from opencl_lab.ops.solver import AUTO, Registry, Solver
 
@@ -42,7 +43,8 @@ class DftSolver(Solver[DftProblem]):
             return direct
         if group == FAST:
             return ("fft",)
-        short = not problem.largest_prime and problem.terms <= FEW_TERMS
+        convolved = not planner_for(device).has_passes(problem.n)
+        short = convolved and problem.terms <= FEW_TERMS
         return (*direct, *self.registry) if short else self.registry
 
     def serial_us(self, problem: DftProblem) -> float:

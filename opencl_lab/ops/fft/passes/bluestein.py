@@ -16,7 +16,7 @@ transform", 1970.
 from __future__ import annotations
 
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
-from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
+from opencl_lab.ops.fft.passes.factors import convolution_length
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner
 from opencl_lab.ops.fft.passes.rows import Arguments, over_rows
@@ -30,10 +30,11 @@ def any_length(
 ) -> None:
     """Add transforms of any length, as `Planner.transform` does those of smooth ones.
 
-    A smooth length is left to the planner. For any other one, the planner may have a convolution in
-    one launch; else there are launches before, between and after two of its transforms.
+    A length of small prime factors is left to the planner. For any other one, the planner may have
+    a convolution in one launch; else there are launches before, between and after two of its
+    transforms.
     """
-    if is_smooth(layout.n):
+    if planner.has_passes(layout.n):
         planner.transform(builder, layout, how)
         return
     m = convolution_length(layout.n)

@@ -127,7 +127,7 @@ def operations(radix: int) -> float:
         14: 15, 15: 14, 16: 11, 20: 13, 21: 18, 25: 17, 27: 17, 32: 14,
     }
     # fmt: on
-    return alone[radix] + 4.0
+    return alone.get(radix, 2 * (radix - 1)) + 4.0
 
 
 @lru_cache(maxsize=4096)

@@ -5,30 +5,28 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-RADICES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 25, 27, 32)
+PRIMES = (2, 3, 5, 7, 11, 13)
+LARGE_PRIMES = (
+    17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109,
+    113, 127,
+)  # fmt: skip
+"""Primes whose butterflies are loops over points in memory, which is not what GPUs are fast at."""
+RADICES = (*range(2, 17), 20, 21, 25, 27, 32, *LARGE_PRIMES)
 """The radices that have a butterfly, see ``clkernels/fourier/butterflies.mako``."""
-PRIMES = (13, 11, 7, 5, 3, 2)
-
-
-def _exponents(n: int) -> dict[int, int] | None:
-    """Return the exponents of the prime factors of `n`, or None if one has no butterfly."""
-    found: dict[int, int] = {}
-    for prime in PRIMES:
-        while n % prime == 0 and n > 1:
-            found[prime] = found.get(prime, 0) + 1
-            n //= prime
-    return found if n == 1 else None
-
-
-def is_smooth(n: int) -> bool:
-    """Return whether `n` is a product of radices that have a butterfly."""
-    return n > 0 and _exponents(n) is not None
 
 
 def largest_prime(n: int) -> int:
-    """Return the largest prime factor of a smooth `n`, 1 for 1, and 0 where `n` is not smooth."""
-    exponents = _exponents(n) if n > 0 else None
-    return 0 if exponents is None else max(exponents, default=1)
+    """Return the largest prime factor of `n`, 1 for 1, and 0 where one has no butterfly."""
+    largest, rest = 1, n
+    for prime in (*PRIMES, *LARGE_PRIMES):
+        while rest > 1 and rest % prime == 0:
+            largest, rest = prime, rest // prime
+    return largest if rest == 1 else 0
+
+
+def is_smooth(n: int, most: int = PRIMES[-1]) -> bool:
+    """Return whether all prime factors of `n` are at most `most`, and have a butterfly."""
+    return 0 < largest_prime(n) <= most
 
 
 @lru_cache(maxsize=4096)
@@ -38,9 +36,10 @@ def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
     Of equally many, those with the least sum. `largest` bounds composite radices only: all primes
     are allowed.
     """
-    if not is_smooth(n):
+    if not largest_prime(n):
         raise ValueError(f"{n} has a prime factor without a butterfly")
-    return _best_radices(n, tuple(r for r in RADICES if r <= largest or r in PRIMES)) or (1,)
+    primes = (*PRIMES, *LARGE_PRIMES)
+    return _best_radices(n, tuple(r for r in RADICES if r <= largest or r in primes)) or (1,)
 
 
 @lru_cache(maxsize=4096)

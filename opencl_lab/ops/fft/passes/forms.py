@@ -15,13 +15,12 @@ from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
 from opencl_lab.ops.fft.passes.planner import Planner
 from opencl_lab.ops.fft.passes.real_transforms import REAL
 from opencl_lab.ops.fft.passes.rows import ROWS, SCALES
-from opencl_lab.ops.fft.passes.serial import SerialPlanner
+from opencl_lab.ops.fft.passes.serial import SerialPlanner, ThreadsPlanner
 from opencl_lab.ops.fft.passes.vector import TEMPLATE as VECTOR_TEMPLATE
-from opencl_lab.ops.fft.passes.vector import VectorPlanner
 
 TEMPLATES = (VECTOR_TEMPLATE, LOCAL_MEMORY_TEMPLATE, BLUESTEIN, REAL, ROWS, SCALES, WIDEN)
 """All templates that a plan of either form may use."""
-PLANNERS: dict[str, type[Planner]] = {"vector": VectorPlanner, "local-memory": LocalMemoryPlanner}
+PLANNERS: dict[str, type[Planner]] = {"vector": ThreadsPlanner, "local-memory": LocalMemoryPlanner}
 FORMS = tuple(PLANNERS)
 WHETHER = ("auto", "never", "always")
 EXCHANGES = ("auto", "interleaved", "split", "two-phase")
@@ -83,9 +82,10 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     `n` is the length of the complex transforms, half of that of packed real rows; `real` is the
     type of the real and imaginary components.
     """
-    cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
+    form = _form(device)
+    cpu = form == "vector"
     return Config(
-        FORM="vector" if cpu else "local-memory",
+        FORM=form,
         WG_SIZE=64,
         POINTS=4,
         TRANSFORMS=0,
@@ -112,9 +112,20 @@ def _width(n: int, real: np.dtype[Any], device: Device) -> int:
     return next((width for width in widths if n % width == 0 and n >= width**2), widths[0])
 
 
+def _form(device: Device) -> str:
+    cpu = device.kind == "cpu" or not device.capabilities.barriers_in_loops
+    return "vector" if cpu else "local-memory"
+
+
+def planner_for(device: Device, form: str | None = None) -> type[Planner]:
+    """Return the planner of a form, by default the one for a device.
+
+    Vectors have one for a single compute unit.
+    """
+    found = PLANNERS[form or _form(device)]
+    return SerialPlanner if found is ThreadsPlanner and device.compute_units == 1 else found
+
+
 def planner_of(config: Config, device: Device) -> Planner:
-    """Return the planner of a configuration's form; vectors have one for a single compute unit."""
-    found = PLANNERS[str(config["FORM"])]
-    if found is VectorPlanner and device.compute_units == 1:
-        found = SerialPlanner
-    return found(config, device)
+    """Return the planner of a configuration."""
+    return planner_for(device, str(config["FORM"]))(config, device)

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from opencl_lab.core.device import Device
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.factors import PRIMES, is_smooth
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
@@ -39,10 +40,17 @@ class Planner(ABC):
 
     cooperative: ClassVar[bool]
     """Whether the items of a work-group share its work, as on a GPU."""
+    largest_prime: ClassVar[int] = PRIMES[-1]
+    """The largest prime radix; lengths with larger prime factors are convolved."""
+
+    @classmethod
+    def has_passes(cls, n: int) -> bool:
+        """Return whether transforms of length `n` are passes, and no convolution."""
+        return is_smooth(n, cls.largest_prime)
 
     @abstractmethod
     def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
-        """Add complex transforms of a length that `is_smooth`.
+        """Add complex transforms of a length that `has_passes`.
 
         They read and write rows (positions have stride 1) or columns (lanes have stride 1).
         """

@@ -6,24 +6,29 @@ for which other devices have launches of their own::
 
     real signal -> spectrum     transform of packed neighbours, to the spectrum | halves, in place
     spectrum -> real signal     halves, to the signal | transform, in place
-    any length n                chirp_in | transform of m | chirp_multiply | transform | chirp_out
 
 A launch takes further steps until another one comes between, or the direction changes. So all axes
 of a small image are one launch, if they are planned one after the other.
+
+Convolutions do all their steps for one row after the other. Rows are independent, so that all
+threads of a device can share them::
+
+    any length n                chirp_in | transform of m | chirp_multiply | transform | chirp_out
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from opencl_lab.core.kernels import c_type
 from opencl_lab.core.plan import Argument, Launch, round_up
 from opencl_lab.ops.fft.passes.bluestein import any_length
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep
 from opencl_lab.ops.fft.passes.costs import CostModel
-from opencl_lab.ops.fft.passes.factors import is_smooth
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
 from opencl_lab.ops.fft.passes.planner import How, RealForm
 from opencl_lab.ops.fft.passes.twiddles import chirp, chirp_spectrum, strided_twiddles
@@ -33,10 +38,16 @@ from opencl_lab.ops.fft.passes.vector_twiddles import in_vectors
 
 LONGEST_ROW = 64 << 10
 """Bytes of a row of complex numbers that is transformed in one step, as measured."""
+ITEMS_PER_UNIT = 2
+"""Items that share rows: their scratch memory stays in the caches of a unit."""
+BUSY = 0.75
+"""Share of all threads that have a row, on average, where items do whole rows."""
+OWN = Strides(0, 1, 0)
+"""Strides of the one row that an item has for itself."""
 
 
 class SerialPlanner(VectorPlanner):
-    """Plans of one item that does all steps."""
+    """Plans of one item that does all steps, or all those of some rows."""
 
     def real(
         self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
@@ -51,12 +62,14 @@ class SerialPlanner(VectorPlanner):
         if not inverse:
             any_length(self, builder, layout, How(scale=scale, halved=True))
             spectra = BatchedLayout.rows(h, count, target, target, (h + 1, h + 1))
-            self._pointwise(builder, spectra, table, step)
+            halves = self._pointwise(builder, spectra, table, step)
+            self._join(builder, halves, inverse=False)
             return True
         # Two steps must not write where they read.
-        in_place = not (is_smooth(h) and self.split(layout, builder.real.itemsize))
+        in_place = not (self.has_passes(h) and self.split(layout, builder.real.itemsize))
         half = target if in_place else builder.scratch("half_rows", h * count)
-        self._pointwise(builder, replace(layout, target=half), table, step, inverse=True)
+        halves = self._pointwise(builder, replace(layout, target=half), table, step)
+        self._join(builder, halves, inverse=True)
         packed = BatchedLayout.rows(h, count, half, target)
         any_length(self, builder, packed, How(inverse=True, scale=scale))
         return True
@@ -68,43 +81,105 @@ class SerialPlanner(VectorPlanner):
         return 2 * model.word * layout.n > LONGEST_ROW
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
-        """Add transforms by convolutions; see `Planner.convolution`."""
-        n, count, width = layout.n, layout.count, self.width
-        rows, other = builder.scratch("rows", m * count), builder.scratch("rows", m * count)
-        forth = BatchedLayout.rows(m, count, rows, other)
-        between = BatchedLayout.rows(m, count, other, other)
-        back = BatchedLayout.rows(m, count, other, rows)
+        """Add transforms by convolutions, row by row; see `Planner.convolution`.
+
+        An item has scratch memory for one row, which stays in the caches of its processor.
+        """
+        n, width, word = layout.n, self.width, builder.real.itemsize
+        split = self.split(BatchedLayout.rows(m, 1, "", ""), word)
+        # Steps that are not in place would need another row; one step needs two arrays.
+        if split % width or (not split and 4 * m * word > self.device.capabilities.local_memory):
+            return False
+        units = self.device.compute_units
+        items = 1 if units == 1 else min(layout.count, ITEMS_PER_UNIT * units)
+        rows = builder.scratch("rows", m * items)
+        other = builder.scratch("rows", m * items) if split else rows  # one step works in place
+        forth, back = (BatchedLayout.rows(m, 1, *ends) for ends in ((rows, other), (other, rows)))
+        source, target = replace(layout, target=rows), replace(layout, source=rows)
         wave = (n, chirp, n, how.inverse, builder.dtype)
         spectrum = (m, chirp_spectrum, n, m, how.inverse, builder.dtype)
         into = PointwiseStep("chirp_in", n, width, m=m, rows=layout.reads_rows)
         out = PointwiseStep("chirp_out", n, width, rows=layout.writes_rows)
-        source = replace(layout, target=rows, target_strides=_in_rows(layout, m))
-        target = replace(layout, source=rows, source_strides=_in_rows(layout, m))
-        self._pointwise(builder, source, wave, into)
-        self.transform(builder, forth, How(halved=how.halved))
-        self._pointwise(builder, between, spectrum, PointwiseStep("chirp_multiply", m, width))
-        self.transform(builder, back)
-        self._pointwise(builder, target, wave, out, scale=how.scale)
+        between = PointwiseStep("chirp_multiply", m, width)
+        self._row_by_row(
+            builder,
+            items,
+            [
+                self._pointwise(builder, replace(source, target_strides=OWN), wave, into),
+                *self.steps(builder, forth, How(halved=how.halved)),
+                self._pointwise(
+                    builder, BatchedLayout(m, 1, 1, other, other, OWN, OWN), spectrum, between
+                ),
+                *self.steps(builder, back),
+                self._pointwise(
+                    builder, replace(target, source_strides=OWN), wave, out, scale=how.scale
+                ),
+            ],
+            {rows: m, other: m},
+        )
         return True
+
+    def _row_by_row(
+        self,
+        builder: PlanBuilder,
+        items: int,
+        steps: Sequence[PlannedStep[Any]],
+        own: Mapping[str, int],
+    ) -> None:
+        """Add a launch whose items do all steps of one row after the other.
+
+        Of the buffers in `own`, each item has so many numbers for itself.
+        """
+        index = builder.index(*(builder.elements(buffer.name) for buffer in builder.buffers))
+        ends = [(each.arguments["source"], each.arguments["target"]) for each in steps]
+        buffers = list(dict.fromkeys(buffer for pair in ends for buffer in pair))
+        arguments: dict[str, Argument] = {
+            f"{name}_{number}": index(value) if isinstance(value, np.unsignedinteger) else value
+            for number, each in enumerate(steps)
+            for name, value in each.arguments.items()
+            if name not in ("source", "target")
+        }
+        nbytes = max(each.step.nbytes for each in steps)
+        builder.launches.append(
+            Launch(
+                TEMPLATE,
+                KERNEL,
+                {
+                    **self._params(builder, index, inverse=False),
+                    "STEPS": tuple(each.step for each in steps),
+                    "BUFFERS": tuple(tuple(map(buffers.index, pair)) for pair in ends),
+                    "OWN": tuple(own.get(str(buffer), 0) for buffer in buffers),
+                },
+                (items,),
+                (1,),
+                {**arguments, **{f"buffer_{b}": buffer for b, buffer in enumerate(buffers)}},
+                local_bytes=nbytes,
+            )
+        )
 
     def add(self, builder: PlanBuilder, planned: Sequence[PlannedStep[Any]], inverse: bool) -> None:
         """Add steps to the last launch, if it has the same direction; else to a new one."""
         for each in planned:
             self._join(builder, each, inverse)
 
+    def _params(self, builder: PlanBuilder, index: Any, inverse: bool) -> dict[str, Any]:
+        """Return the parameters of a launch but for its steps and their buffers."""
+        return {
+            "ELEMENT": builder.element,
+            "INDEX_T": c_type(index),
+            "VECTOR_WIDTH": self.width,
+            "WORK": "local",
+            "INVERSE": inverse,
+            "OWN": None,
+            "MAX_POLLS": 0,
+        }
+
     def _join(self, builder: PlanBuilder, each: PlannedStep[Any], inverse: bool) -> None:
         nbytes = each.step.nbytes
         if nbytes > self.device.capabilities.local_memory:
             self._launch(builder, [each], inverse)
             return
-        params: dict[str, Any] = {
-            "ELEMENT": builder.element,
-            "INDEX_T": c_type(each.index),
-            "VECTOR_WIDTH": self.width,
-            "WORK": "local",
-            "INVERSE": inverse,
-            "MAX_POLLS": 0,
-        }
+        params = self._params(builder, each.index, inverse)
         launch = Launch(TEMPLATE, KERNEL, {**params, "STEPS": (), "BUFFERS": ()}, (1,), (1,), {})
         last = builder.launches[-1] if builder.launches else None
         if last and last.kernel == KERNEL and last.params.items() >= params.items():
@@ -135,10 +210,9 @@ class SerialPlanner(VectorPlanner):
         layout: BatchedLayout,
         table: tuple[Any, ...],
         step: PointwiseStep,
-        inverse: bool = False,
         scale: float = 1.0,
-    ) -> None:
-        """Add a step with a table of complex numbers, given as its length, function, arguments."""
+    ) -> PlannedStep[PointwiseStep]:
+        """Return a step with a table of complex numbers: its length, function and arguments."""
         count, *made = table
         index = builder.index(layout.extent)
         arguments: dict[str, Argument] = {
@@ -151,9 +225,14 @@ class SerialPlanner(VectorPlanner):
             **{name: index(number) for name, number in numbers_of(layout).items()},
             "scale": builder.real.type(scale),
         }  # fmt: skip
-        self._join(builder, PlannedStep(step, layout.count, index, arguments), inverse)
+        return PlannedStep(step, layout.count, index, arguments)
 
 
-def _in_rows(layout: BatchedLayout, m: int) -> Strides:
-    """Return the strides of the transforms of a layout as rows of `m` numbers."""
-    return Strides(m * layout.lanes, 1, m)
+class ThreadsPlanner(VectorPlanner):
+    """Plans of items for all threads of a device, which share steps, or whole rows."""
+
+    def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
+        """Add a launch in which items convolve whole rows, if few threads would be idle."""
+        rows, units = layout.count, self.device.compute_units
+        alone = SerialPlanner(self.config, self.device)
+        return rows >= BUSY * round_up(rows, units) and alone.convolution(builder, layout, m, how)

@@ -54,7 +54,7 @@ from opencl_lab.core.kernels import c_type
 from opencl_lab.core.plan import Argument, Launch
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, arguments_of
 from opencl_lab.ops.fft.passes.costs import CostModel, StepCost, best_split, worth_fetching
-from opencl_lab.ops.fft.passes.factors import radices_of
+from opencl_lab.ops.fft.passes.factors import LARGE_PRIMES, radices_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner
 from opencl_lab.ops.fft.passes.rows import columns_as_rows
@@ -75,6 +75,7 @@ class VectorPlanner(Planner):
     """Plans of single items that work on vectors."""
 
     cooperative = False
+    largest_prime = LARGE_PRIMES[-1]
 
     @property
     def width(self) -> int:
@@ -82,19 +83,23 @@ class VectorPlanner(Planner):
         return self.config.integer("VECTOR_WIDTH")
 
     def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:
-        """Add the launches of transforms of a smooth length; see `Planner.transform`.
+        """Add the launches of transforms that have passes; see `Planner.transform`.
 
-        Columns that no cache holds become rows first. Rows take one step or two, by their costs.
+        Columns that no cache holds become rows first.
         """
         if layout.n > LONGEST and layout.lanes > 1 and layout.source_strides.lane == 1:
             columns_as_rows(self, builder, layout, how)
             return
+        self.add(builder, self.steps(builder, layout, how), how.inverse)
+
+    def steps(
+        self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD
+    ) -> list[PlannedStep[VectorStep]]:
+        """Return the steps of transforms. Rows take one step or two, by their costs."""
         n1 = self.split(layout, builder.real.itemsize)
         if n1:
-            planned = self._two_steps(builder, layout, n1, how)
-        else:
-            planned = [self._one_step(builder, layout, how)]
-        self.add(builder, planned, how.inverse)
+            return self._two_steps(builder, layout, n1, how)
+        return [self._one_step(builder, layout, how)]
 
     def add(
         self, builder: PlanBuilder, planned: Sequence[PlannedStep[VectorStep]], inverse: bool
@@ -268,6 +273,7 @@ class VectorPlanner(Planner):
                     "INVERSE": inverse,
                     "STEPS": tuple(each.step for each in planned),
                     "BUFFERS": None,
+                    "OWN": None,
                     "MAX_POLLS": POLLS_PER_POINT * (nbytes // (2 * word)) if fused else 0,
                 },
                 global_size=(items,),

@@ -277,7 +277,7 @@ class VectorStep:
 class PointwiseStep:
     """A step before, between or after transforms, as `VectorStep` for a row without passes.
 
-    Only a single item that does all steps has such steps; else they are launches of their own.
+    Only items that do all steps have such steps; else they are launches of their own.
     """
 
     kind: Literal["halves", "chirp_in", "chirp_multiply", "chirp_out"]
