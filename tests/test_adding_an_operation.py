@@ -33,7 +33,7 @@ def matrix(rows, columns, dtype):
     return np.arange(rows * columns).reshape(rows, columns).astype(dtype)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("algorithm", ["tiled", "plain"])
 @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (1, 70), (33, 32), (100, 31)])
 def test_results(algorithm, shape, example):

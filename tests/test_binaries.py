@@ -106,6 +106,7 @@ def _of_another_program(path):
     path.write_bytes(other.read_bytes())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -93,6 +93,7 @@ def test_scans_and_broadcasts(run, rng):
     np.testing.assert_array_equal(found["totals"], np.broadcast_to(sums[..., -1:], shape))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("tiles", [0.5, GROUPS, 4 * GROUPS - 0.3])
 def test_slices_of_rows(tiles, run, rng):
     tile = run.wg_size * ITEM_KEYS

@@ -249,6 +249,7 @@ def test_empty_images(mode, queue):
         conv2d(np.zeros((0, 3)), weights, mode="full", boundary="wrap", queue=queue)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32"])
 def test_a_filter_that_is_larger_than_an_image_without_pixels(dtype, queue):
     image = np.zeros((3, 0), dtype)

@@ -143,7 +143,7 @@ def test_all_operations_have_problems():
     assert set(PROBLEMS) == set(operations())
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "number", "how"), calls(["gemm", "conv2d", "dft"]))
 def test_sums_have_equal_bits_in_one_process(name, number, how):
     found = digests(name, number, how)

@@ -104,6 +104,7 @@ def same_bits(one, other):
 # ----------------------------------------------------------------------- sort
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 997, 40_009])
 def test_a_row_of_keys(n, descending, both, made, rng):
@@ -136,6 +137,7 @@ def test_skewed_keys(kind, both, rng):
         assert same_bits(result, in_order(keys, descending))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(1, 3001), (2, 1501), (3, 1009), (7, 500), (101, 31), (5, 0)])
 def test_rows_and_columns(shape, both, rng):
     keys = awkward_keys(rng, "int32", shape)

@@ -54,7 +54,7 @@ def test_roots_are_right_to_the_last_digit():
     np.testing.assert_array_equal(table, root_table(5, False, np.dtype("complex64")).conj())
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("inverse", [False, True])
 def test_axes_norms_and_kinds_of_input(norm, inverse, rng, queue):

@@ -24,7 +24,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 NAMES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 @pytest.mark.parametrize("name", NAMES)
 def test_one_axis_as_numpy(name, norm, rng, queue):
@@ -54,6 +54,7 @@ def test_several_axes_as_numpy(name, side, rng):
     np.testing.assert_array_equal(side.get(given_x), x)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*deprecated in NumPy 2.0:DeprecationWarning")
 def test_axes_that_come_twice_are_transformed_twice(rng, monkeypatch):
     """As NumPy does it: one after the other, each of its own length, that of None found then."""

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fft_checks import EPS, FFT, GROUPS, bound, check, relative
 
 import opencl_lab as ol
+from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.passes import costs
-from opencl_lab.ops.fft.passes.factors import (
-    RADICES,
-)
+from opencl_lab.ops.fft.passes.factors import LARGE_PRIMES, RADICES
 from opencl_lab.ops.fft.problem import DftProblem
 
 SMALL_GROUPS = {**GROUPS, "LOCAL_LIMIT": 16}
 FORMS = {"vector": {"FORM": "vector"}, "local-memory": GROUPS}
+CPU = Device(
+    "made",
+    "cpu",
+    compute_units=2,
+    capabilities=Capabilities(local_memory=512 << 10, visible_writes=True),
+)
 
 
 # ------------------------------------------------------------------- kernels
@@ -26,8 +34,50 @@ FORMS = {"vector": {"FORM": "vector"}, "local-memory": GROUPS}
 @pytest.mark.parametrize("form", FORMS)
 def test_every_butterfly(form):
     """One form has all, and the other some: they are the same text."""
-    for radix in RADICES[:: 1 if form == "vector" else 4]:
+    small = [radix for radix in RADICES if radix not in LARGE_PRIMES]
+    for radix in small[:: 1 if form == "vector" else 4]:
         check(DftProblem(radix, batch=11), {**FORMS[form], "MAX_RADIX": 32})
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("primes", [LARGE_PRIMES[first : first + 3] for first in range(0, 25, 3)])
+@pytest.mark.parametrize("dtype", EPS)
+def test_butterflies_of_large_primes(primes, dtype):
+    problem = DftProblem(math.prod(primes[:2]), np.dtype(dtype), 9, inverse=primes[0] % 4 == 1)
+    (launch,) = FFT.plan(problem, FFT.default_config(problem, CPU), CPU).launches
+    radices = {radix for step in launch.params["STEPS"] for radix in step.radices}
+    assert radices == set(primes[:2])
+    check(problem, FORMS["vector"])
+    check(DftProblem(8 * primes[-1], np.dtype(dtype)), FORMS["vector"])
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("count", [(5, 1), (8, 1), (2, 19)], ids=str)
+@pytest.mark.parametrize("n", [131, 997, 5003])
+@pytest.mark.parametrize("dtype", EPS)
+def test_rows_are_convolved_one_by_one(n, count, dtype):
+    batch, inner = count
+    problem = DftProblem(n, np.dtype(dtype), batch, inner, inverse=n == 997, scale=0.25)
+    (launch,) = FFT.plan(problem, FFT.default_config(problem, CPU), CPU).launches
+    assert launch.global_size == (2 * CPU.compute_units,) and any(launch.params["OWN"])
+    check(problem, FORMS["vector"])
+
+
+def test_few_rows_are_convolved_by_all_threads():
+    many = replace(CPU, compute_units=8)
+    for batch, launches in ((1, 5), (5, 5), (6, 1), (8, 1), (9, 5), (12, 1), (100, 1)):
+        problem = DftProblem(997, batch=batch)
+        plan = FFT.plan(problem, FFT.default_config(problem, many), many)
+        assert len(plan.launches) == launches, batch
+
+
+def test_lengths_with_the_same_convolution_share_a_program():
+    plans = [
+        FFT.plan(problem, FFT.default_config(problem, CPU), CPU)
+        for problem in (DftProblem(997, batch=4), DftProblem(991, batch=5))
+    ]
+    first, second = (plan.launches[0] for plan in plans)
+    assert first.params == second.params
 
 
 @pytest.mark.few(1)
@@ -181,7 +231,7 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", range(len(CONFIGURATIONS)))
 def test_configurations(place):
     """On rows and on columns in turns."""

@@ -13,6 +13,7 @@ import opencl_lab as ol
 # -------------------------------------------------------- convolution, power
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_convolve(mode, rng, side):
     a, b = random_signal(rng, 50), random_signal(rng, 7)

@@ -123,6 +123,7 @@ DEVICE_VIEWS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("view", DEVICE_VIEWS)
 def test_any_layout_on_the_device(view, rng, queue):
     store, look = DEVICE_VIEWS[view]

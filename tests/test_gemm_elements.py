@@ -26,7 +26,7 @@ def dealt():
     ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("algorithm", "dtype", "case"), dealt())
 def test_elements_stacks_and_epilogues(algorithm, dtype, case, rng, queue):
     problem = GemmProblem(7, 9, 11, **options_of(dtype, case))

@@ -44,7 +44,7 @@ MORE = {*WHOLE, ("float64", "alone")}
 SHAPES = [(37, 1, 44), (3, 40, 23), (3, 40, 50), (5, 1, 0), (1, 1, 99)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "form"),
     [

@@ -116,7 +116,7 @@ def test_a_bias_broadcasts_as_in_numpy(shape, rng, queue):
     assert_close(tall, right(a, b[0], bias=bias))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("first", "second"),
     [

@@ -56,7 +56,7 @@ def own_memory(device, own_queue):
     return queue
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("kept", ["a", "b", ""])
 @pytest.mark.parametrize("copied", [False, True])

@@ -135,7 +135,7 @@ HALVES = [(136, 264, 72), (136, 270, 72), (140, 264, 70), (140, 272, 72)]
 """Rows of whole 16 bytes: in both matrices however they lie, and in one of them."""
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("case", "sizes"),
     [(case, ODD) for case in CASES] + [(case, sizes) for case in CASES[:2] for sizes in HALVES],

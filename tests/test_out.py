@@ -37,7 +37,7 @@ def at_home(array):
     return array.get() if isinstance(array, cl.array.Array) else array
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in ALIKE])
 def test_out_of_any_layout(name, side, rng):
     function, _, options = CALLS[name]

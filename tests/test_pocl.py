@@ -52,6 +52,7 @@ def folder(monkeypatch, tmp_path):
     return folder
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "content", "kept"),
     [

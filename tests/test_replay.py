@@ -47,7 +47,7 @@ def queue(device):
     return device.queue()
 
 
-@pytest.mark.few(15)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_further_calls_give_what_the_first_would(name, side, rng, runs):
     function, _, options = CALLS[name]

@@ -51,7 +51,7 @@ def drawn(rng, shape, dtype):
     return np.where(rng.random(shape) < 0.5, rng.choice(np.array(some, dtype), shape), keys)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float16", "float64"])
 def test_keys_of_any_layout(dtype, layout, queue, rng):
@@ -312,7 +312,7 @@ def test_prepared_topk(rng, queue):
 # ----------------------------------------------------------------- one thread
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "uint16", "int32", "float16", "float64", "uint64"]
 )

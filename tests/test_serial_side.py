@@ -123,6 +123,7 @@ def test_it_is_found_by_text_queue_and_pickle(threads, serial):
     ) == "True 1 [0 1 2]\n"  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("code", "variables", "answer"),
     [
@@ -180,6 +181,7 @@ def test_interrupted_calls_leave_nothing_locked(serial):
     assert run(INTERRUPTED, OCLAB_DEVICE="pocl").split() == ["True", "0"]
 
 
+@pytest.mark.full
 def test_a_search_says_that_it_is_for_the_calling_thread(serial):
     shown = run(TUNE_SORT)
     assert re.search(r"sort by [a-z-]+: 100 int32 keys, in the calling thread", shown)

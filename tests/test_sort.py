@@ -34,7 +34,7 @@ def any_bits(rng, dtype, n):
 # ------------------------------------------------------------------ host arrays
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "descending"),
     [
@@ -123,7 +123,7 @@ def test_more_rows_than_a_grid_has_beyond_its_first_dimension(rng, queue):
     np.testing.assert_array_equal(ol.sort(keys, queue=queue), np.sort(keys))
 
 
-@pytest.mark.few
+@pytest.mark.few(2)
 @pytest.mark.parametrize("axis", [0, 1, -1, -3, None])
 @pytest.mark.parametrize("view", VIEWS)
 def test_views_and_axes(view, axis, side, rng):

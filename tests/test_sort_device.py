@@ -134,7 +134,7 @@ CALLS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_device_that_is_asked_for(name, device, parts, queue, rng):
     call, x = CALLS[name], rng.standard_normal((6, 6), dtype=np.float32)

@@ -35,7 +35,7 @@ MERGED = 5_003  # keys, for merging
 INT32 = np.dtype(np.int32)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", FORMS)
 def test_skewed_keys(form, rng, queue):
     """Stably, by which position each key had; all skews by one program, and twice the same."""
@@ -113,7 +113,7 @@ def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
     assert ol.sort(keys, **options).tobytes() == right.tobytes()
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("form", "dtype", "value_bytes", "shape"),
     [

@@ -60,6 +60,7 @@ def test_runs_are_merged_stably(device, rng, dtype, descending):
         assert np.array_equal(moved, order)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("values", ["u1", "c16", "V12", "f2"])
 def test_values_of_any_size_travel(device, rng, values):
     keys = runs_of(rng, "int32", [900, 4000, 77], descending=False)

@@ -279,6 +279,7 @@ def test_peers_have_parts_for_each_kind_of_device(kind, device):
             assert sizes == sorted(sizes) and any(size & (size - 1) for size in sizes)
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("resident", [False, True])
 def test_peers_are_measured_where_the_data_are(resident, tmp_path, monkeypatch, device):

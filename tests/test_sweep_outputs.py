@@ -143,6 +143,7 @@ def test_labels_of_close_sizes_do_not_overlap(tmp_path, figures, sizes, fewest):
     assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("least", "most"), [(1.0, 2.1), (0.1, 0.26), (3e-4, 2e3), (11.0, 11.3), (1e-9, 1e9)]
 )

@@ -56,6 +56,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "old", "new", "told"), FAULTS)
 def test_each_fault_is_seen(device, plant, name, old, new, told):
     if name == "butterflies" and device.kind != "cpu":
@@ -124,6 +125,7 @@ def test_probes_find_a_sound_device_sound(device, probe):
     assert last["verdict"] in ("ok", "no"), last
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("probe", "old", "new", "value", "told"), PROBED)
 def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value, told):
     if probe is limits.local_memory and device.local_memory < 1 << 18:

@@ -51,7 +51,7 @@ def test_a_right_configuration_is_timed(sandbox):
     assert sandbox.restarts >= 1
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("fault", "status", "said"),
     [

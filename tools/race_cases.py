@@ -396,6 +396,12 @@ CASES: dict[str, Case] = {
     "fft-vector-back": Case(
         _named("dft", "fft", FFT_VECTOR, n=98, batch=2, dtype="float32", inverse=True), error=NEAR
     ),
+    "fft-vector-prime-radix": Case(
+        _named("dft", "fft", FFT_VECTOR, n=68, batch=3), error=NEAR, short=True
+    ),
+    "fft-vector-convolved": Case(
+        _named("dft", "fft", FFT_VECTOR, n=131, batch=3), error=NEAR, short=True
+    ),
     "dft-direct-tiled": Case(
         _named("dft", "direct-tiled", {}, "gpu", n=45, batch=3), error=NEAR, short=True
     ),

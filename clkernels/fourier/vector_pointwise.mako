@@ -18,7 +18,11 @@ ${reversed_lanes(step)}\
 /* Do row `task` of step ${step_index}. */
 ${steps.signature(step_index, step)}\
 {
+% if step.n:
     enum { N = ${step.n} };
+% else:
+    const index_t N = points;
+% endif
     __global const complex_t *from = source + (task / lanes * source_outer + task % lanes * source_lane);
     __global complex_t *to = target + (task / lanes * target_outer + task % lanes * target_lane);
 
@@ -99,7 +103,7 @@ INLINE points_t reversed_lanes(const points_t x)
 ## Numbers of the user beyond the last whole vector, and those in columns, go one by one.
 <%def name="chirped(step)">\
 % if step.kind == "chirp_in":
-    for (uint p = 0; p < ${step.m}; p += V) {
+    for (index_t p = 0; p < ${step.m}; p += V) {
         points_t x = {0, 0};
 % if step.rows:
         if (p + V <= N)
@@ -111,13 +115,13 @@ INLINE points_t reversed_lanes(const points_t x)
         store_lanes(x, to + p);
     }
 % elif step.kind == "chirp_multiply":
-    for (uint p = 0; p < N; p += V) {
+    for (index_t p = 0; p < N; p += V) {
         const points_t product = multiplied(load_lanes(from + p), twiddles[p / V]);
         const points_t swapped = {product.im, product.re};
         store_lanes(swapped, to + p);
     }
 % else:
-    for (uint p = 0; p < N; p += V) {
+    for (index_t p = 0; p < N; p += V) {
         const points_t product = load_lanes(from + p), swapped = {product.im, product.re};
         const points_t x = scaled(multiplied(swapped, twiddles[p / V]), scale);
 % if step.rows:

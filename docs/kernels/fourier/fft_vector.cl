@@ -14,7 +14,8 @@
  * Fast Fourier transforms by single work-items with explicit vectors: the form for CPUs. A group
  * is one item, so that there is no barrier. A launch does one step, transforms of one length, or the
  * two that a four-step transform has here. On a device with one compute unit a single item does all
- * steps of a plan one after the other, also those that are no transforms:
+ * steps of a plan one after the other, also those that are no transforms; and so do all items with
+ * rows of their own:
  *
  *     fft_vector.cl.mako            the kernel: which item does which task
  *       common/work_stealing.mako     shares of the tasks, and the way from step to step
@@ -51,8 +52,11 @@
  *               it stays in its caches, or global where that is too small
  * INVERSE       whether components are swapped as they are read and written
  * STEPS         a VectorStep each; for a single item also a PointwiseStep
- * BUFFERS       for a single item: the numbers of the source and the target of each step among the
- *               buffers that the kernel takes; None for more items
+ * BUFFERS       for items that do all steps: the numbers of the source and the target of each step
+ *               among the buffers that the kernel takes; else None
+ * OWN           for items that do all steps of one row after the other: how many numbers of each
+ *               buffer an item has for itself, 0 for those of all rows, which only pointwise steps
+ *               read and write; else None
  * MAX_POLLS     how often an item looks for others to finish a step
  */
 /* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */

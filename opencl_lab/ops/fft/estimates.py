@@ -14,6 +14,7 @@ from opencl_lab.ops.fft.passes.factors import (
     largest_prime,
     radices_of,
 )
+from opencl_lab.ops.fft.passes.serial import share_rows
 from opencl_lab.ops.fft.passes.vector import LONGEST, VectorPlanner
 from opencl_lab.ops.fft.problem import DftProblem
 
@@ -28,12 +29,12 @@ HALVES_NS = (0.15, 1.6)
 """To compute the spectrum of a packed real row, or the reverse: in the launch of the transform, on
 one thread, and in a launch of its own."""
 CHIRPS_NS = (0.2, 4.5)
-"""To multiply by chirps in a convolution, likewise."""
+"""To multiply by chirps in a convolution: in a launch of whole rows, and in launches of their own."""
 PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
-QUICK = (1, 2, 3, 5)
-"""Largest prime factors of lengths whose programs for one thread are quick to build. Others take up
-to a second, four times as long as those for threads, which several lengths share."""
+QUICK = (0, 1, 2, 3, 5)
+"""Largest prime factors of lengths whose programs for one thread are quick to build, or 0 for those
+that are convolved, as many lengths share one. Others take up to a second."""
 SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
 FURTHER_LAUNCH_US = 4.0
@@ -49,15 +50,17 @@ def serial_us(problem: DftProblem) -> float:
         return math.inf  # columns become rows first, in launches that wait for memory
     if _length(problem) and largest_prime(_length(problem)) not in QUICK:
         return math.inf
-    return _work_us(problem, alone=True)
+    return _work_us(problem, alone=True, whole_rows=True)
 
 
 def parallel_us(problem: DftProblem, units: int) -> float:
     """Return the microseconds of fast transforms on `units` threads."""
     n, real = problem.n, problem.kind != "c2c"
     further = 4 if real and n % 2 else int(real)
-    further += 0 if VectorPlanner.has_passes(_length(problem)) else 4
-    return _work_us(problem, alone=False) / units + FURTHER_LAUNCH_US * units * further
+    whole_rows = share_rows(problem.count, units)
+    further += 0 if whole_rows or VectorPlanner.has_passes(_length(problem)) else 4
+    work = _work_us(problem, alone=False, whole_rows=whole_rows)
+    return work / units + FURTHER_LAUNCH_US * units * further
 
 
 def direct_us(problem: DftProblem) -> float:
@@ -75,20 +78,20 @@ def _length(problem: DftProblem) -> int:
     return problem.n if problem.kind == "c2c" or problem.n % 2 else problem.n // 2
 
 
-def _work_us(problem: DftProblem, alone: bool) -> float:
+def _work_us(problem: DftProblem, alone: bool, whole_rows: bool) -> float:
     n, rows, around = _length(problem), problem.count, 0.0
     if not n * rows:
         return 0.0
     if problem.kind != "c2c":
         odd = problem.n % 2
         rows, around = (ceil_divide(rows, 2), PAIRS_NS) if odd else (rows, HALVES_NS[not alone])
-    each = around + _transform_ns(n, alone) * (1 if alone else SHARED)
+    each = around + _transform_ns(n, whole_rows) * (1 if alone else SHARED)
     return 1e-3 * n * rows * each * problem.real.itemsize / 4
 
 
-def _transform_ns(n: int, alone: bool) -> float:
+def _transform_ns(n: int, whole_rows: bool) -> float:
     """Return the nanoseconds for each number of a complex transform of length `n`."""
     if VectorPlanner.has_passes(n):
         return POINT_NS + sum(FLOP_NS * operations(radix) + PASS_NS for radix in radices_of(n, 8))
     m = convolution_length(n)
-    return m / n * (2 * _transform_ns(m, alone) + CHIRPS_NS[not alone])
+    return m / n * (2 * _transform_ns(m, whole_rows) + CHIRPS_NS[not whole_rows])

@@ -25,7 +25,7 @@ from opencl_lab.ops.solver import Algorithm
 
 
 class FftAlgorithm(Algorithm[DftProblem]):
-    """Stockham passes of small radices; four-step for long lengths, Bluestein for large primes."""
+    """Stockham passes of small radices and primes; four-step for long lengths; else Bluestein."""
 
     name = "fft"
     templates = TEMPLATES

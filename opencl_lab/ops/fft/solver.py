@@ -16,8 +16,10 @@ DIRECT = "direct"
 FAST = "fast"
 """Stands for the fast transform, whatever the length."""
 FEW_TERMS = 1 << 20
-"""Terms of direct sums up to which they beat Bluestein's convolution, as measured: one row of
-about 1,000 samples, 64 of 127, 4,096 of 16."""
+"""Terms of direct sums up to which they beat Bluestein's convolution on GPUs, as measured: one row
+of about 1,000 samples, 64 of 127."""
+FEW_TERMS_OF_A_ROW = 1 << 18
+"""The same for a single row on CPUs; more rows are convolved one by one, which is faster."""
 
 
 class DftSolver(Solver[DftProblem]):
@@ -43,8 +45,10 @@ class DftSolver(Solver[DftProblem]):
             return direct
         if group == FAST:
             return ("fft",)
-        convolved = not planner_for(device).has_passes(problem.n)
-        short = convolved and problem.terms <= FEW_TERMS
+        planner = planner_for(device)
+        alone = problem.count == 1 and device.compute_units > 1
+        few = FEW_TERMS if planner.cooperative else FEW_TERMS_OF_A_ROW * alone
+        short = not planner.has_passes(problem.n) and problem.terms <= few
         return (*direct, *self.registry) if short else self.registry
 
     def serial_us(self, problem: DftProblem) -> float:

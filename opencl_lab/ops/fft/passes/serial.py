@@ -98,8 +98,8 @@ class SerialPlanner(VectorPlanner):
         source, target = replace(layout, target=rows), replace(layout, source=rows)
         wave = (n, chirp, n, how.inverse, builder.dtype)
         spectrum = (m, chirp_spectrum, n, m, how.inverse, builder.dtype)
-        into = PointwiseStep("chirp_in", n, width, m=m, rows=layout.reads_rows)
-        out = PointwiseStep("chirp_out", n, width, rows=layout.writes_rows)
+        into = PointwiseStep("chirp_in", 0, width, m=m, rows=layout.reads_rows)
+        out = PointwiseStep("chirp_out", 0, width, rows=layout.writes_rows)
         between = PointwiseStep("chirp_multiply", m, width)
         self._row_by_row(
             builder,
@@ -223,6 +223,7 @@ class SerialPlanner(VectorPlanner):
                 in_vectors, self.width, *made,
             ),
             **{name: index(number) for name, number in numbers_of(layout).items()},
+            **({} if step.n else {"points": index(layout.n)}),
             "scale": builder.real.type(scale),
         }  # fmt: skip
         return PlannedStep(step, layout.count, index, arguments)
@@ -233,6 +234,12 @@ class ThreadsPlanner(VectorPlanner):
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add a launch in which items convolve whole rows, if few threads would be idle."""
-        rows, units = layout.count, self.device.compute_units
         alone = SerialPlanner(self.config, self.device)
-        return rows >= BUSY * round_up(rows, units) and alone.convolution(builder, layout, m, how)
+        return share_rows(layout.count, self.device.compute_units) and alone.convolution(
+            builder, layout, m, how
+        )
+
+
+def share_rows(rows: int, units: int) -> bool:
+    """Return whether few compute units are idle if each takes whole rows."""
+    return rows >= BUSY * round_up(rows, units)

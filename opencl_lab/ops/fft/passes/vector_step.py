@@ -281,7 +281,9 @@ class PointwiseStep:
     """
 
     kind: Literal["halves", "chirp_in", "chirp_multiply", "chirp_out"]
-    n: int  # numbers of a row; of "halves", those of the packed signal
+    # Numbers of a row; of "halves", those of the packed signal; 0 if they are an argument, so that
+    # lengths with the same convolution share a program.
+    n: int
     width: int  # lanes of a vector
     inverse: bool = False  # of "halves": whether components are swapped, from spectrum to signal
     m: int = 0  # of "chirp_in": numbers of a row that is written, zero from `n` on
