@@ -29,7 +29,7 @@ HALVES_NS = (0.15, 1.6)
 """To compute the spectrum of a packed real row, or the reverse: in the launch of the transform, on
 one thread, and in a launch of its own."""
 CHIRPS_NS = (0.2, 4.5)
-"""To multiply by chirps in a convolution: in a launch of whole rows, and in launches of their own."""
+"""To multiply by chirps in a convolution: in a launch of whole rows, or in several launches."""
 PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
 QUICK = (0, 1, 2, 3, 5)
