@@ -270,7 +270,7 @@ def test_peers_have_parts_for_each_kind_of_device(kind, device):
     study = STUDIES["peers"]
     parts = study.parts_on(replace(device, kind=kind))
     of_gpus = ["gemm_float16", "gemm_tf32", "gemm_3xtf32"] if kind == "gpu" else []
-    others = ["conv2d", "fft", "fft_single"]
+    others = ["conv2d", "fft", "fft_single", "fft_awkward", "fft_random"]
     assert [part.name for part in parts] == ["sort", "gemm", "gemm_float64", *of_gpus, *others]
     assert {part.resident for part in parts} == {kind == "gpu"}
     for part in parts:

@@ -152,6 +152,22 @@ def test_answers_about_times():
     assert said[1] == "size=32: c:seq takes about the same time for all orders, 4.00 to 4.10 ms."
 
 
+def test_many_ratios_are_told_by_their_range():
+    series = {n: [row("opencl:x", 1.0), row("c:seq", time)] for n, time in ((8, 0.5), (16, 2.0))}
+    assert answers.range_beside_best([result(series)], MADE_UP, least=0.8) == [
+        "Fewer than 3 points were compared."
+    ]
+    series[32] = [row("opencl:x", 1.0), row("c:seq", 27.0), row("blas", 90.0)]
+    (said,) = answers.range_beside_best([result(series)], MADE_UP, least=0.8)
+    assert said == (
+        "gemm: at 3 points the fastest other takes 3.00 times as long as the device (geometric "
+        "mean), from 0.500 (size=8, c:seq) to 27.0 (size=32, c:seq); less than 0.800 times as "
+        "long at 1: size=8 (0.500)."
+    )
+    many = {n: [row("opencl:x", 1.0), row("c:seq", 2.0)] for n in range(30)}
+    assert answers.beside_best([result(many)], MADE_UP) == ["gemm: see the range of its 30 points."]
+
+
 def test_the_device_is_the_fastest_of_ours_at_each_size():
     series = {
         8: [row("opencl:x", 1.0), row("opencl:y", 4.0), row("c:seq", 2.0), row("blas", 0.1)],

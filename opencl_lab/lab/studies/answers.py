@@ -20,6 +20,8 @@ DEVICE = "the device"
 """Stands for our fastest algorithm at each size."""
 LEVEL = 1.1
 """Ratios closer to 1 are called level, if times were not taken in the same turns."""
+FEW, MANY = 3, 20
+"""Points of a part from which on their range is told, and to which each of them is."""
 NOTHING = "Nothing was measured."
 
 
@@ -133,20 +135,31 @@ def _fastest_of(rows: Sequence[Measurement]) -> str:
     return text
 
 
+def _beside_best(result: PartResult) -> Iterator[tuple[Point, str, float, bool]]:
+    """Yield a point, the best other there, its time over ours, and whether they are level."""
+    for point, rows in result.rows:
+        ours, others = _sides(rows)
+        if ours and others:
+            (_, mine), (name, theirs) = _first(ours), _first(others)
+            yield point, name, theirs.median / mine.median, mine.is_level_with(theirs)
+
+
 def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
-    """Compare the best other library with our fastest algorithm, at each point of each part."""
+    """Compare the best other library with our fastest algorithm, at each point of each part.
+
+    Parts of many points are left to `range_beside_best`.
+    """
     sentences = []
     for result in results:
+        if len(result.rows) > MANY:
+            sentences.append(f"{result.part.name}: see the range of its {len(result.rows)} points.")
+            continue
         found, even = [], []
-        for point, rows in result.rows:
-            ours, others = _sides(rows)
-            if not ours or not others:
-                continue
-            (_, mine), (name, theirs) = _first(ours), _first(others)
-            if mine.is_level_with(theirs):
+        for point, name, ratio, level in _beside_best(result):
+            if level:
                 even.append(f"{point} ({name})")
             else:
-                found.append(f"{plain(theirs.median / mine.median)} ({point}, {name})")
+                found.append(f"{plain(ratio)} ({point}, {name})")
         if found:
             text = "the fastest other takes this many times as long as the device"
             sentences.append(f"{result.part.name}: {text}: {'; '.join(found)}.")
@@ -155,6 +168,28 @@ def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
         if not (found or even):
             sentences.append(f"{result.part.name}: nothing to compare with was measured.")
     return sentences or [NOTHING]
+
+
+def range_beside_best(
+    results: Sequence[PartResult], machine: Machine, *, least: float
+) -> list[str]:
+    """Return mean and extremes of the best other's time over ours, and what is below `least`."""
+    sentences = []
+    for result in results:
+        found = sorted((ratio, str(point), name) for point, name, ratio, _ in _beside_best(result))
+        if len(found) < FEW:
+            continue
+        mean = math.exp(sum(math.log(ratio) for ratio, *_ in found) / len(found))
+        worst, best = (
+            f"{plain(ratio)} ({point}, {name})" for ratio, point, name in (found[0], found[-1])
+        )
+        below = [f"{point} ({plain(ratio)})" for ratio, point, _ in found if ratio < least]
+        sentences.append(
+            f"{result.part.name}: at {len(found)} points the fastest other takes {plain(mean)} "
+            f"times as long as the device (geometric mean), from {worst} to {best}; less than "
+            f"{plain(least)} times as long at {len(below)}{': ' * bool(below)}{', '.join(below)}."
+        )
+    return sentences or [f"Fewer than {FEW} points were compared."]
 
 
 def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:

@@ -7,14 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from math import prod
+from random import Random
 from typing import Any
 
 from opencl_lab.lab.engine.request import AlgorithmRun
 from opencl_lab.lab.studies import answers
-from opencl_lab.lab.studies.descriptor import Part, Question, Study, sizes
+from opencl_lab.lab.studies.descriptor import Part, Points, Question, Study, sizes
 
 ROWS = 1024
 """Transforms of a batch."""
+AWKWARD = ((100_003, 1), (12_345, 64), (44_100, 20), (997, 1000), (15_625, 64), (1_594_323, 1))
+"""Lengths with large prime factors, or of one odd prime, and numbers of rows."""
+POINTS_OF_BATCH = 1 << 18
+RANDOM = Random(32)
+LENGTHS = [round(2 ** RANDOM.uniform(4, 20)) for _ in range(200)]
+
+
+def _batches(lengths: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
+    """Return transforms of some lengths and numbers of rows, the fewest points first."""
+    return [{"n": n, "batch": rows} for n, rows in sorted(lengths, key=prod)]
+
+
+def _ffts(name: str, points: Points) -> list[Part]:
+    """Return the parts of complex transforms, whose points have numbers of rows."""
+    against, options = ("scipy", "fftw", "torch"), {"dtype": "complex64"}
+    parts = _parts(name, "dft", (1,), (1,), (1,), against, algorithm="fft", options=options)
+    return [replace(part, points=points) for part in parts]
 
 
 def _parts(
@@ -109,9 +129,21 @@ PEERS = Study(
             algorithm="fft",
             options={"dtype": "complex64", "batch": 1},
         ),
+        *_ffts(
+            "fft_awkward",
+            {"small": _batches([(211, 20), (300, 19)]), "full": _batches(AWKWARD)},
+        ),
+        *_ffts(
+            "fft_random",
+            {
+                "small": _batches([(n, 1) for n in LENGTHS[:4]]),
+                "full": _batches([(n, max(1, POINTS_OF_BATCH // n)) for n in LENGTHS]),
+            },
+        ),
     ],
     [
         Question("How does the best other library compare?", answers.beside_best),
+        Question("How far does that range?", partial(answers.range_beside_best, least=0.8)),
         Question("Which is the fastest at the largest size?", answers.fastest),
         Question("Are all results right?", answers.all_right),
     ],
