@@ -187,6 +187,20 @@ def test_grids_are_those_that_gemm_takes(machine, ranks):
     assert operations.best_grid(n, ranks, roomy) == (taken.rows, taken.columns, taken.layers)
 
 
+@pytest.mark.skipif(no_mpi() is not None, reason=f"{no_mpi()}")
+def test_copies_of_c_have_room_in_the_memory_of_a_node(monkeypatch):
+    grids = importlib.import_module("opencl_lab.distributed.grid")
+    gemm = importlib.import_module("opencl_lab.ops.gemm.problem")
+    measure = importlib.import_module("scaling_measure")
+    n, ranks = 8192, 64
+    layout = slab(0).layout((n, n), ranks)
+    for memory, layers in ((80e6, 4), (8e6, 1)):  # of a node, where there is one rank
+        monkeypatch.setattr(grids, "host_memory", lambda memory=memory: memory)
+        comm = measure._Silent(ranks, 1)
+        taken = grids.best_grid(comm, gemm.GemmProblem(n, n, n), layout, layout, layout)
+        assert taken.layers == layers
+
+
 def test_the_last_rank_counts_and_more_so_with_more_ranks(machine):
     step = model.Compute("sort", 1e6)
     runs = [model.run([step], machine, ranks, seed=3) for ranks in (4, 64, 4096)]

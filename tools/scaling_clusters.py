@@ -140,7 +140,7 @@ PROBLEMS: dict[str, dict[str, Scale]] = {
     },
 }
 FIXED = {
-    "gemm": Changes(planned=False, digest=True, own_memory=True, progress=True),
+    "gemm": Changes(planned=False, digest=True, progress=True),
     "sort": Changes(planned=False, digest=True, digit=2, two_level=True),
     "fft": Changes(planned=False, digest=True, two_level=True),
     "conv2d": Changes(planned=False, digest=True, blocks=True),

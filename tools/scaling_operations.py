@@ -55,9 +55,6 @@ class Changes:
         Exchanges by node.
     panel : int
         Most columns of A that are broadcast at once.
-    own_memory : bool
-        Whether a copy of C may take a share of the memory that a rank of the node has. Now it is
-        that of the memory of a node by all ranks of the job.
     natural : bool
         Whether a transform of one row ends with an exchange to the natural order.
     planned : bool
@@ -75,7 +72,6 @@ class Changes:
     digit: int = 8
     two_level: bool = False
     panel: int = 1024
-    own_memory: bool = False
     natural: bool = True
     planned: bool = True
     digest: bool = False
@@ -146,7 +142,7 @@ def _gemm(n: int, ranks: int, machine: Machine, changes: Changes) -> list[Step]:
             Link(4 * (2 * rows * n + n * n)),
             Compute("gemm", 2.0 * rows * n * n),
         ]
-    grid = best_grid(n, ranks, machine, changes.own_memory)
+    grid = best_grid(n, ranks, machine)
     rows, columns, layers = grid
     shape = math.ceil(n / rows), math.ceil(n / columns)
     exchange = Exchange(4 * n * n / ranks, 4 * shape[1], changes.two_level)
@@ -157,10 +153,9 @@ def _gemm(n: int, ranks: int, machine: Machine, changes: Changes) -> list[Step]:
     return [*steps, Link(4 * shape[0] * shape[1]), Plan("exchange"), exchange]
 
 
-def best_grid(n: int, ranks: int, machine: Machine, own_memory: bool = False) -> Grid:
+def best_grid(n: int, ranks: int, machine: Machine) -> Grid:
     """Return the grid of `opencl_lab.distributed.grid`, for square matrices in ``slab(0)``."""
-    sharing = machine.node.ranks if own_memory else ranks
-    room = SHARE * machine.node.memory / sharing / 4
+    room = SHARE * machine.node.memory / min(machine.node.ranks, ranks) / 4
 
     def sent(grid: Grid) -> float:
         rows, columns, deep = grid

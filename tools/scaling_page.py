@@ -78,8 +78,6 @@ CHANGES = (
     Change("CPU nodes", "sort", 10_000, "the same", "the same", replace(PLANNED, digit=2)),
     Change("CPU nodes", "fft", 10_000, "p messages of n / p^2 points in each exchange",
            "exchanges by node", replace(PLANNED, two_level=True)),
-    Change("CPU nodes", "gemm", 10_000, "one layer: memory is thought to be that of all ranks",
-           "memory of the ranks of a node", replace(PLANNED, own_memory=True)),
     Change("CPU nodes", "gemm", 10_000, "panels move only within calls of MPI",
            "a thread that moves them", replace(PLANNED, progress=True)),
     Change("CPU nodes", "conv2d", 10_000, "rows of the filter are as wide as the image",

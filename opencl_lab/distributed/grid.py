@@ -84,7 +84,9 @@ def best_grid(comm: Any, problem: GemmProblem, a: Layout, b: Layout, result: Lay
     """Return the grid in which a rank gets the fewest numbers, in all steps together."""
     rank = comm.rank
     every = list(grids(comm.size))
-    room = SHARE * host_memory() / problem.dtype.itemsize / comm.size
+    near = comm.Split_type(mpi().COMM_TYPE_SHARED)
+    room = SHARE * host_memory() / problem.dtype.itemsize / near.size
+    near.Free()
     costs = []
     for grid in every:
         m, n = problem.m / grid.rows, problem.n / grid.columns
