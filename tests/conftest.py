@@ -78,9 +78,8 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """One for each processor, and one more where many tests wait, for children and for time."""
-    waiting = "full" in config.option.markexpr
-    return len(os.sched_getaffinity(0)) + waiting
+    """One for each processor, and one more, as tests wait for children and for time."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(tryfirst=True)

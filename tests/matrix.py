@@ -182,7 +182,7 @@ ROWS: dict[str, list[Case]] = {
             for dtype, inverse, sizes in (
                 ("float32", False, (0, 1, 2, 45, 100)),
                 ("float32", True, (1, 2, 45, 100)),
-                ("float64", True, (47,)),
+                ("float64", True, (131,)),
                 ("float16", False, (2, 77)),
             )
             for n in sizes
@@ -191,7 +191,7 @@ ROWS: dict[str, list[Case]] = {
         Case("special", arrays=_special_signal),
         Case("special-real", {"dtype": "float16"}, lambda rng: _real_part(_special_signal(rng))),
         Case("sweep", {"n": 336, "batch": 3}, sweep=True),
-        Case("sweep-prime", {"n": 101, "batch": 2, "inverse": True}, sweep=True),
+        Case("sweep-prime", {"n": 131, "batch": 2, "inverse": True}, sweep=True),
         Case("sweep-real", {"n": 99, "batch": 2, "dtype": "float32"}, sweep=True),
         Case("sweep-back", {"n": 98, "batch": 2, "dtype": "float32", "inverse": True}, sweep=True),
     ],

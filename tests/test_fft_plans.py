@@ -17,13 +17,16 @@ from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.ops.fft.passes.factors import (
+    PRIMES,
     RADICES,
     is_smooth,
-    largest_prime,
     next_smooth,
     pairs_of,
+    prime_factors,
     radices_of,
 )
+from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
+from opencl_lab.ops.fft.passes.vector import VectorPlanner
 from opencl_lab.ops.fft.problem import DftProblem
 
 # -------------------------------------------------------- planning, no device
@@ -123,16 +126,38 @@ def test_indices_count_64_bits_only_where_they_must():
 
 @given(st.integers(1, 5000), st.sampled_from([4, 8, 16, 32]))
 def test_radices_multiply_to_the_length(n, largest):
-    if largest_prime(n):
+    if prime_factors(n) is not None:
         radices = radices_of(n, largest)
         assert math.prod(radices) == n
         assert n == 1 or set(radices) <= set(RADICES)
-        assert all(radix <= largest or radix == largest_prime(radix) for radix in radices)
+        assert all(radix <= largest or radix in PRIMES for radix in radices)
         assert list(radices) == sorted(radices, reverse=True)
         assert all(small * large == n and small <= large for small, large in pairs_of(n))
     else:
         with pytest.raises(ValueError, match="prime factor"):
             radices_of(n, largest)
+
+
+def test_passes_of_large_primes_are_no_more_work_than_a_convolution():
+    few, many = (17, 127, 61 * 61 * 13, 41 * 43 * 43), (131, 113 * 109, 97 * 101 * 103)
+    assert all(map(VectorPlanner.has_passes, few)) and not any(map(VectorPlanner.has_passes, many))
+    assert not any(map(LocalMemoryPlanner.has_passes, (*few, *many)))
+
+
+@pytest.mark.parametrize("units", [1, 2, 64])
+@pytest.mark.parametrize("local", [32 << 10, 64 << 10, 512 << 10])
+def test_convolutions_of_any_length_have_room(local, units):
+    cpu = Device(
+        "made",
+        "cpu",
+        compute_units=units,
+        native_vector_bytes=64,
+        capabilities=Capabilities(local_memory=local, visible_writes=True),
+    )
+    for n in (131, 2_053, 8_209, 65_537, 100_003, 1_009_091, 4_000_037):
+        for dtype, rows in ((np.complex64, min(2 * units, (1 << 23) // n)), (np.complex128, 1)):
+            problem = DftProblem(n, np.dtype(dtype), rows)
+            check_plan(FFT.plan(problem, FFT.configure(problem, cpu), cpu), cpu)
 
 
 @given(st.integers(1, 10**7), st.sampled_from([1, 64]))

@@ -16,7 +16,7 @@ from opencl_lab.ops.fft.problem import DftProblem
 
 # ---------------------------------------------------------------- properties
 
-LENGTHS = st.sampled_from([1, 30, 64, 77, 101])
+LENGTHS = st.sampled_from([1, 30, 64, 77, 101, 131])
 SEEDS = st.integers(0, 2**32 - 1)
 
 

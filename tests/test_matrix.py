@@ -69,7 +69,7 @@ def marked(rows):
     counts = Counter()
     for row in rows:
         operation, algorithm, _, case, config = row
-        share = 12 if config else 6 if case.sweep or case.arrays or case.build else 2
+        share = 24 if config else 8 if case.sweep or case.arrays or case.build else 3
         key = operation.name, type(algorithm).__name__, share
         place = counts[key] + [item.name for item in operation.algorithms].index(algorithm.name)
         counts[key] += 1

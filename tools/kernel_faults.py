@@ -185,6 +185,16 @@ KERNEL_FAULTS = (
         "test_dft*.py test_fft*.py",
     ),
     Fault(
+        "fft, vector: items that convolve rows share their scratch memory",
+        "clkernels/fourier", "buffer_${b} += get_global_id(0) * ${numbers};", ";",
+        "test_fft_kernels.py",
+    ),
+    Fault(
+        "fft, vector: the last frequency of an odd half has the factors of the one before",
+        "clkernels/fourier", "range(first, first + TOGETHER)", "(first, first)",
+        "test_fft_kernels.py",
+    ),
+    Fault(
         "cosine transforms: of two ends, only the first one has a weight",
         "clkernels/dft", "j == 0 || j == n - 1 ? weight", "j == 0 ? weight",
         "test_fft_cosine*.py",

@@ -400,7 +400,10 @@ CASES: dict[str, Case] = {
         _named("dft", "fft", FFT_VECTOR, n=68, batch=3), error=NEAR, short=True
     ),
     "fft-vector-convolved": Case(
-        _named("dft", "fft", FFT_VECTOR, n=131, batch=3), error=NEAR, short=True
+        _named("dft", "fft", FFT_VECTOR, n=131, batch=4), error=NEAR, short=True
+    ),
+    "fft-vector-convolved-steps": Case(
+        _named("dft", "fft", {**FFT_VECTOR, "SPLIT": "always"}, n=131, batch=4), error=NEAR
     ),
     "dft-direct-tiled": Case(
         _named("dft", "direct-tiled", {}, "gpu", n=45, batch=3), error=NEAR, short=True

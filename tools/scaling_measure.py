@@ -279,12 +279,9 @@ class _Silent:
     def __init__(self, size: int, rank: int):
         self.size, self.rank = size, rank
 
-    def Split_type(self, *given: Any) -> _Silent:
-        """Return the ranks of a node: this one."""
-        return _Silent(1, 0)
-
-    def Free(self) -> None:
-        """There is nothing to free."""
+    def Get_attr(self, key: int) -> tuple[int, int]:
+        """Return that this rank is the only one of its node."""
+        return 0, 1
 
     def Alltoallw(self, *given: Any) -> None:
         """Send nothing."""

@@ -23,7 +23,7 @@
         16: (4, 4), 20: (4, 5), 21: (3, 7), 25: (5, 5), 27: (3, 9), 32: (4, 8),
     }
 
-    LOOPS = 13
+    LOOPS = 13  # the last of SMALL_PRIMES in factors.py
     TOGETHER = 2  # frequencies whose sums a loop has in registers
 
     def factors(p):

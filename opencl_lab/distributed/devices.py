@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.distributed.mpi import mpi, world
+from opencl_lab.distributed.mpi import mpi, near_ranks, world
 from opencl_lab.drivers.discovery import devices, select_device
 from opencl_lab.drivers.pinning import local_rank
 
@@ -18,11 +18,7 @@ def rank_of_node(comm: Any) -> int:
     known, whole = local_rank(os.environ), mpi().COMM_WORLD
     if known is not None and mpi().Comm.Compare(comm, whole) <= mpi().CONGRUENT:
         return known
-    near = comm.Split_type(mpi().COMM_TYPE_SHARED)
-    try:
-        return int(near.rank)
-    finally:
-        near.Free()
+    return near_ranks(comm)[0]
 
 
 def device_of(comm: Any = None, device: Device | str | int | None = None) -> Device:

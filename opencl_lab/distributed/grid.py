@@ -11,7 +11,7 @@ import numpy as np
 
 from opencl_lab.distributed.exchange import Placement
 from opencl_lab.distributed.layout import Layout, Run, Shape, Split, common
-from opencl_lab.distributed.mpi import mpi
+from opencl_lab.distributed.mpi import mpi, near_ranks
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.ops.gemm.problem import GemmProblem
 
@@ -84,9 +84,7 @@ def best_grid(comm: Any, problem: GemmProblem, a: Layout, b: Layout, result: Lay
     """Return the grid in which a rank gets the fewest numbers, in all steps together."""
     rank = comm.rank
     every = list(grids(comm.size))
-    near = comm.Split_type(mpi().COMM_TYPE_SHARED)
-    room = SHARE * host_memory() / problem.dtype.itemsize / near.size
-    near.Free()
+    room = SHARE * host_memory() / problem.dtype.itemsize / near_ranks(comm)[1]
     costs = []
     for grid in every:
         m, n = problem.m / grid.rows, problem.n / grid.columns

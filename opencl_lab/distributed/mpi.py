@@ -85,6 +85,25 @@ def mpi() -> Any:
     return MPI
 
 
+@cache
+def _near_key() -> int:
+    return int(mpi().Comm.Create_keyval())
+
+
+def near_ranks(comm: Any) -> tuple[int, int]:
+    """Return the number of this rank among those of its node, and how many these are.
+
+    All ranks find it out together, once for each communicator.
+    """
+    found: tuple[int, int] | None = comm.Get_attr(_near_key())
+    if found is None:
+        near = comm.Split_type(mpi().COMM_TYPE_SHARED)
+        found = near.rank, near.size
+        near.Free()
+        comm.Set_attr(_near_key(), found)
+    return found
+
+
 def world(comm: Any = None) -> Any:
     """Return a communicator: `comm`, or that of all ranks."""
     return mpi().COMM_WORLD if comm is None else comm

@@ -32,7 +32,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.layout import Shape
-from opencl_lab.distributed.mpi import agreed, mpi, private
+from opencl_lab.distributed.mpi import agreed, mpi, near_ranks, private
 from opencl_lab.drivers.processes import group_left, host_memory
 
 SWITCH = "OCLAB_NODE_MEMORY"
@@ -147,9 +147,7 @@ def _shared(comm: Any) -> bool:
     if comm.size == 1:
         return False
     off = agreed(comm, _is_off)
-    near = comm.Split_type(mpi().COMM_TYPE_SHARED)
-    cannot = near.size < comm.size or off or not PLACE.is_dir()
-    near.Free()
+    cannot = near_ranks(comm)[1] < comm.size or off or not PLACE.is_dir()
     return not comm.allreduce(cannot, op=mpi().LOR)
 
 

@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
         with exit_at_interrupt():
-            import numpy.random  # noqa: F401 - or NumPy imports it when a command first draws numbers
+            import numpy.random  # noqa: F401 - else at its first use, where Ctrl-C could get lost
 
             if cmd_name in self._places:
                 command: click.Command = _attribute(self._places[cmd_name])

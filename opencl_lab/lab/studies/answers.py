@@ -20,8 +20,10 @@ DEVICE = "the device"
 """Stands for our fastest algorithm at each size."""
 LEVEL = 1.1
 """Ratios closer to 1 are called level, if times were not taken in the same turns."""
-FEW, MANY = 3, 20
-"""Points of a part from which on their range is told, and to which each of them is."""
+LEAST_RANGE = 3
+"""Least points of a part whose range is told."""
+MOST_SINGLE = 20
+"""Most points of a part that are told one by one."""
 NOTHING = "Nothing was measured."
 
 
@@ -151,11 +153,12 @@ def beside_best(results: Sequence[PartResult], machine: Machine) -> list[str]:
     """
     sentences = []
     for result in results:
-        if len(result.rows) > MANY:
-            sentences.append(f"{result.part.name}: see the range of its {len(result.rows)} points.")
+        compared = list(_beside_best(result))
+        if len(compared) > MOST_SINGLE:
+            sentences.append(f"{result.part.name}: see the range of its {len(compared)} points.")
             continue
         found, even = [], []
-        for point, name, ratio, level in _beside_best(result):
+        for point, name, ratio, level in compared:
             if level:
                 even.append(f"{point} ({name})")
             else:
@@ -177,7 +180,7 @@ def range_beside_best(
     sentences = []
     for result in results:
         found = sorted((ratio, str(point), name) for point, name, ratio, _ in _beside_best(result))
-        if len(found) < FEW:
+        if len(found) < LEAST_RANGE:
             continue
         mean = math.exp(sum(math.log(ratio) for ratio, *_ in found) / len(found))
         worst, best = (
@@ -189,7 +192,7 @@ def range_beside_best(
             f"times as long as the device (geometric mean), from {worst} to {best}; less than "
             f"{plain(least)} times as long at {len(below)}{': ' * bool(below)}{', '.join(below)}."
         )
-    return sentences or [f"Fewer than {FEW} points were compared."]
+    return sentences or [f"Fewer than {LEAST_RANGE} points were compared."]
 
 
 def all_right(results: Sequence[PartResult], machine: Machine) -> list[str]:

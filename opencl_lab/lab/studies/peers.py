@@ -21,8 +21,14 @@ ROWS = 1024
 AWKWARD = ((100_003, 1), (12_345, 64), (44_100, 20), (997, 1000), (15_625, 64), (1_594_323, 1))
 """Lengths with large prime factors, or of one odd prime, and numbers of rows."""
 POINTS_OF_BATCH = 1 << 18
-RANDOM = Random(32)
-LENGTHS = [round(2 ** RANDOM.uniform(4, 20)) for _ in range(200)]
+
+
+def _random_lengths(count: int) -> list[int]:
+    """Return different lengths from 16 to 2^20, evenly spread by their logarithms."""
+    rng, found = Random(32), set[int]()
+    while len(found) < count:
+        found.add(round(2 ** rng.uniform(4, 20)))
+    return list(found)
 
 
 def _batches(lengths: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
@@ -30,34 +36,29 @@ def _batches(lengths: Sequence[tuple[int, int]]) -> list[dict[str, int]]:
     return [{"n": n, "batch": rows} for n, rows in sorted(lengths, key=prod)]
 
 
-def _ffts(name: str, points: Points) -> list[Part]:
-    """Return the parts of complex transforms, whose points have numbers of rows."""
-    against, options = ("scipy", "fftw", "torch"), {"dtype": "complex64"}
-    parts = _parts(name, "dft", (1,), (1,), (1,), against, algorithm="fft", options=options)
-    return [replace(part, points=points) for part in parts]
-
-
 def _parts(
     name: str,
     operation: str,
-    small: Sequence[int],
-    cpu: Sequence[int],
-    gpu: Sequence[int],
-    against: Sequence[str],
+    small: Sequence[int] = (),
+    cpu: Sequence[int] = (),
+    gpu: Sequence[int] = (),
+    against: Sequence[str] = (),
     *,
     size: str = "n",
     algorithm: str = "auto",
     options: Mapping[str, Any],
+    points: Points | None = None,
 ) -> list[Part]:
     """Return the part for CPUs, and the part for other devices with all libraries on them.
 
-    A kind of device without sizes has no part.
+    A kind of device without sizes has no part. `points` are those of all devices.
     """
     runs: list[AlgorithmRun] = [(algorithm, "", {})]
-    on_cpus = Part(name, operation, sizes(size, small, cpu), runs, against, options, kinds=("cpu",))
+    of_cpus, of_others = (points or sizes(size, small, full) for full in (cpu, gpu))
+    on_cpus = Part(name, operation, of_cpus, runs, against, options, kinds=("cpu",))
     on_others = replace(
         on_cpus,
-        points=sizes(size, small, gpu),
+        points=of_others,
         against="all",
         kinds=("gpu", "accelerator"),
         resident=True,
@@ -129,15 +130,23 @@ PEERS = Study(
             algorithm="fft",
             options={"dtype": "complex64", "batch": 1},
         ),
-        *_ffts(
+        *_parts(
             "fft_awkward",
-            {"small": _batches([(211, 20), (300, 19)]), "full": _batches(AWKWARD)},
+            "dft",
+            against=("scipy", "fftw", "torch"),
+            algorithm="fft",
+            options={"dtype": "complex64"},
+            points={"small": _batches([(211, 20), (300, 19)]), "full": _batches(AWKWARD)},
         ),
-        *_ffts(
+        *_parts(
             "fft_random",
-            {
-                "small": _batches([(n, 1) for n in LENGTHS[:4]]),
-                "full": _batches([(n, max(1, POINTS_OF_BATCH // n)) for n in LENGTHS]),
+            "dft",
+            against=("scipy", "fftw", "torch"),
+            algorithm="fft",
+            options={"dtype": "complex64"},
+            points={
+                "small": _batches([(n, 1) for n in (34, 131, 211, 635)]),
+                "full": _batches([(n, max(1, POINTS_OF_BATCH // n)) for n in _random_lengths(200)]),
             },
         ),
     ],

@@ -11,7 +11,7 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.fft.passes.costs import operations
 from opencl_lab.ops.fft.passes.factors import (
     convolution_length,
-    largest_prime,
+    prime_factors,
     radices_of,
 )
 from opencl_lab.ops.fft.passes.serial import share_rows
@@ -32,9 +32,9 @@ CHIRPS_NS = (0.2, 4.5)
 """To multiply by chirps in a convolution: in a launch of whole rows, or in several launches."""
 PAIRS_NS = 2.0
 """To pack and scale two real rows of an odd length, and to separate their spectra."""
-QUICK = (0, 1, 2, 3, 5)
-"""Largest prime factors of lengths whose programs for one thread are quick to build, or 0 for those
-that are convolved, as many lengths share one. Others take up to a second."""
+QUICK = 5
+"""Largest prime factor of lengths whose passes for one thread are quick to build. Others take up
+to a second. Of convolutions many lengths share a program."""
 SHARED = 1.2
 """Work of all threads as a multiple of that of one, whose vectors are longer."""
 FURTHER_LAUNCH_US = 4.0
@@ -48,7 +48,8 @@ def serial_us(problem: DftProblem) -> float:
     """Return the microseconds of fast transforms on one thread."""
     if problem.inner > 1 and problem.n > LONGEST:
         return math.inf  # columns become rows first, in launches that wait for memory
-    if _length(problem) and largest_prime(_length(problem)) not in QUICK:
+    n = _length(problem)
+    if n and VectorPlanner.has_passes(n) and max(prime_factors(n) or (1,)) > QUICK:
         return math.inf
     return _work_us(problem, alone=True, whole_rows=True)
 
@@ -57,7 +58,7 @@ def parallel_us(problem: DftProblem, units: int) -> float:
     """Return the microseconds of fast transforms on `units` threads."""
     n, real = problem.n, problem.kind != "c2c"
     further = 4 if real and n % 2 else int(real)
-    whole_rows = share_rows(problem.count, units)
+    whole_rows = share_rows(_rows(problem), units)
     further += 0 if whole_rows or VectorPlanner.has_passes(_length(problem)) else 4
     work = _work_us(problem, alone=False, whole_rows=whole_rows)
     return work / units + FURTHER_LAUNCH_US * units * further
@@ -78,13 +79,18 @@ def _length(problem: DftProblem) -> int:
     return problem.n if problem.kind == "c2c" or problem.n % 2 else problem.n // 2
 
 
+def _rows(problem: DftProblem) -> int:
+    """Return the number of complex transforms: two real rows of an odd length share one."""
+    pairs = problem.kind != "c2c" and problem.n % 2
+    return ceil_divide(problem.count, 2) if pairs else problem.count
+
+
 def _work_us(problem: DftProblem, alone: bool, whole_rows: bool) -> float:
-    n, rows, around = _length(problem), problem.count, 0.0
+    n, rows, around = _length(problem), _rows(problem), 0.0
     if not n * rows:
         return 0.0
     if problem.kind != "c2c":
-        odd = problem.n % 2
-        rows, around = (ceil_divide(rows, 2), PAIRS_NS) if odd else (rows, HALVES_NS[not alone])
+        around = PAIRS_NS if problem.n % 2 else HALVES_NS[not alone]
     each = around + _transform_ns(n, whole_rows) * (1 if alone else SHARED)
     return 1e-3 * n * rows * each * problem.real.itemsize / 4
 

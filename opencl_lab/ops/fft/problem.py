@@ -11,7 +11,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, real_dtype
-from opencl_lab.ops.fft.passes.factors import is_smooth, largest_prime
+from opencl_lab.ops.fft.passes.factors import is_smooth, prime_factors
 from opencl_lab.ops.solver import Problem
 
 COMPLEX64 = np.dtype("complex64")
@@ -134,7 +134,7 @@ class DftProblem(Problem):
     @property
     def largest_prime(self) -> int:
         """Largest prime factor of `n`, or 0 if GPUs have no butterfly of it and convolve."""
-        return largest_prime(self.n) if is_smooth(self.n) else 0
+        return max(prime_factors(self.n) or (1,)) if is_smooth(self.n) else 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields and the largest prime as JSON-able values."""

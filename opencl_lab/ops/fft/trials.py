@@ -18,14 +18,16 @@ from opencl_lab.ops.trial import Task, Trial, Trials
 
 LENGTHS = {1_009: False, 30_030: False}
 LENGTHS |= dict.fromkeys((60, 97, 169, 2_310, 4_096, 4_913, 12_345, 16_384, 65_536, 70_001), True)
-"""Every radix, primes and their products; whether a first use leaves them out."""
+"""Small radices, primes and their products; whether a first use leaves them out."""
+MANY_ROWS = 128
+"""So many are convolved one by one on all but the largest CPUs."""
 LONGEST_SUM = 1 << 13
 DOUBLE = np.dtype(np.complex128)
 COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 
-def _rows(dtype: str, n: int, rng: np.random.Generator) -> Task:
-    x = random_numbers(rng, dtype, (3, n))
+def _rows(dtype: str, n: int, rng: np.random.Generator, rows: int = 3) -> Task:
+    x = random_numbers(rng, dtype, (rows, n))
 
     def call(x: Any, algorithm: str, **how: Any) -> Any:
         if n > LONGEST_SUM and algorithm.startswith("direct"):
@@ -64,6 +66,8 @@ def _trials() -> Iterator[Trial]:
     for dtype in COMPLEX.values():
         for n, full in LENGTHS.items():
             yield Trial(f"3 x {n:,} of {dtype}", partial(_rows, dtype, n), dtype, full=full)
+        many = partial(_rows, dtype, 131, rows=MANY_ROWS)
+        yield Trial(f"{MANY_ROWS} x 131 of {dtype}", many, dtype, full=dtype == "float64")
 
 
 def _fast_trials() -> Iterator[Trial]:

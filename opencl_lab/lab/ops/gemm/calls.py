@@ -8,7 +8,6 @@ from typing import Any
 
 from opencl_lab import distributed
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
-from opencl_lab.distributed.summa import PANEL
 from opencl_lab.lab.ops.gemm.references import array_product, check_plain, torch_product
 from opencl_lab.lab.reference.clblast import OnClblast
 from opencl_lab.lab.reference.peers import Calls, OurCall
@@ -17,6 +16,8 @@ from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.runtime.call import Call
 
+PANEL = 1024
+"""Rows of B that the ranks broadcast at once."""
 OPTIONS = ("alpha", "beta", "precision")
 CLBLAST_OPTIONS = ("alpha", "beta", "trans_a", "trans_b", "conj_a", "conj_b")
 

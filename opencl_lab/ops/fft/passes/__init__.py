@@ -13,7 +13,8 @@ convolution by transforms both plan with this package. It reads from the bottom 
 `vector`           The form for CPUs: single items with vectors, in one step or two. `costs` chooses
                    by estimates, `vector_step` describes what an item does in a step, and
                    `vector_twiddles` makes its tables.
-`serial`           The same for a single compute unit: one item does all steps in one launch.
+`serial`           The same where items do several steps by themselves: all of them on a single
+                   compute unit, and those of convolutions row by row on several.
 `local_memory`     The form for GPUs: work-groups with local memory, in one step or more. `splits`
                    chooses by estimates, `steps` describes where long transforms read and write,
                    `fusion` whether two steps share a launch, and `local_schedule` what a group
@@ -39,8 +40,8 @@ long one is several, whose lengths multiply to its own.
 `builder.PlannedStep`                that, with the arguments of the kernel
 ===================================  ===============================================================
 
-**An example: one row of 1,024 points.** `bluestein.any_length` finds 1,024 smooth and leaves it to
-the planner of the form, which takes one step.
+**An example: one row of 1,024 points.** `bluestein.any_length` sees small primes only
+and leaves it to the planner of the form, which takes one step.
 
 On a CPU with vectors of 8 floats, `vector.VectorPlanner.transform` finds one step cheaper than two,
 and radices 8, 8, 4, 4 whose first one fills a vector, so that vectors lie over the points. With

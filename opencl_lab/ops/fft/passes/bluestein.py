@@ -28,7 +28,7 @@ BLUESTEIN = "fourier/bluestein.cl.mako"
 def any_length(
     planner: Planner, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD
 ) -> None:
-    """Add transforms of any length, as `Planner.transform` does those of smooth ones.
+    """Add transforms of any length, as `Planner.transform` does those that have passes.
 
     A length of small prime factors is left to the planner. For any other one, the planner may have
     a convolution in one launch; else there are launches before, between and after two of its

@@ -5,41 +5,43 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-PRIMES = (2, 3, 5, 7, 11, 13)
+SMALL_PRIMES = (2, 3, 5, 7, 11, 13)
 LARGE_PRIMES = (
     17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109,
     113, 127,
 )  # fmt: skip
 """Primes whose butterflies are loops over points in memory, which is not what GPUs are fast at."""
+PRIMES = (*SMALL_PRIMES, *LARGE_PRIMES)
 RADICES = (*range(2, 17), 20, 21, 25, 27, 32, *LARGE_PRIMES)
 """The radices that have a butterfly, see ``clkernels/fourier/butterflies.mako``."""
 
 
-def largest_prime(n: int) -> int:
-    """Return the largest prime factor of `n`, 1 for 1, and 0 where one has no butterfly."""
-    largest, rest = 1, n
-    for prime in (*PRIMES, *LARGE_PRIMES):
-        while rest > 1 and rest % prime == 0:
-            largest, rest = prime, rest // prime
-    return largest if rest == 1 else 0
+def prime_factors(n: int) -> tuple[int, ...] | None:
+    """Return the prime factors of `n`, smallest first; None where one has no butterfly."""
+    found: list[int] = []
+    for prime in PRIMES:
+        while n > 1 and n % prime == 0:
+            found.append(prime)
+            n //= prime
+    return tuple(found) if n == 1 else None
 
 
-def is_smooth(n: int, most: int = PRIMES[-1]) -> bool:
-    """Return whether all prime factors of `n` are at most `most`, and have a butterfly."""
-    return 0 < largest_prime(n) <= most
+def is_smooth(n: int, large: int = 0) -> bool:
+    """Return whether `n` has small prime factors, and large ones whose sum is at most `large`."""
+    factors = prime_factors(n)
+    return factors is not None and sum(p for p in factors if p not in SMALL_PRIMES) <= large
 
 
 @lru_cache(maxsize=4096)
 def radices_of(n: int, largest: int = 16) -> tuple[int, ...]:
-    """Return the fewest radices whose product is a smooth `n`, the largest first.
+    """Return the fewest radices whose product is `n`, the largest first.
 
     Of equally many, those with the least sum. `largest` bounds composite radices only: all primes
     are allowed.
     """
-    if not largest_prime(n):
+    if prime_factors(n) is None:
         raise ValueError(f"{n} has a prime factor without a butterfly")
-    primes = (*PRIMES, *LARGE_PRIMES)
-    return _best_radices(n, tuple(r for r in RADICES if r <= largest or r in primes)) or (1,)
+    return _best_radices(n, tuple(r for r in RADICES if r <= largest or r in PRIMES)) or (1,)
 
 
 @lru_cache(maxsize=4096)

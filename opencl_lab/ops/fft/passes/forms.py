@@ -64,7 +64,7 @@ SPACE = SearchSpace(
         *map(positive, ("BLOCK", "ITEMS_PER_UNIT", "WG_SIZE", "POINTS")),
         Constraint(
             lambda c: c.integer("LOCAL_LIMIT") >= 16,
-            "LOCAL_LIMIT must be at least 16, more than the largest prime radix",
+            "LOCAL_LIMIT must be at least 16, more than the largest prime radix of a group",
         ),
         *map(not_negative, ("TRANSFORMS", "LAST_TRANSFORMS", "LOCAL_PAD")),
     ),

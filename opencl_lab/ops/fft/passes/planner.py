@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from opencl_lab.core.device import Device
 from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
-from opencl_lab.ops.fft.passes.factors import PRIMES, is_smooth
+from opencl_lab.ops.fft.passes.factors import is_smooth
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
@@ -40,13 +40,13 @@ class Planner(ABC):
 
     cooperative: ClassVar[bool]
     """Whether the items of a work-group share its work, as on a GPU."""
-    largest_prime: ClassVar[int] = PRIMES[-1]
-    """The largest prime radix; lengths with larger prime factors are convolved."""
+    large_primes: ClassVar[int] = 0
+    """Largest sum of a length's large prime factors that are radices; else it is convolved."""
 
     @classmethod
     def has_passes(cls, n: int) -> bool:
         """Return whether transforms of length `n` are passes, and no convolution."""
-        return is_smooth(n, cls.largest_prime)
+        return is_smooth(n, cls.large_primes)
 
     @abstractmethod
     def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:

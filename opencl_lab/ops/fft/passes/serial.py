@@ -1,8 +1,8 @@
-"""Plans of the FFT for one compute unit: the steps of a plan follow each other in one launch.
+"""Plans of the FFT whose items do several steps by themselves, one after the other, in one launch.
 
-A single item does them all: there is nothing to share, to count or to wait for. Steps are those of
-`passes.vector`, and what real signals and convolutions need before, between and after transforms,
-for which other devices have launches of their own::
+On one compute unit a single item does them all: there is nothing to share, to count or to wait
+for. Steps are those of `passes.vector`, and what real signals and convolutions need before, between
+and after transforms, for which other devices have launches of their own::
 
     real signal -> spectrum     transform of packed neighbours, to the spectrum | halves, in place
     spectrum -> real signal     halves, to the signal | transform, in place
@@ -38,12 +38,12 @@ from opencl_lab.ops.fft.passes.vector_twiddles import in_vectors
 
 LONGEST_ROW = 64 << 10
 """Bytes of a row of complex numbers that is transformed in one step, as measured."""
-ITEMS_PER_UNIT = 2
-"""Items that share rows: their scratch memory stays in the caches of a unit."""
+SHARES = 2
+"""Items of a unit that share rows: few, as each has scratch memory."""
 BUSY = 0.75
 """Share of all threads that have a row, on average, where items do whole rows."""
-OWN = Strides(0, 1, 0)
-"""Strides of the one row that an item has for itself."""
+ONE_ROW = Strides(0, 1, 0)
+"""Strides of scratch memory for one row, which all rows go through."""
 
 
 class SerialPlanner(VectorPlanner):
@@ -81,21 +81,29 @@ class SerialPlanner(VectorPlanner):
         return 2 * model.word * layout.n > LONGEST_ROW
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
-        """Add transforms by convolutions, row by row; see `Planner.convolution`.
+        """Add transforms by convolutions, row by row; see `Planner.convolution`."""
+        return self.convolved_rows(builder, layout, m, how, items=1)
 
-        An item has scratch memory for one row, which stays in the caches of its processor.
+    def convolved_rows(
+        self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How, items: int
+    ) -> bool:
+        """Add one launch in which each item convolves its share of the rows; return whether it can.
+
+        An item has scratch memory for one row, which mostly stays in the caches of its processor.
         """
-        n, width, word = layout.n, self.width, builder.real.itemsize
-        split = self.split(BatchedLayout.rows(m, 1, "", ""), word)
-        # Steps that are not in place would need another row; one step needs two arrays.
-        if split % width or (not split and 4 * m * word > self.device.capabilities.local_memory):
+        n, width = layout.n, self.width
+        tried = self.steps(PlanBuilder(builder.dtype), BatchedLayout.rows(m, 1, "", ""))
+        split = len(tried) > 1
+        in_place = not split or tried[0].arguments["target"] == ""  # else another row is needed
+        needed = max(each.step.nbytes for each in tried)
+        if not in_place or needed > self.device.capabilities.local_memory:
             return False
-        units = self.device.compute_units
-        items = 1 if units == 1 else min(layout.count, ITEMS_PER_UNIT * units)
         rows = builder.scratch("rows", m * items)
-        other = builder.scratch("rows", m * items) if split else rows  # one step works in place
+        other = builder.scratch("rows", m * items) if split else rows  # one step may overwrite it
         forth, back = (BatchedLayout.rows(m, 1, *ends) for ends in ((rows, other), (other, rows)))
-        source, target = replace(layout, target=rows), replace(layout, source=rows)
+        source = replace(layout, target=rows, target_strides=ONE_ROW)
+        middle = BatchedLayout(m, 1, 1, other, other, ONE_ROW, ONE_ROW)
+        target = replace(layout, source=rows, source_strides=ONE_ROW)
         wave = (n, chirp, n, how.inverse, builder.dtype)
         spectrum = (m, chirp_spectrum, n, m, how.inverse, builder.dtype)
         into = PointwiseStep("chirp_in", 0, width, m=m, rows=layout.reads_rows)
@@ -105,15 +113,11 @@ class SerialPlanner(VectorPlanner):
             builder,
             items,
             [
-                self._pointwise(builder, replace(source, target_strides=OWN), wave, into),
+                self._pointwise(builder, source, wave, into),
                 *self.steps(builder, forth, How(halved=how.halved)),
-                self._pointwise(
-                    builder, BatchedLayout(m, 1, 1, other, other, OWN, OWN), spectrum, between
-                ),
+                self._pointwise(builder, middle, spectrum, between),
                 *self.steps(builder, back),
-                self._pointwise(
-                    builder, replace(target, source_strides=OWN), wave, out, scale=how.scale
-                ),
+                self._pointwise(builder, target, wave, out, scale=how.scale),
             ],
             {rows: m, other: m},
         )
@@ -234,10 +238,12 @@ class ThreadsPlanner(VectorPlanner):
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add a launch in which items convolve whole rows, if few threads would be idle."""
-        alone = SerialPlanner(self.config, self.device)
-        return share_rows(layout.count, self.device.compute_units) and alone.convolution(
-            builder, layout, m, how
-        )
+        units, rows = self.device.compute_units, layout.count
+        if not share_rows(rows, units):
+            return False
+        alone = SerialPlanner(self.config, replace(self.device, compute_units=1))
+        items = min(rows, SHARES * units)
+        return alone.convolved_rows(builder, layout, m, how, items)
 
 
 def share_rows(rows: int, units: int) -> bool:

@@ -75,7 +75,7 @@ class VectorPlanner(Planner):
     """Plans of single items that work on vectors."""
 
     cooperative = False
-    largest_prime = LARGE_PRIMES[-1]
+    large_primes = LARGE_PRIMES[-1]  # a pass costs a point as many operations as its radix
 
     @property
     def width(self) -> int:
