@@ -34,7 +34,7 @@ def check(problem, config=None, seed=3):
     assert actual.shape == expected.shape and actual.dtype == expected.dtype
     # Bluestein's convolution is three transforms of more than twice the length.
     form = None if config is None else config.get("FORM")
-    passes = planner_for(select_device(), form).has_passes(problem.n)
+    passes = planner_for(select_device(), form).has_passes(problem.n, problem.count)
     size = problem.n if passes else 64 * problem.n
     assert relative(actual, expected) <= 2 * bound(size, problem.dtype)
 

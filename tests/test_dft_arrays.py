@@ -103,7 +103,7 @@ def test_auto_is_the_fastest_and_the_public_function_stays_direct(device, monkey
         (DftProblem(509), "direct-tiled"),  # a prime: the fast way is a convolution
         (DftProblem(10_007), "fft"),
         (DftProblem(509, batch=2), "fft"),  # rows are convolved one by one
-        (DftProblem(61), "fft"),  # it has a butterfly
+        (DftProblem(61, batch=300), "fft"),  # it has a butterfly
         (DftProblem(509, inner=2), "fft"),  # the direct sums need rows
     ):
         assert DFT.choose(problem, device).name == name

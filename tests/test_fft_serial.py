@@ -101,7 +101,7 @@ def test_results_are_right(serial, n, batch, inner, kind, dtype, inverse):
     inputs = DFT.generate(problem, 7)
     expected = DFT.expected(problem, inputs)["spectrum"]
     run = DFT.run(problem, inputs, algorithm="fft", queue=serial.queue())
-    size = n if SerialPlanner.has_passes(n) else 64 * n
+    size = n if SerialPlanner.has_passes(n, batch * inner) else 64 * n
     assert relative(run.outputs["spectrum"], expected) <= 2 * bound(size, dtype)
 
 
@@ -151,7 +151,7 @@ def test_estimates_grow_with_the_work_and_shrink_with_threads():
     problem = DftProblem(1024, C64, 512)
     assert DFT_SOLVER.serial_us(replace(problem, dtype=C128)) == 2 * DFT_SOLVER.serial_us(problem)
     assert DFT_SOLVER.parallel_us(problem, 8) < DFT_SOLVER.serial_us(problem) / 4
-    for slow in (1008, 1016):  # their programs take long to build
+    for slow in (1008, 1040):  # their programs take long to build
         assert math.isinf(DFT_SOLVER.serial_us(DftProblem(slow, C64)))
     convolved = [DftProblem(1009, C64, rows) for rows in (1, 8)]  # whole rows take one launch
     one, eight = (DFT_SOLVER.parallel_us(problem, 2) for problem in convolved)

@@ -49,7 +49,8 @@ def serial_us(problem: DftProblem) -> float:
     if problem.inner > 1 and problem.n > LONGEST:
         return math.inf  # columns become rows first, in launches that wait for memory
     n = _length(problem)
-    if n and VectorPlanner.has_passes(n) and max(prime_factors(n) or (1,)) > QUICK:
+    passes = VectorPlanner.has_passes(n, _rows(problem))
+    if n and passes and max(prime_factors(n) or (1,)) > QUICK:
         return math.inf
     return _work_us(problem, alone=True, whole_rows=True)
 
@@ -58,8 +59,9 @@ def parallel_us(problem: DftProblem, units: int) -> float:
     """Return the microseconds of fast transforms on `units` threads."""
     n, real = problem.n, problem.kind != "c2c"
     further = 4 if real and n % 2 else int(real)
-    whole_rows = share_rows(_rows(problem), units)
-    further += 0 if whole_rows or VectorPlanner.has_passes(_length(problem)) else 4
+    rows = _rows(problem)
+    whole_rows = share_rows(rows, units)
+    further += 0 if whole_rows or VectorPlanner.has_passes(_length(problem), rows) else 4
     work = _work_us(problem, alone=False, whole_rows=whole_rows)
     return work / units + FURTHER_LAUNCH_US * units * further
 
@@ -91,13 +93,13 @@ def _work_us(problem: DftProblem, alone: bool, whole_rows: bool) -> float:
         return 0.0
     if problem.kind != "c2c":
         around = PAIRS_NS if problem.n % 2 else HALVES_NS[not alone]
-    each = around + _transform_ns(n, whole_rows) * (1 if alone else SHARED)
+    each = around + _transform_ns(n, rows, whole_rows) * (1 if alone else SHARED)
     return 1e-3 * n * rows * each * problem.real.itemsize / 4
 
 
-def _transform_ns(n: int, whole_rows: bool) -> float:
+def _transform_ns(n: int, rows: int, whole_rows: bool) -> float:
     """Return the nanoseconds for each number of a complex transform of length `n`."""
-    if VectorPlanner.has_passes(n):
+    if VectorPlanner.has_passes(n, rows):
         return POINT_NS + sum(FLOP_NS * operations(radix) + PASS_NS for radix in radices_of(n, 8))
     m = convolution_length(n)
-    return m / n * (2 * _transform_ns(m, whole_rows) + CHIRPS_NS[not whole_rows])
+    return m / n * (2 * _transform_ns(m, rows, whole_rows) + CHIRPS_NS[not whole_rows])

@@ -48,7 +48,8 @@ class DftSolver(Solver[DftProblem]):
         planner = planner_for(device)
         alone = problem.count == 1 and device.compute_units > 1
         few = FEW_TERMS if planner.cooperative else FEW_TERMS_OF_A_ROW * alone
-        short = not planner.has_passes(problem.n) and problem.terms <= few
+        convolved = not planner.has_passes(problem.n, problem.count)
+        short = convolved and problem.terms <= few
         return (*direct, *self.registry) if short else self.registry
 
     def serial_us(self, problem: DftProblem) -> float:

@@ -34,7 +34,7 @@ def any_length(
     a convolution in one launch; else there are launches before, between and after two of its
     transforms.
     """
-    if planner.has_passes(layout.n):
+    if planner.has_passes(layout.n, layout.count):
         planner.transform(builder, layout, how)
         return
     m = convolution_length(layout.n)

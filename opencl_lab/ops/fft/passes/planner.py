@@ -12,6 +12,9 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.factors import is_smooth
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
 
+LARGE_PROBLEM = 1 << 14
+"""Points of all transforms from which on large primes are radices."""
+
 RealForm: TypeAlias = Literal["r2c-packed", "c2r-packed", "r2c-full", "c2r-full"]
 """Which side of a transform is real, and how it is done: by two neighbours *packed* as one complex
 number, in a transform of half the length, or in one of *full* length."""
@@ -44,9 +47,12 @@ class Planner(ABC):
     """Largest sum of a length's large prime factors that are radices; else it is convolved."""
 
     @classmethod
-    def has_passes(cls, n: int) -> bool:
-        """Return whether transforms of length `n` are passes, and no convolution."""
-        return is_smooth(n, cls.large_primes)
+    def has_passes(cls, n: int, count: int = 1) -> bool:
+        """Return whether `count` transforms of length `n` are passes, and no convolution.
+
+        A length with large primes has a program of its own, which small problems do not pay for.
+        """
+        return is_smooth(n, cls.large_primes if n * count >= LARGE_PROBLEM else 0)
 
     @abstractmethod
     def transform(self, builder: PlanBuilder, layout: BatchedLayout, how: How = FORWARD) -> None:

@@ -66,7 +66,8 @@ class SerialPlanner(VectorPlanner):
             self._join(builder, halves, inverse=False)
             return True
         # Two steps must not write where they read.
-        in_place = not (self.has_passes(h) and self.split(layout, builder.real.itemsize))
+        passes = self.has_passes(h, count)
+        in_place = not (passes and self.split(layout, builder.real.itemsize))
         half = target if in_place else builder.scratch("half_rows", h * count)
         halves = self._pointwise(builder, replace(layout, target=half), table, step)
         self._join(builder, halves, inverse=True)
