@@ -39,8 +39,8 @@
  * memory", 1990.
  *
  * The host guarantees: `source` and `target` of a step are aligned to one real, and either do
- * not overlap or are one array, all columns without a tail, or of a single item all columns or rows
- * in one step; element (o, p, c) of either lies at
+ * not overlap or are one array, all columns without a tail, or of items that do all steps all columns
+ * or rows in one step; element (o, p, c) of either lies at
  * o * OUTER + p * POSITION + c * LANE, where LANE is 1 for "columns" and POSITION is 1
  * for "rows"; `work` has the room of a step for each item; over the points, lanes count the
  * transforms. Of several steps, what work_stealing.mako says.
@@ -51,7 +51,7 @@
  * WORK          memory of the arrays: local, which all items of a unit use one after the other, so that
  *               it stays in its caches, or global where that is too small
  * INVERSE       whether components are swapped as they are read and written
- * STEPS         a VectorStep each; for a single item also a PointwiseStep
+ * STEPS         a VectorStep each; for items that do all steps also a PointwiseStep
  * BUFFERS       for items that do all steps: the numbers of the source and the target of each step
  *               among the buffers that the kernel takes; else None
  * OWN           for items that do all steps of one row after the other: how many numbers of each
