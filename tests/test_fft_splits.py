@@ -57,7 +57,8 @@ def test_columns_that_would_be_read_alone_are_split_sooner():
 
 def test_more_memory_to_move_is_worth_a_launch():
     assert len(lengths_of(2**22, 1, 1, H200)) == 2
-    assert len(lengths_of(2**22, 64, 1, H200)) == 3
+    assert len(lengths_of(2**22, 64, 1, H200)) == 2
+    assert len(lengths_of(2**24, 64, 1, H200)) == 3
 
 
 def test_groups_take_whole_sectors_of_about_4096_points():
@@ -69,7 +70,7 @@ def test_groups_take_whole_sectors_of_about_4096_points():
 
 
 def test_columns_that_cross_sectors_are_taken_wider():
-    crossing = replace(STEP, n=625, pitch=625)
+    crossing = replace(STEP, n=243, pitch=625)
     assert columns_of(crossing, H200) > columns_of(replace(crossing, pitch=624), H200)
 
 
@@ -81,7 +82,7 @@ def test_the_tuner_overrides_the_estimate_as_far_as_it_fits():
     assert columns_of(STEP, replace(H200, transforms=4)) == 4
     assert columns_of(STEP, replace(H200, last_transforms=4)) == 16
     assert columns_of(replace(STEP, reads_columns=False), replace(H200, last_transforms=4)) == 4
-    assert columns_of(replace(STEP, n=4096), replace(H200, transforms=16)) == 2
+    assert columns_of(replace(STEP, n=4096), replace(H200, transforms=16)) == 4
     assert columns_of(replace(STEP, lanes=3), replace(H200, transforms=8)) == 3
 
 

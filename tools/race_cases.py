@@ -199,11 +199,14 @@ def _named(
     config: dict[str, Any],
     kind: str = "cpu",
     fused: bool = False,
+    local_memory: int = 0,
+    inner: int = 1,
     **options: Any,
 ) -> Callable[[Any, Any], Made]:
     """A problem with the data and the right outputs of the lab, by the form for a kind of device.
 
-    With `fused`, steps share a launch, whose groups take tickets.
+    With `fused`, steps share a launch, whose groups take tickets. `local_memory` is in bytes, if it
+    is not that of the device; with `inner`, columns are transformed.
     """
 
     def make(device: Any, rng: Any) -> Made:
@@ -211,8 +214,10 @@ def _named(
 
         chosen = operations()[operation]
         problem = chosen.problem(**options)
+        problem = replace(problem, inner=inner) if inner > 1 else problem
         inputs = chosen.generate(problem, 1, **options)
         seen = replace(device.capabilities, forward_progress=fused, visible_writes=fused, fp64=True)
+        seen = replace(seen, local_memory=local_memory or seen.local_memory)
         units = 1 if fused else device.compute_units  # for each, one step is further ahead
         device = replace(device, kind=kind, capabilities=seen, compute_units=units)
         plan = _planned(chosen.algorithm(algorithm).on(kind), problem, config, device)
@@ -379,6 +384,32 @@ CASES: dict[str, Case] = {
         ),
         error=NEAR,
         in_order=TICKETS,
+    ),
+    "fft-local-tickets-alone": Case(
+        _named(
+            "dft", "fft", {**FFT_LOCAL, "LOCAL_LIMIT": 32, "FUSED": "always"}, "gpu", n=384,
+            fused=True,
+        ),
+        error=NEAR,
+        in_order=TICKETS,
+    ),
+    "fft-local-tickets-columns": Case(
+        _named(
+            "dft", "fft", {**FFT_LOCAL, "LOCAL_LIMIT": 16, "FUSED": "always"}, "gpu", n=64,
+            inner=24, fused=True,
+        ),
+        error=NEAR,
+        in_order=TICKETS,
+    ),
+    "fft-local-sections": Case(
+        _named(
+            "dft", "fft", {**FFT_LOCAL, "EXCHANGE": "two-phase"}, "gpu", n=512, batch=2,
+            local_memory=1200,
+        ),
+        error=NEAR,
+    ),
+    "fft-local-long-prime": Case(
+        _named("dft", "fft", {**FFT_LOCAL, "LOCAL_LIMIT": 32}, "gpu", n=149, batch=2), error=NEAR
     ),
     "fft-local-prime": Case(_named("dft", "fft", FFT_LOCAL, "gpu", n=37, batch=2), error=NEAR),
     "fft-local-real": Case(

@@ -44,11 +44,12 @@
  * INVERSE      whether components are swapped as they are read and written
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
- * LOOK_AHEAD   of two steps: by how many transforms the first one is ahead
+ * LOOK_AHEAD   of two steps: by how many parts the first one is ahead
+ * MAX_POLLS    of two steps: looks in vain for the first one, after which a group does it itself
  * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
  */
-<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD"/>\
+<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD, MAX_POLLS"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="butterflies" file="butterflies.mako"/>\
@@ -68,7 +69,7 @@ ${fence.declare(PTX=PTX)}\
     # What lies between two steps of a launch changes while it is read.
     between = ("target", "source") if fused else ("",)
     declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, between[s])]
-    declared += ["volatile __global uint *counters", "const uint transforms"] * fused
+    declared += ["volatile __global uint *counters", "const uint parts"] * fused
     arguments = [steps.module.arguments(s, step) for s, step in enumerate(STEPS)]
 %>\
 ${complex_numbers.inlined()}\
@@ -94,7 +95,7 @@ void fft_local(
     __local real_t *space = 0;
 % endif
 % if fused:
-${fused_steps.run([step.tiles for step in STEPS], LOOK_AHEAD, arguments)}\
+${fused_steps.run([step.tiles for step in STEPS], LOOK_AHEAD, MAX_POLLS, arguments, PTX)}\
 % else:
     step_0((index_t)get_group_id(0), space, ${arguments[0]});
 % endif

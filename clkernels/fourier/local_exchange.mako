@@ -6,7 +6,9 @@
 ##        read     point i of pass s + 1 from position j + i * n / R
 ##
 ## Points go interleaved, as complex numbers; split, with real and imaginary components in two arrays; or
-## in two phases, first the real components, then the imaginary ones in the same array.
+## in two phases, first the real components, then the imaginary ones in the same array. Points that are more
+## than local memory holds go section by section: in each phase, items write and read those of their points
+## that lie there.
 ##
 ##   declare()                       functions that say where points lie, once per kernel file
 ##   arrays(group)                   the arrays, at the beginning of a step
@@ -65,11 +67,19 @@ INLINE uint place_of(const uint start, const uint offset, const uint gap, const 
 <%def name="element(group, pass_, position)">\
 ${f"({position}) * TRANSFORMS + {group.numbering(pass_)}_lane" if group.store == "columns" else f"{group.numbering(pass_)}_lane * N + {position}"}\
 </%def>\
-<%def name="place(group, pass_, distance)">\
+<%def name="place(group, pass_, distance, section)">\
 <% together = group.together(pass_.radix, pass_.stride if distance == "S" else pass_.butterflies) %>\
 place_of(start, i * ${distance}${" * TRANSFORMS" if group.store == "columns" else ""}, ${group.gap}, ${int(together)})\
+${f" - {section * group.padded}" if section else ""}\
 </%def>\
-<%def name="write(group, pass_, components)">\
+## Whether point i of butterfly j lies in the section, for which the index `which` decides: each that is
+## `span` positions after the one before.
+<%def name="lies_in(group, section, which, span)">\
+% if group.sections > 1:
+                    if (${which} / ${group.section // span} == ${section})
+% endif
+</%def>\
+<%def name="write(group, pass_, components, section)">\
     {
 ${pass_sizes(group, pass_)}\
 #pragma unroll
@@ -77,8 +87,15 @@ ${pass_sizes(group, pass_)}\
 ${own(group, pass_)} {
                 const uint start = ${element(group, pass_, "j / S * S * R + j % S")};
 #pragma unroll
-                for (uint i = 0; i < R; ++i) {
-                    const uint place = ${place(group, pass_, "S")};
+                for (uint i = 0; i < R; ++i)
+% if pass_ is group.schedule.last:
+${lies_in(group, section, "i", pass_.stride)}\
+% else:
+${lies_in(group, section, "j / S", pass_.radix * pass_.stride)}\
+% endif
+
+                {
+                    const uint place = ${place(group, pass_, "S", section)};
 % if group.exchange == "interleaved":
                     local_pairs[place] = x_${pass_.index}[round][i];
 % else:
@@ -92,7 +109,7 @@ ${own(group, pass_)} {
         barrier(CLK_LOCAL_MEM_FENCE); /* all points are there */
     }
 </%def>\
-<%def name="read(group, pass_, components)">\
+<%def name="read(group, pass_, components, section)">\
     {
 ${pass_sizes(group, pass_)}\
 #pragma unroll
@@ -100,8 +117,10 @@ ${pass_sizes(group, pass_)}\
 ${own(group, pass_)} {
                 const uint start = ${element(group, pass_, "j")};
 #pragma unroll
-                for (uint i = 0; i < R; ++i) {
-                    const uint place = ${place(group, pass_, "BUTTERFLIES")};
+                for (uint i = 0; i < R; ++i)
+${lies_in(group, section, "i", pass_.butterflies)}\
+                {
+                    const uint place = ${place(group, pass_, "BUTTERFLIES", section)};
 % if group.exchange == "interleaved":
                     x_${pass_.index}[round][i] = local_pairs[place];
 % else:
@@ -115,43 +134,51 @@ ${own(group, pass_)} {
     }
 </%def>\
 <%def name="next_phase()">\
-    barrier(CLK_LOCAL_MEM_FENCE); /* real components are read; imaginary ones take their place */
+    barrier(CLK_LOCAL_MEM_FENCE); /* these are read; the next components, or section, take their place */
 </%def>\
 <%def name="exchange(group, pass_, after, last)">\
-% for components in group.phases:
+% for components, section in group.phases:
 % if not loop.first:
 ${next_phase()}\
 % endif
-${write(group, pass_, components)}\
-${read(group, after, components)}\
+${write(group, pass_, components, section)}\
+${read(group, after, components, section)}\
 % endfor
 % if not last:
     barrier(CLK_LOCAL_MEM_FENCE); /* all points are read; the next ones take their place */
 % endif
 </%def>\
 <%def name="meet_opposites(group)">\
-<% last = group.schedule.last %>\
+<%
+    last = group.schedule.last
+    sides = {"lower": "k", "upper": "k ? N - k : 0"}
+%>\
     complex_t lower[${group.opposite_rounds}], upper[${group.opposite_rounds}];
-% for components in group.phases:
+% for components, section in group.phases:
 % if not loop.first:
 ${next_phase()}\
 % endif
-${write(group, last, components)}\
+${write(group, last, components, section)}\
 #pragma unroll
     for (uint round = 0; round < ${group.opposite_rounds}; ++round) {
         const uint k = ${group.numbering(last)}_item + round * ITEMS;
         if (k <= N / 2) {
-            const uint here = padded(${group.numbering(last)}_lane * N + k, ${group.gap});
-            const uint opposite = padded(${group.numbering(last)}_lane * N + (k ? N - k : 0), ${group.gap});
+% for side, position in sides.items():
+            {
+                const uint p = ${position};
+                const uint place = padded(${group.numbering(last)}_lane * N + p, ${group.gap})${f" - {section * group.padded}" if section else ""};
+${lies_in(group, section, "p", 1)}\
+                {
 % if group.exchange == "interleaved":
-            lower[round] = local_pairs[here];
-            upper[round] = local_pairs[opposite];
+                    ${side}[round] = local_pairs[place];
 % else:
 % for component in components:
-            lower[round].${component} = ${array_of(group, component)}[here];
-            upper[round].${component} = ${array_of(group, component)}[opposite];
+                    ${side}[round].${component} = ${array_of(group, component)}[place];
 % endfor
 % endif
+                }
+            }
+% endfor
         }
     }
 % endfor

@@ -23,7 +23,7 @@
         """Return the declarations of what a group needs to know."""
         # A convolution reads these tables twice, and Intel's compiler for CPUs gives items the
         # values of others where it may keep one from before a barrier.
-        aliased = {shared, *(("twiddles", "chirp") if step.convolved else ())}
+        aliased = {shared, *(("twiddles", "chirp") if step.convolution == "whole" else ())}
 
         def pointer(name, type):
             return f"__global {type} *{'' if name in aliased else 'restrict '}{name}"
@@ -33,8 +33,14 @@
             pointer("target", "complex_t"),
             *[pointer(table, "const complex_t") for table in step.tables],
             *[f"const index_t {name}" for name in step.numbers],
-            "const real_t scale",
+            *["const real_t scale"] * step.scaled,
         ]
+
+    def index(step, side, offset):
+        """Return where a point is in a whole row, of which the step may do parts."""
+        if step.convolution == "whole" or not step.convolution:
+            return f"j + {offset}"
+        return f"(j + {offset}) * {side}_position + c * {side}_lane"
 
     def kernel_parameters(step_index, step, shared):
         return [f"{parameter}_{step_index}" for parameter in parameters(step, shared)]
@@ -49,6 +55,7 @@
     first, last = group.passes[0], group.schedule.last
     swapped = ".yx" if inverse else ""
     guard = "if (c < lanes)" if step.partial_group else ""
+    read_at, written_at = index(step, "source", "i * BUTTERFLIES"), index(step, "target", "i * S")
 %>\
 /* Do what one group of step ${step_index} does. */
 void step_${step_index}(
@@ -93,15 +100,15 @@ ${local.own(group, first)} ${guard} {
 ${loads.position_of(step)}\
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
-                    ${f"if (j + i * BUTTERFLIES < {step.loaded})" if step.loaded else ""} {
+                    ${f"if ({read_at} < {step.loaded})" if step.loaded else ""} {
                         const complex_t x = ${loads.point(step, "i * BUTTERFLIES")};
-                        x_0[round][i] = ${"times(x, chirp[j + i * BUTTERFLIES])" if step.convolved else f"x{swapped}"};
+                        x_0[round][i] = ${f"times(x, chirp[{read_at}])" if step.chirps_loads else f"x{swapped}"};
                     }
             }
         }
     }
-${passes.all_passes(step, not step.convolved and not step.packs_spectrum)}\
-% if step.convolved:
+${passes.all_passes(step, step.convolution != "whole" and not step.packs_spectrum)}\
+% if step.convolution == "whole":
 
     /* Multiply by the transform of the chirp; swapped components make the next transform the inverse. */
     {
@@ -136,10 +143,14 @@ ${passes.step_twiddles(step, last)}\
 % endif
 #pragma unroll
                 for (uint i = 0; i < R; ++i)
-                    ${f"if (j + i * S < {step.stored})" if step.stored else ""} {
+                    ${f"if ({written_at} < {step.stored})" if step.stored else ""} {
                         complex_t x = ${f"times(x_{last.index}[round][i], w[i])" if step.step_twiddle_bits else f"x_{last.index}[round][i]"};
-% if step.convolved:
-                        x = times(x.yx, chirp[j + i * S]);
+% if step.convolution == "product":
+                        /* Swapped components make the next transform the inverse. */
+                        x = times(x, chirp_spectrum[${written_at}]).yx;
+% endif
+% if step.chirps_stores:
+                        x = times(x.yx, chirp[${written_at}]);
 % endif
 % if step.scaled:
                         x *= scale;

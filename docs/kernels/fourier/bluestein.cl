@@ -2,13 +2,13 @@
  * An example of clkernels/fourier/bluestein.cl.mako, rendered by tools/kernel_examples.py:
  * what to change is the template.
  *
- *     problem       dft n=10007 batch=8
+ *     problem       dft n=10007 batch=1
  *     algorithm     fft
- *     configuration FORM=local-memory WG_SIZE=64 POINTS=4 TRANSFORMS=0 LAST_TRANSFORMS=0
+ *     configuration FORM=vector WG_SIZE=64 POINTS=4 TRANSFORMS=0 LAST_TRANSFORMS=0
  *                   LOCAL_LIMIT=16384 LOCAL_PAD=0 EXCHANGE=auto FEW_TWIDDLES=True FUSED=auto
- *                   VECTOR_WIDTH=8 BLOCK=4 MAX_RADIX=32 ITEMS_PER_UNIT=8 SPLIT=auto
- *     device        NVIDIA H200 (h200 of tools/rendered_kernels.py)
- *     launch        chirp_in, (163840,) items in groups of (256,)
+ *                   VECTOR_WIDTH=8 BLOCK=4 MAX_RADIX=8 ITEMS_PER_UNIT=8 SPLIT=auto
+ *     device        EPYC (pocl of tools/rendered_kernels.py)
+ *     launch        chirp_in, (20480,) items in groups of (256,)
  */
 /*
  * Transforms of any length n as convolutions: what is done before, between and after

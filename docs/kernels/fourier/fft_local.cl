@@ -56,7 +56,8 @@
  * INVERSE      whether components are swapped as they are read and written
  * LOCAL_REALS  real numbers of local memory
  * PTX          whether the device takes inline PTX
- * LOOK_AHEAD   of two steps: by how many transforms the first one is ahead
+ * LOOK_AHEAD   of two steps: by how many parts the first one is ahead
+ * MAX_POLLS    of two steps: looks in vain for the first one, after which a group does it itself
  * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
  */
@@ -173,19 +174,18 @@ void step_0(
     __global const complex_t *restrict source,
     __global complex_t *restrict target,
     __global const complex_t *restrict twiddles,
-    const index_t outer,
-    const index_t lanes,
-    const index_t source_offset,
-    const index_t source_batch,
-    const index_t source_outer,
-    const index_t target_offset,
-    const index_t target_batch,
-    const index_t target_outer,
-    const real_t scale)
+    const index_t lanes)
 {
     enum { N = 64, TRANSFORMS = 8, ITEMS = 8 }; /* of a group, of a transform */
+    const index_t outer = 1;
+    const index_t source_offset = 0;
+    const index_t source_batch = 0;
+    const index_t source_outer = 0;
     const index_t source_position = 1;
     const index_t source_lane = 64;
+    const index_t target_offset = 0;
+    const index_t target_batch = 0;
+    const index_t target_outer = 0;
     const index_t target_position = 1;
     const index_t target_lane = 64;
     __local real_t *local_re = space, *local_im = space + 528;
@@ -239,7 +239,9 @@ void step_0(
             if (true) {
                 const uint start = load_lane * N + j / S * S * R + j % S;
                 #pragma unroll
-                for (uint i = 0; i < R; ++i) {
+                for (uint i = 0; i < R; ++i)
+
+                {
                     const uint place = place_of(start, i * S, 32, 1);
                     local_re[place] = x_0[round][i].x;
                     local_im[place] = x_0[round][i].y;
@@ -256,7 +258,8 @@ void step_0(
             if (true) {
                 const uint start = store_lane * N + j;
                 #pragma unroll
-                for (uint i = 0; i < R; ++i) {
+                for (uint i = 0; i < R; ++i)
+                {
                     const uint place = place_of(start, i * BUTTERFLIES, 32, 0);
                     x_1[round][i].x = local_re[place];
                     x_1[round][i].y = local_im[place];
@@ -313,16 +316,8 @@ void fft_local(
     __global const complex_t *restrict source_0,
     __global complex_t *restrict target_0,
     __global const complex_t *restrict twiddles_0,
-    const index_t outer_0,
-    const index_t lanes_0,
-    const index_t source_offset_0,
-    const index_t source_batch_0,
-    const index_t source_outer_0,
-    const index_t target_offset_0,
-    const index_t target_batch_0,
-    const index_t target_outer_0,
-    const real_t scale_0)
+    const index_t lanes_0)
 {
     __local real_t space[1056] __attribute__((aligned(16)));
-    step_0((index_t)get_group_id(0), space, source_0, target_0, twiddles_0, outer_0, lanes_0, source_offset_0, source_batch_0, source_outer_0, target_offset_0, target_batch_0, target_outer_0, scale_0);
+    step_0((index_t)get_group_id(0), space, source_0, target_0, twiddles_0, lanes_0);
 }

@@ -38,7 +38,8 @@ class FftAlgorithm(Algorithm[DftProblem]):
     def default_config(self, problem: DftProblem, device: Device) -> Config:
         """Return vectors for CPUs, groups with local memory for other devices."""
         packed = problem.kind != "c2c" and problem.n % 2 == 0  # two reals are one complex number
-        return default_config(problem.n // 2 if packed else problem.n, problem.real, device)
+        n = problem.n // 2 if packed else problem.n
+        return default_config(n, problem.real, device, columns=problem.inner > 1)
 
     def search_space(self, problem: DftProblem, device: Device) -> SearchSpace:
         """Return the parameters that matter, of the form for the kind of device."""

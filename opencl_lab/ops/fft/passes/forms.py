@@ -10,6 +10,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import WIDEN, not_negative, one_of, positive, vector_width
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.fft.passes.bluestein import BLUESTEIN
+from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
 from opencl_lab.ops.fft.passes.local_memory import TEMPLATE as LOCAL_MEMORY_TEMPLATE
 from opencl_lab.ops.fft.passes.local_memory import LocalMemoryPlanner
 from opencl_lab.ops.fft.passes.planner import Planner
@@ -72,7 +73,7 @@ SPACE = SearchSpace(
 """The tuning parameters of both forms; a planner uses MAX_RADIX and those of its own form."""
 
 
-def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
+def default_config(n: int, real: np.dtype[Any], device: Device, columns: bool = False) -> Config:
     """Return vectors for CPUs, groups with local memory for other devices.
 
     Devices on which barriers in loops do not work get vectors, too. Vectors have 32 bytes, whatever
@@ -80,10 +81,11 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
     fill them.
 
     `n` is the length of the complex transforms, half of that of packed real rows; `real` is the
-    type of the real and imaginary components.
+    type of the real and imaginary components; `columns`, whether they are not rows.
     """
     form = _form(device)
     cpu = form == "vector"
+    length = n if cpu or not n or is_smooth(n) else convolution_length(n)
     return Config(
         FORM=form,
         WG_SIZE=64,
@@ -97,7 +99,7 @@ def default_config(n: int, real: np.dtype[Any], device: Device) -> Config:
         FUSED="auto",
         VECTOR_WIDTH=_width(n, real, device) if cpu else 32 // real.itemsize,
         BLOCK=4,
-        MAX_RADIX=8 if cpu else 16 if n <= 4096 else 32,
+        MAX_RADIX=8 if cpu else 16 if length <= (1024 if columns else 4096) else 32,
         ITEMS_PER_UNIT=8,
         SPLIT="auto",
     )

@@ -18,12 +18,18 @@ from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import c_type
 from opencl_lab.core.plan import Argument, Launch, ceil_divide
 from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, arguments_of
-from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth
-from opencl_lab.ops.fft.passes.fusion import TICKET_BYTES, Fusion, fusion_of
+from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, next_smooth
+from opencl_lab.ops.fft.passes.fusion import MAX_POLLS, TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep
+from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep, Tiles
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
-from opencl_lab.ops.fft.passes.splits import Limits, columns_of, lengths_of, middle_rows
+from opencl_lab.ops.fft.passes.splits import (
+    Limits,
+    cheapest_exchange,
+    columns_of,
+    lengths_of,
+    middle_rows,
+)
 from opencl_lab.ops.fft.passes.steps import Convolved, Step, StepTwiddles, steps_of
 from opencl_lab.ops.fft.passes.twiddles import (
     chirp,
@@ -37,6 +43,10 @@ CONSTANTS = (
     "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
 )  # fmt: skip
 """Arguments that follow from the length of rows; as constants, they make addresses simpler."""
+LONGER = 1.1
+"""By how much a convolution may be longer than it must, so that its steps share a launch."""
+UNUSED = {"outer": ("source_outer", "target_outer"), "batch": ("source_batch", "target_batch")}
+"""Strides of axes that may have a single index."""
 
 
 class LocalMemoryPlanner(Planner):
@@ -53,7 +63,10 @@ class LocalMemoryPlanner(Planner):
         n, rows, word = layout.n, layout.reads_rows, builder.real.itemsize
         batch, inner = (layout.count, 1) if rows else (layout.outer, layout.lanes)
         limits = Limits.of(n, word, self.config, self.device)
-        lengths = lengths_of(n, batch, inner, limits)
+        limits = cheapest_exchange(n, batch, inner, self.config, limits)
+        arrays = BatchedLayout.columns(n, batch, inner, layout.source, layout.target)
+        fusion = fusion_of(n, batch, inner, self.config, limits, self.device)
+        lengths = fusion.lengths if fusion else lengths_of(n, batch, inner, limits)
         if lengths is None:
             raise InvalidConfig(
                 f"no lengths that fit a work-group multiply to {n}; "
@@ -64,26 +77,86 @@ class LocalMemoryPlanner(Planner):
             self._alone(builder, step, limits, how.inverse)
             return
         middles = _middles(builder, n, batch, inner, lengths)
-        arrays = BatchedLayout.columns(n, batch, inner, layout.source, layout.target)
         steps = steps_of(arrays, lengths, middles, how.scale, word, how.halved)
-        fusion = fusion_of(steps, self.config, limits, self.device)
+        self._launches(builder, steps, fusion, limits, how.inverse)
+
+    def _launches(
+        self,
+        builder: PlanBuilder,
+        steps: Sequence[Step],
+        fusion: Fusion | None,
+        limits: Limits,
+        inverse: bool,
+    ) -> None:
+        """Add a launch for each step of a transform, or one of both."""
+        constant = steps[-1].orders[0] == "rows"
         if fusion:
-            self._fused(builder, steps, fusion, how.inverse)
-            return
-        for step in steps:
-            self._alone(builder, step, limits, how.inverse, constant=inner == 1)
+            self._fused(builder, steps, fusion, inverse, constant)
+        else:
+            for step in steps:
+                self._alone(builder, step, limits, inverse, constant)
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
-        """Add one launch of transforms as convolutions of length `m`, if it fits."""
+        """Add transforms as convolutions of length `m`, if a launch can do one, or four steps."""
         limits = self._convolution_limits(builder, m)
         if not limits.fits(m, 1):
-            return False
+            return self._long_convolution(builder, layout, m, how)
         step = Step(
-            replace(layout, n=m), scale=how.scale, convolved=Convolved(layout.n, how.inverse),
+            replace(layout, n=m), scale=how.scale, convolved=Convolved(layout.n, how.inverse, m),
             halved=how.halved,
         )  # fmt: skip
         self._alone(builder, step, limits, False)
         return True
+
+    def _long_convolution(
+        self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How
+    ) -> bool:
+        """Add convolutions of rows whose transforms take two steps there, and two back.
+
+        The first step multiplies by the chirp what it reads, the second one by the transform of the
+        chirp what it writes, and the last one by the chirp again.
+        """
+        if not (layout.reads_rows and layout.writes_rows and layout.outer == 1):
+            return False
+        count, word = layout.count, builder.real.itemsize
+        limits = Limits.of(m, word, self.config, self.device)
+        m, fusion = self._fusible_length(m, count, limits)
+        lengths = fusion.lengths if fusion else lengths_of(m, count, 1, limits)
+        if lengths is None or len(lengths) != 2:
+            return False
+        middles = _middles(builder, m, count, 1, lengths)
+        product = builder.scratch("rows", m * count)
+        first = Convolved(layout.n, how.inverse, m, "first")
+        there = BatchedLayout.columns(m, count, 1, layout.source, product)
+        back = BatchedLayout.columns(m, count, 1, product, layout.target)
+        steps = [
+            *steps_of(there, lengths, middles, 1.0, word, how.halved),
+            *steps_of(back, lengths, middles, how.scale, word, False),
+        ]
+        # Rows of the user's arrays are n elements apart, or more.
+        steps[0] = replace(
+            steps[0], convolved=first,
+            grid=replace(steps[0].grid, source_stride=layout.source_strides.lane),
+        )  # fmt: skip
+        steps[1] = replace(steps[1], convolved=first._replace(part="product"))
+        written = steps[3].layout.target_strides._replace(outer=layout.target_strides.lane)
+        steps[3] = replace(
+            steps[3], convolved=first._replace(part="last"),
+            layout=replace(steps[3].layout, target_strides=written),
+        )  # fmt: skip
+        for each in (steps[:2], steps[2:]):
+            self._launches(builder, each, fusion, limits, False)
+        return True
+
+    def _fusible_length(self, m: int, count: int, limits: Limits) -> tuple[int, Fusion | None]:
+        """Return the least length, not much above `m`, whose two steps share a launch, or `m`."""
+        longer = m
+        while longer <= LONGER * m:
+            fusion = fusion_of(longer, count, 1, self.config, limits, self.device)
+            if fusion:
+                return longer, fusion
+            longer = next_smooth(longer + 1, 64)
+        return m, None
 
     def real(
         self, builder: PlanBuilder, layout: BatchedLayout, form: RealForm, scale: float
@@ -95,7 +168,7 @@ class LocalMemoryPlanner(Planner):
             limits = Limits.of(n, builder.real.itemsize, self.config, self.device)
             fits = lengths_of(n, layout.count, 1, limits) == (n,)
         else:
-            n, convolved = convolution_length(n), Convolved(n, inverse)
+            n, convolved = convolution_length(n), Convolved(n, inverse, convolution_length(n))
             limits = self._convolution_limits(builder, n)
             fits = not packed and limits.fits(n, 1)
         # Opposite frequencies of packed signals are combined in local memory.
@@ -109,10 +182,10 @@ class LocalMemoryPlanner(Planner):
         return True
 
     def _convolution_limits(self, builder: PlanBuilder, m: int) -> Limits:
-        """Return the limits of convolutions of length `m`, which are faster interleaved."""
+        """Return the limits of convolutions of length `m`: interleaved is faster if it fits."""
         limits = Limits.of(m, builder.real.itemsize, self.config, self.device)
-        chosen = self.config["EXCHANGE"] != "auto"
-        return limits if chosen else replace(limits, exchange="interleaved")
+        pairs = replace(limits, exchange="interleaved")
+        return pairs if self.config["EXCHANGE"] == "auto" and pairs.fits(m, 1) else limits
 
     def _alone(
         self,
@@ -128,13 +201,18 @@ class LocalMemoryPlanner(Planner):
         self._launch(builder, [self._planned(builder, step, group, rows)], inverse)
 
     def _fused(
-        self, builder: PlanBuilder, steps: Sequence[Step], fusion: Fusion, inverse: bool
+        self,
+        builder: PlanBuilder,
+        steps: Sequence[Step],
+        fusion: Fusion,
+        inverse: bool,
+        constant: bool,
     ) -> None:
-        """Add a launch of two steps of rows."""
+        """Add a launch of two steps."""
         planned = []
         for step, columns, tiles in zip(steps, fusion.columns, fusion.tiles, strict=True):
             group = fusion.limits.group(step.layout.n, columns, *step.orders)
-            planned.append(self._planned(builder, step, group, True, tiles))
+            planned.append(self._planned(builder, step, group, constant, tiles))
         self._launch(builder, planned, inverse, fusion)
 
     def _transforms(self, step: Step, limits: Limits) -> int:
@@ -149,7 +227,12 @@ class LocalMemoryPlanner(Planner):
         return transforms
 
     def _planned(
-        self, builder: PlanBuilder, step: Step, group: GroupPasses, constant: bool, tiles: int = 0
+        self,
+        builder: PlanBuilder,
+        step: Step,
+        group: GroupPasses,
+        constant: bool,
+        tiles: Tiles | None = None,
     ) -> PlannedStep[LocalStep]:
         """Return the template's and the kernel's parameters for a step."""
         layout, real = step.layout, step.real
@@ -158,7 +241,7 @@ class LocalMemoryPlanner(Planner):
         )
         tables, bits = _tables(builder, step, group)
         numbers = _numbers(step)
-        constants = {name: numbers[name] for name in CONSTANTS if constant and name in numbers}
+        constants = _constants(step, constant)
         indices = {name: index(n) for name, n in numbers.items() if name not in constants}
         load, store = (
             "unaligned" if builder.is_unaligned(name) else "complex"
@@ -172,6 +255,7 @@ class LocalMemoryPlanner(Planner):
             numbers=tuple(indices),
             constants=tuple(constants.items()),
             convolved=step.convolved.n if step.convolved else 0,
+            convolution=step.convolved.part if step.convolved else None,
             halved=step.halved,
             scaled=step.scale != 1,
             step_twiddle_bits=bits,
@@ -182,8 +266,8 @@ class LocalMemoryPlanner(Planner):
         )
         groups = ceil_divide(layout.lanes, group.transforms) * step.times
         ends: dict[str, Argument] = {"source": layout.source, "target": layout.target}
-        scale = builder.real.type(step.scale)
-        return PlannedStep(emitted, groups, index, {**ends, **tables, **indices, "scale": scale})
+        scale = {"scale": builder.real.type(step.scale)} if emitted.scaled else {}
+        return PlannedStep(emitted, groups, index, {**ends, **tables, **indices, **scale})
 
     def _launch(
         self,
@@ -195,8 +279,8 @@ class LocalMemoryPlanner(Planner):
         """Add one launch of one step, or of two that share it."""
         arguments = arguments_of(planned)
         if fusion:
-            arguments["counters"] = builder.zeros("counters", fusion.transforms + 1)
-            arguments["transforms"] = np.uint32(fusion.transforms)
+            arguments["counters"] = builder.zeros("counters", fusion.parts + 1)
+            arguments["parts"] = np.uint32(fusion.parts)
         steps = tuple(each.step for each in planned)
         reals = max(step.group.local_reals for step in steps)
         items = steps[0].group.work_group
@@ -211,6 +295,7 @@ class LocalMemoryPlanner(Planner):
                     "LOCAL_REALS": reals,
                     "PTX": self.device.capabilities.inline_ptx,
                     "LOOK_AHEAD": fusion.look_ahead if fusion else 0,
+                    "MAX_POLLS": MAX_POLLS if fusion else 0,
                     "STEPS": steps,
                 },
                 # All in the first dimension: some devices limit the others to few groups.
@@ -250,11 +335,13 @@ def _tables(
             "real_twiddles", n, dtype, strided_twiddles, n, 1, 2 * n, dtype
         )
     if step.convolved is not None:
-        length, back = step.convolved
-        tables["chirp"] = builder.table("chirp", length, dtype, chirp, length, back, dtype)
-        tables["chirp_spectrum"] = builder.table(
-            "chirp_spectrum", n, dtype, chirp_spectrum, length, n, back, dtype
-        )
+        length, back, m, part = step.convolved
+        if part != "product":
+            tables["chirp"] = builder.table("chirp", length, dtype, chirp, length, back, dtype)
+        if part in ("whole", "product"):
+            tables["chirp_spectrum"] = builder.table(
+                "chirp_spectrum", m, dtype, chirp_spectrum, length, m, back, dtype
+            )
     return tables, bits
 
 
@@ -284,3 +371,22 @@ def _numbers(step: Step) -> dict[str, int]:
         numbers |= {f"{side}_offset": offset, f"{side}_batch": batch}
         numbers |= strides.named(side)
     return numbers
+
+
+def _constants(step: Step, of_rows: bool) -> dict[str, int]:
+    """Return those of `_numbers` that are no arguments, as each argument makes a launch slower.
+
+    They are strides that are not used or are zero, and what follows from the length of rows, if the
+    step has all of a row.
+    """
+    numbers = _numbers(step)
+    names = {name for name in ("source_offset", "target_offset") if not numbers[name]}
+    if step.layout.outer == 1:
+        names |= {"outer", *UNUSED["outer"]}
+    if step.grid.count == 1:
+        names |= set(UNUSED["batch"])
+    if of_rows:
+        names |= {"lanes"} if step.shape is not None else set()
+        names |= {name for name in CONSTANTS if name in numbers}
+    unused = {name for strides in UNUSED.values() for name in strides} & names
+    return {name: 0 if name in unused else n for name, n in numbers.items() if name in names}

@@ -15,10 +15,12 @@ elements one is left out, so that points a power of two apart are not all in one
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 
-from opencl_lab.core.plan import ceil_divide
+from opencl_lab.core.plan import ceil_divide, round_up
 from opencl_lab.ops.fft.passes.schedule import Pass, Schedule
 
 BANKS = 32
@@ -52,6 +54,11 @@ def gap_of(radix: int, transforms: int, load: str, store: str, exchange: str) ->
     return max(banks, power) if power > 2 else 0
 
 
+ConvolutionPart: TypeAlias = Literal["whole", "first", "product", "last"]
+"""What a step does of a convolution: all of it; or of one that takes two steps there and two back,
+the first one, the last one there, which multiplies by the transform of the chirp, or the last."""
+
+
 @dataclass(frozen=True)
 class GroupPasses:
     """The passes of one length as a work-group does them."""
@@ -69,6 +76,9 @@ class GroupPasses:
     # array, which takes half the memory ("two-phase").
     exchange: str
     gap: int  # elements of local memory between two that are left out, 0 for none
+    # Parts of the positions, which go through local memory one after the other, so that all of
+    # these may be more than it holds. One if neighbouring rows share it.
+    sections: int = 1
 
     @property
     def n(self) -> int:
@@ -114,9 +124,28 @@ class GroupPasses:
         return ceil_divide(self.n // 2 + 1, self.items)
 
     @property
+    def section(self) -> int:
+        """Positions of a section, all of them if there is one."""
+        if self.sections == 1:
+            return self.n
+        return round_up(ceil_divide(self.n, self.sections), self.unit)
+
+    @property
+    def unit(self) -> int:
+        """Positions of which sections are multiples.
+
+        So whole butterflies are written to a section, the same points of every butterfly are read
+        from it, which the compiler knows, and it ends at a gap.
+        """
+        written = [each.radix * each.stride for each in self.passes[:-1]]
+        read = [each.butterflies for each in self.passes]
+        gap = self.gap // math.gcd(self.gap, self.neighbours) if self.gap else 1
+        return math.lcm(*written, *read, gap)
+
+    @property
     def padded(self) -> int:
-        """Elements of local memory for all points, gaps included."""
-        size = self.n * self.transforms
+        """Elements of local memory for a section, gaps included."""
+        size = self.section * self.transforms
         return size + (size // self.gap if self.gap else 0)
 
     @property
@@ -127,9 +156,13 @@ class GroupPasses:
         return self.padded * (1 if self.exchange == "two-phase" else 2)
 
     @property
-    def phases(self) -> tuple[str, ...]:
-        """Components that go through local memory at a time: x is the real one, y the imaginary."""
-        return ("x", "y") if self.exchange == "two-phase" else ("xy",)
+    def phases(self) -> tuple[tuple[str, int], ...]:
+        """Components and section that go through local memory at a time.
+
+        x is the real component, y the imaginary one.
+        """
+        components = ("x", "y") if self.exchange == "two-phase" else ("xy",)
+        return tuple(itertools.product(components, range(self.sections)))
 
     @property
     def neighbours(self) -> int:
@@ -139,6 +172,17 @@ class GroupPasses:
     def together(self, count: int, distance: int) -> bool:
         """Return whether `count` points, so many positions apart, always lie between two gaps."""
         return bool(self.gap) and self.gap % (count * distance * self.neighbours) == 0
+
+
+class Tiles(NamedTuple):
+    """The groups of a step that do a part of it, where two steps share a launch.
+
+    They are `strip` neighbours of every `pitch` groups, `groups` in all.
+    """
+
+    groups: int
+    strip: int
+    pitch: int
 
 
 @dataclass(frozen=True)
@@ -156,6 +200,7 @@ class LocalStep:
     # Names and values of the integers that are compile-time constants instead.
     constants: tuple[tuple[str, int], ...]
     convolved: int  # 0, or the length of transforms that are done as convolutions
+    convolution: ConvolutionPart | None  # what the step does of these
     # Whether numbers are halved when they are read, and scaled when they are written.
     halved: bool
     scaled: bool
@@ -168,13 +213,22 @@ class LocalStep:
     # Whether all transforms are neighbours, so that a group finds its own ones without a division.
     single_batch: bool
     partial_group: bool  # whether the last group has fewer transforms
-    # Groups of a whole transform in this step, if two steps share the launch; else 0.
-    tiles: int = 0
+    tiles: Tiles | None = None  # if two steps share the launch
+
+    @property
+    def chirps_loads(self) -> bool:
+        """Whether the chirp multiplies what is read; positions past the row's end are zeros."""
+        return self.convolution in ("whole", "first")
+
+    @property
+    def chirps_stores(self) -> bool:
+        """Whether the chirp multiplies what is written; positions past the end are left out."""
+        return self.convolution in ("whole", "last")
 
     @property
     def loaded(self) -> int:
         """Positions that are read; 0: all."""
-        return self.convolved
+        return self.convolved if self.chirps_loads else 0
 
     @property
     def length(self) -> int:
@@ -184,7 +238,9 @@ class LocalStep:
     @property
     def stored(self) -> int:
         """Positions that are written; 0: all. Other frequencies of real signals mirror them."""
-        return self.length // 2 + 1 if self.load_fragment == "r2c-full" else self.convolved
+        if self.load_fragment == "r2c-full":
+            return self.length // 2 + 1
+        return self.convolved if self.chirps_stores else 0
 
     @property
     def packs_spectrum(self) -> bool:

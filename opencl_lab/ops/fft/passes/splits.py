@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from opencl_lab.core.device import Device
@@ -36,6 +36,12 @@ CANDIDATES = 16
 TWO_PHASE = 8192
 """Bytes of the real components of a whole transform, above which the exchange is "two-phase" by
 default: in most steps of long transforms that was the faster way on an H200."""
+REGISTER_BYTES = 128 << 10
+"""Most bytes of the points of a group, which are in registers: half of those of a compute unit."""
+SECTIONED = 1.03
+"""How much longer a step takes for each further section of local memory."""
+MOST_SECTIONS = 4
+"""Most sections of a row that go through local memory one after the other."""
 NEAR = 1e-5
 """Costs that differ by less may be equal."""
 MOST_COLUMNS = 32
@@ -97,15 +103,23 @@ class Limits:
         if self.gap and not load == store == "columns":
             gap = self.gap
         items = items_of(n, radices, self.points)
-        return GroupPasses(Schedule.of(radices), transforms, items, load, store, self.exchange, gap)
+        group = GroupPasses(
+            Schedule.of(radices), transforms, items, load, store, self.exchange, gap
+        )
+        if self.exchange == "two-phase" and (transforms == 1 or store == "columns"):
+            while self._held(group) > self.local_memory and group.sections < MOST_SECTIONS:
+                group = replace(group, sections=group.sections + 1)
+        return group
+
+    def _held(self, group: GroupPasses) -> int:
+        return group.local_reals * self.word
 
     def fits(self, n: int, transforms: int, load: str = "rows", store: str = "rows") -> bool:
         """Return whether a group can do so many transforms."""
-        if n > self.longest:
+        if n > self.longest or 2 * self.word * n * transforms > REGISTER_BYTES:
             return False
         group = self.group(n, transforms, load, store)
-        held = group.local_reals * self.word
-        return group.work_group <= self.items and held <= self.local_memory
+        return group.work_group <= self.items and self._held(group) <= self.local_memory
 
 
 @dataclass(frozen=True)
@@ -142,14 +156,18 @@ def paired_columns(
 
     The cost is infinite if there are no such groups.
     """
-    items = limits.items_of(first.n), limits.items_of(second.n)
-    pairs = [
-        (cost + other_cost, (columns, others))
-        for cost, columns in _choices(first, limits)
-        for other_cost, others in _choices(second, limits)
-        if columns * items[0] == others * items[1]
+    shapes = first, second
+    own, other = limits.items_of(first.n), limits.items_of(second.n)
+    pairs = {(n, n * own // other) for n in _able(first, limits) if n * own % other == 0}
+    pairs |= {(n * other // own, n) for n in _able(second, limits) if n * other % own == 0}
+    whole = SECTOR // (2 * limits.word)
+    pairs = {pair for pair in pairs if all(n < whole or n % whole == 0 for n in pair)}
+    costs = [
+        (sum(_cost(shape, n, limits) for shape, n in zip(shapes, pair, strict=True)), pair)
+        for pair in pairs
+        if all(_can(shape, n, limits) for shape, n in zip(shapes, pair, strict=True))
     ]
-    return min(pairs, default=(math.inf, (1, 1)))
+    return min(costs, default=(math.inf, (1, 1)))
 
 
 def worth_fusing(
@@ -175,14 +193,21 @@ def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
 
 def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
     """Return the cost of a step for each number of columns that a group can do."""
+    return [(_cost(shape, columns, limits), columns) for columns in _able(shape, limits)]
+
+
+def _able(shape: StepShape, limits: Limits) -> list[int]:
+    """Return how many columns a group can do, each half of the one before, or the wanted number."""
     wanted = limits.transforms if shape.reads_columns else limits.last_transforms
-    most = min(wanted or MOST_COLUMNS, shape.lanes)
-    load = "columns" if shape.reads_columns else "rows"
-    able = [most]
+    able = [min(wanted or MOST_COLUMNS, shape.lanes)]
     while able[-1] > 1:
         able.append(able[-1] // 2)
-    able = [columns for columns in able if limits.fits(shape.n, columns, load, "columns")]
-    return [(_cost(shape, columns, limits), columns) for columns in able[: 1 if wanted else None]]
+    return [columns for columns in able if _can(shape, columns, limits)][: 1 if wanted else None]
+
+
+def _can(shape: StepShape, columns: int, limits: Limits) -> bool:
+    load = "columns" if shape.reads_columns else "rows"
+    return columns <= shape.lanes and limits.fits(shape.n, columns, load, "columns")
 
 
 def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
@@ -194,28 +219,45 @@ def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
     aligned = shape.pitch * 2 * limits.word % SECTOR == 0
     crossing = 1.0 if aligned else 1 + 0.75 * short
     groups = ceil_divide(shape.lanes, columns) * shape.times
-    idle = math.sqrt(max(1.0, limits.units / groups))
+    idle = math.sqrt(round_up(groups, limits.units) / groups)
     return scattered * crossing * idle * _crowded(shape.n, columns, limits)
 
 
 def _crowded(n: int, transforms: int, limits: Limits) -> float:
     held = n * transforms * limits.word / 4 / CROWD
     exchanges = len(limits.radices(n)) - 1
-    return 1 + 0.08 * exchanges**2 * max(0.0, math.log2(held))
+    sections = ceil_divide(n * transforms * limits.word, limits.local_memory)
+    sectioned = SECTIONED ** (sections - 1) if limits.exchange == "two-phase" else 1.0
+    return (1 + 0.04 * exchanges**2 * max(0.0, math.log2(held))) * sectioned
 
 
-@lru_cache(maxsize=4096)
 def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
     """Return the lengths of the steps of a transform: one if a group can do it; None: impossible.
 
     The middle axis of batch x n x inner elements is transformed. If there are two lengths or more,
     each step but the last reads and writes columns; the last one reads rows where `inner` is 1.
     """
-    launch = LAUNCH_BYTES / (4 * limits.word * n * batch * inner)
+    return cheapest_lengths(n, batch, inner, limits)[1]
+
+
+def cheapest_exchange(n: int, batch: int, inner: int, config: Config, limits: Limits) -> Limits:
+    """Return limits with the exchange by which transforms of columns cost least."""
+    if config["EXCHANGE"] != "auto" or inner == 1:
+        return limits
+    both = [replace(limits, exchange=exchange) for exchange in ("split", "two-phase")]
+    return min(both, key=lambda each: cheapest_lengths(n, batch, inner, each)[0])
+
+
+@lru_cache(maxsize=4096)
+def cheapest_lengths(
+    n: int, batch: int, inner: int, limits: Limits
+) -> tuple[float, tuple[int, ...] | None]:
+    """Return what `lengths_of` does, and what it costs with a launch for each step."""
+    launch = launch_cost(n * batch * inner, limits)
     best: tuple[float, tuple[int, ...] | None] = (math.inf, None)
     fewest = 0
     for count in range(1, MOST_STEPS + 1):
-        for lengths in _factorings(n, count, limits.longest):
+        for lengths in factorings(n, count, limits.longest):
             cost, left = launch * count, count
             for step in _costs(n, batch, inner, lengths, limits):
                 cost, left = cost + step, left - 1
@@ -230,7 +272,12 @@ def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...
             fewest = fewest or count
             if count > fewest:  # more steps cost more
                 break
-    return best[1]
+    return best
+
+
+def launch_cost(elements: int, limits: Limits) -> float:
+    """Return what a launch costs besides the work on so many complex numbers."""
+    return LAUNCH_BYTES / (4 * limits.word * elements)
 
 
 def _costs(
@@ -239,23 +286,29 @@ def _costs(
     if lengths == (n,) and inner == 1:
         yield _crowded(n, 1, limits) if limits.fits(n, 1) else math.inf
         return
+    for shape in shapes_of(n, batch, inner, lengths, limits.word):
+        yield _cheapest(shape, limits)[0]
+
+
+def shapes_of(
+    n: int, batch: int, inner: int, lengths: tuple[int, ...], word: int
+) -> Iterator[StepShape]:
+    """Yield the steps of transforms that are too long for a row of a group."""
     done = 1
     for length, (rows, padded) in zip(
-        lengths[:-1], middle_rows(n, inner, lengths, limits.word), strict=True
+        lengths[:-1], middle_rows(n, inner, lengths, word), strict=True
     ):
         rest = n // rows * inner
-        shape = StepShape(length, rest, batch * done, True, math.gcd(rest, padded))
-        yield _cheapest(shape, limits)[0]
+        yield StepShape(length, rest, batch * done, True, math.gcd(rest, padded))
         done = rows
     last = lengths[-1]
     if inner > 1:
-        shape = StepShape(last, inner, batch * done, True, inner)
+        yield StepShape(last, inner, batch * done, True, inner)
     else:
-        shape = StepShape(last, lengths[0], batch * done // lengths[0], False, done)
-    yield _cheapest(shape, limits)[0]
+        yield StepShape(last, lengths[0], batch * done // lengths[0], False, done)
 
 
-def _factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
+def factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
     """Yield factors of `n` in every order, nearly equal and at most `longest`."""
     if count == 1:
         yield (n,)
@@ -264,7 +317,7 @@ def _factorings(n: int, count: int, longest: int) -> Iterator[tuple[int, ...]]:
     fitting = (d for d in _divisors(n) if 1 < d <= min(longest, n // 2))
     near = sorted(fitting, key=lambda d: abs(math.log(d) - ideal))
     for first in near[:CANDIDATES]:
-        for rest in _factorings(n // first, count - 1, longest):
+        for rest in factorings(n // first, count - 1, longest):
             yield (first, *rest)
 
 

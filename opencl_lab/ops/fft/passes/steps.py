@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from opencl_lab.ops.fft.passes.layout import BatchedLayout, Strides
+from opencl_lab.ops.fft.passes.local_schedule import ConvolutionPart
 from opencl_lab.ops.fft.passes.planner import RealForm
 from opencl_lab.ops.fft.passes.splits import StepShape, middle_rows
 
@@ -51,10 +52,12 @@ class StepTwiddles(NamedTuple):
 
 
 class Convolved(NamedTuple):
-    """Length and direction of transforms that are done as convolutions."""
+    """Transforms that are done as convolutions, and what a step does of these."""
 
-    n: int
+    n: int  # points of a transform
     inverse: bool
+    m: int  # points of the convolution
+    part: ConvolutionPart = "whole"
 
 
 @dataclass(frozen=True)
