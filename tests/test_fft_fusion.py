@@ -100,7 +100,8 @@ def test_rows_that_local_memory_does_not_hold_go_through_it_in_sections():
         assert (step.group.n, step.group.sections) == (n, sections)
         assert launch.local_memory <= GPU.capabilities.local_memory
     # Registers hold no more, and parts of a butterfly have no section of their own.
-    assert len(planned(DftProblem(16384, np.dtype(np.complex128), 64))[0].params["STEPS"]) == 2
+    double = lengths(planned(DftProblem(16384, np.dtype(np.complex128), 64)))
+    assert len([n for steps in double for n in steps]) == 2
     assert all(steps != (13824,) for steps in lengths(planned(DftProblem(13824, batch=64))))
 
 
@@ -151,6 +152,18 @@ def test_what_is_checked_there_has_sections(little_memory):
 def test_long_rows_are_convolved_by_two_steps_there_and_two_back(how, dtype):
     problem = DftProblem(149, np.dtype(dtype), batch=3, **how)
     check(problem, {**GROUPS, "LOCAL_LIMIT": 32})
+
+
+def test_large_convolutions_are_not_left_to_a_group():
+    for n, batch, whole in ((2999, 300, True), (4099, 200, True), (5342, 49, False)):
+        steps = [
+            step
+            for launch in planned(DftProblem(n, batch=batch))
+            for step in launch.params["STEPS"]
+        ]
+        assert [step.convolution for step in steps] == (
+            ["whole"] if whole else ["first", "product", None, "last"]
+        )
 
 
 def test_chirps_have_no_launches_of_their_own():

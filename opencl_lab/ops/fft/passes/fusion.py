@@ -38,7 +38,7 @@ it takes where groups make progress."""
 LEAST_PARTS = 4
 """Fewest parts of a fused launch, in multiples of those by which the first step is ahead, unless
 the data are few."""
-FEW_BYTES = 16 << 20
+FEW_BYTES = 8 << 20
 """Data that stay in the caches of a large GPU; for these a launch takes longer than to wait."""
 STRIP_COLUMNS, MOST_STRIP = 32, 256
 """Columns of a part, about and at most: a row of them is a few cache lines."""

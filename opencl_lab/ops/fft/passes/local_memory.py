@@ -45,6 +45,9 @@ CONSTANTS = (
 """Arguments that follow from the length of rows; as constants, they make addresses simpler."""
 LONGER = 1.1
 """By how much a convolution may be longer than it must, so that its steps share a launch."""
+CONVOLVED_BYTES = 72 << 10
+"""Most bytes of a convolution that one group does. For more, four steps were faster on an H100, by up
+to four times."""
 UNUSED = {"outer": ("source_outer", "target_outer"), "batch": ("source_batch", "target_batch")}
 """Strides of axes that may have a single index."""
 
@@ -99,7 +102,7 @@ class LocalMemoryPlanner(Planner):
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
         """Add transforms as convolutions of length `m`, if a launch can do one, or four steps."""
         limits = self._convolution_limits(builder, m)
-        if not limits.fits(m, 1):
+        if not _convolved_by_group(m, limits):
             return self._long_convolution(builder, layout, m, how)
         step = Step(
             replace(layout, n=m), scale=how.scale, convolved=Convolved(layout.n, how.inverse, m),
@@ -120,6 +123,7 @@ class LocalMemoryPlanner(Planner):
             return False
         count, word = layout.count, builder.real.itemsize
         limits = Limits.of(m, word, self.config, self.device)
+        limits = replace(limits, longest=min(limits.longest, m // 2))
         m, fusion = self._fusible_length(m, count, limits)
         lengths = fusion.lengths if fusion else lengths_of(m, count, 1, limits)
         if lengths is None or len(lengths) != 2:
@@ -170,7 +174,7 @@ class LocalMemoryPlanner(Planner):
         else:
             n, convolved = convolution_length(n), Convolved(n, inverse, convolution_length(n))
             limits = self._convolution_limits(builder, n)
-            fits = not packed and limits.fits(n, 1)
+            fits = not packed and _convolved_by_group(n, limits)
         # Opposite frequencies of packed signals are combined in local memory.
         if not fits or (packed and len(limits.radices(n)) == 1):
             return False
@@ -305,6 +309,11 @@ class LocalMemoryPlanner(Planner):
                 local_bytes=reals * builder.real.itemsize + (TICKET_BYTES if fusion else 0),
             )
         )
+
+
+def _convolved_by_group(m: int, limits: Limits) -> bool:
+    """Return whether a group should do convolutions of length `m`."""
+    return 2 * limits.word * m <= CONVOLVED_BYTES and limits.fits(m, 1)
 
 
 def _middles(
