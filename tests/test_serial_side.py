@@ -158,6 +158,16 @@ def test_threads_use_both_sides_while_another_one_looks(threads, serial):
     assert of_platform(threads) == [threads.handle]
 
 
+def test_the_lab_may_wait_on_it_without_the_gate(serial, monkeypatch):
+    """PoCL 5 refuses to wait on a device that is not available."""
+    gate = gate_of(serial.handle)
+    monkeypatch.setattr(gate.word, "value", 0)
+    parent = ol.select_device("cpu")
+    sort = operations()["sort"]
+    assert sort.side(SortProblem(100, np.dtype("int32")), parent).is_serial
+    assert gate.word.value == 1
+
+
 def test_the_gate_closes_after_the_last_exit(serial):
     word = ctypes.c_uint32(1)
     gate = Gate(word)

@@ -100,7 +100,7 @@ def gate_of(handle: cl.Device) -> Gate | None:
     return _gates.get(handle)
 
 
-def leave_open(handle: cl.Device) -> None:
+def leave_open(handle: cl.Device | None) -> None:
     """Leave the gate of a device open, if it has one."""
     if handle in _gates:
         _gates[handle].leave_open()

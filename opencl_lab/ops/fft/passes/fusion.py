@@ -45,8 +45,8 @@ STRIP_COLUMNS, MOST_STRIP = 32, 256
 UNLIKE = 1.05
 """How much longer two steps take for each time that one has twice as many points as the other."""
 CACHED = 0.9
-"""Time of two steps in one launch, as a multiple of that in two, where whole cache lines move: 0.84 to
-0.97 for columns of 2,048 to 8,192 points on an NVIDIA H100, and 0.92 to 0.95 for rows."""
+"""Time of two steps in one launch, as a multiple of that in two, where whole cache lines move: on
+an NVIDIA H100 0.84 to 0.97 for columns of 2,048 to 8,192 points, and 0.92 to 0.95 for rows."""
 
 
 @dataclass(frozen=True)

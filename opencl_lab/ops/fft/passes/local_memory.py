@@ -46,8 +46,8 @@ CONSTANTS = (
 LONGER = 1.1
 """By how much a convolution may be longer than it must, so that its steps share a launch."""
 CONVOLVED_BYTES = 72 << 10
-"""Most bytes of a convolution that one group does. For more, four steps were faster on an H100, by up
-to four times."""
+"""Most bytes of a convolution that one group does. For more, four steps were faster on an H100, by
+up to four times."""
 UNUSED = {"outer": ("source_outer", "target_outer"), "batch": ("source_batch", "target_batch")}
 """Strides of axes that may have a single index."""
 
