@@ -154,9 +154,19 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "fft, local memory: real and imaginary components are not kept apart",
-        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* real components are read;",
-        "/* real components are read;",
+        "clkernels", "barrier(CLK_LOCAL_MEM_FENCE); /* these are read;", "/* these are read;",
         "test_fft*.py",
+    ),
+    Fault(
+        "fft, local memory: points of all sections are written and read in the first",
+        "clkernels/fourier", "== ${section})", "== 0)",
+        "test_fft_fusion.py",
+    ),
+    Fault(
+        "fft, local memory: the inverse of a long convolution is a forward transform",
+        "clkernels/fourier", "x = times(x, chirp_spectrum[${written_at}]).yx;",
+        "x = times(x, chirp_spectrum[${written_at}]);",
+        "test_fft_fusion.py",
     ),
     Fault(
         "fft, local memory: the middle frequency of odd lengths has the other sign",

@@ -21,6 +21,7 @@ from opencl_lab.ops.fft.passes.builder import PlanBuilder, PlannedStep, argument
 from opencl_lab.ops.fft.passes.factors import convolution_length, is_smooth, next_smooth
 from opencl_lab.ops.fft.passes.fusion import MAX_POLLS, TICKET_BYTES, Fusion, fusion_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
+from opencl_lab.ops.fft.passes.local_arguments import constants_of, numbers_of, tables_of
 from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep, Tiles
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
 from opencl_lab.ops.fft.passes.splits import (
@@ -30,26 +31,14 @@ from opencl_lab.ops.fft.passes.splits import (
     lengths_of,
     middle_rows,
 )
-from opencl_lab.ops.fft.passes.steps import Convolved, Step, StepTwiddles, steps_of
-from opencl_lab.ops.fft.passes.twiddles import (
-    chirp,
-    chirp_spectrum,
-    local_twiddles,
-    strided_twiddles,
-)
+from opencl_lab.ops.fft.passes.steps import Convolved, Step, steps_of
 
 TEMPLATE = "fourier/fft_local.cl.mako"
-CONSTANTS = (
-    "step_twiddle_lanes", "source_position", "source_lane", "target_position", "target_lane",
-)  # fmt: skip
-"""Arguments that follow from the length of rows; as constants, they make addresses simpler."""
 LONGER = 1.1
 """By how much a convolution may be longer than it must, so that its steps share a launch."""
 CONVOLVED_BYTES = 72 << 10
 """Most bytes of a convolution that one group does. For more, four steps were faster on an H100, by
 up to four times."""
-UNUSED = {"outer": ("source_outer", "target_outer"), "batch": ("source_batch", "target_batch")}
-"""Strides of axes that may have a single index."""
 
 
 class LocalMemoryPlanner(Planner):
@@ -243,9 +232,9 @@ class LocalMemoryPlanner(Planner):
         index = builder.index(
             *(b.nbytes // builder.dtype.itemsize for b in builder.buffers if b.role != "table")
         )
-        tables, bits = _tables(builder, step, group)
-        numbers = _numbers(step)
-        constants = _constants(step, constant)
+        tables, bits = tables_of(builder, step, group)
+        numbers = numbers_of(step)
+        constants = constants_of(step, constant)
         indices = {name: index(n) for name, n in numbers.items() if name not in constants}
         load, store = (
             "unaligned" if builder.is_unaligned(name) else "complex"
@@ -324,78 +313,3 @@ def _middles(
     sizes = [rows * pitch for rows, pitch in middle_rows(n, inner, lengths, word)]
     alternating = (sizes[::2], sizes[1::2])
     return [builder.scratch("middle", batch * max(held)) for held in alternating if held]
-
-
-def _tables(
-    builder: PlanBuilder, step: Step, group: GroupPasses
-) -> tuple[dict[str, Argument], int]:
-    """Add the tables of a step; return them by name, and `LocalStep.step_twiddle_bits`."""
-    n, dtype, schedule = group.n, builder.dtype, group.schedule
-    count = schedule.twiddle_count
-    tables: dict[str, Argument] = {
-        "twiddles": builder.table("twiddles", count, dtype, local_twiddles, schedule.radices, dtype)
-    }
-    bits = 0
-    if step.twiddles is not None:
-        finer, bits = _step_twiddles(builder, step.twiddles)
-        tables |= finer
-    if step.real in ("r2c-packed", "c2r-packed"):
-        tables["real_twiddles"] = builder.table(
-            "real_twiddles", n, dtype, strided_twiddles, n, 1, 2 * n, dtype
-        )
-    if step.convolved is not None:
-        length, back, m, part = step.convolved
-        if part != "product":
-            tables["chirp"] = builder.table("chirp", length, dtype, chirp, length, back, dtype)
-        if part in ("whole", "product"):
-            tables["chirp_spectrum"] = builder.table(
-                "chirp_spectrum", m, dtype, chirp_spectrum, length, m, back, dtype
-            )
-    return tables, bits
-
-
-def _step_twiddles(builder: PlanBuilder, twiddles: StepTwiddles) -> tuple[dict[str, Argument], int]:
-    """Add two tables of about sqrt(order) entries, whose products are all powers."""
-    order, dtype = twiddles.order, builder.dtype
-    bits = order.bit_length() // 2
-    sizes = {"high": (ceil_divide(order, 1 << bits), 1 << bits), "low": (1 << bits, 1)}
-    tables: dict[str, Argument] = {}
-    for half, (count, distance) in sizes.items():
-        name = f"step_twiddles_{half}"
-        tables[name] = builder.table(
-            name, count, dtype, strided_twiddles, count, distance, order, dtype
-        )
-    return tables, bits
-
-
-def _numbers(step: Step) -> dict[str, int]:
-    """Return the counts and distances of a step, in the order of the kernel's arguments."""
-    layout, grid = step.layout, step.grid
-    numbers = {} if step.twiddles is None else {"step_twiddle_lanes": step.twiddles.lanes}
-    numbers |= {"outer": layout.outer, "lanes": layout.lanes}
-    for side, strides, offset, batch in (
-        ("source", layout.source_strides, grid.source_offset, grid.source_stride),
-        ("target", layout.target_strides, grid.target_offset, grid.target_stride),
-    ):
-        numbers |= {f"{side}_offset": offset, f"{side}_batch": batch}
-        numbers |= strides.named(side)
-    return numbers
-
-
-def _constants(step: Step, of_rows: bool) -> dict[str, int]:
-    """Return those of `_numbers` that are no arguments, as each argument makes a launch slower.
-
-    They are strides that are not used or are zero, and what follows from the length of rows, if the
-    step has all of a row.
-    """
-    numbers = _numbers(step)
-    names = {name for name in ("source_offset", "target_offset") if not numbers[name]}
-    if step.layout.outer == 1:
-        names |= {"outer", *UNUSED["outer"]}
-    if step.grid.count == 1:
-        names |= set(UNUSED["batch"])
-    if of_rows:
-        names |= {"lanes"} if step.shape is not None else set()
-        names |= {name for name in CONSTANTS if name in numbers}
-    unused = {name for strides in UNUSED.values() for name in strides} & names
-    return {name: 0 if name in unused else n for name, n in numbers.items() if name in names}
