@@ -11,6 +11,9 @@ from fft_checks import FFT, GROUPS, check
 from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.plan import check_plan
 from opencl_lab.drivers.discovery import select_device
+from opencl_lab.ops.fft.passes.builder import PlanBuilder
+from opencl_lab.ops.fft.passes.forms import planner_of
+from opencl_lab.ops.fft.passes.layout import BatchedLayout
 from opencl_lab.ops.fft.passes.splits import Limits
 from opencl_lab.ops.fft.problem import DftProblem
 
@@ -50,8 +53,8 @@ def lengths(launches):
     [(2**16, 1, (256, 256)), (2**18, 1, (512, 512)), (2**20, 1, (1024, 1024)), (10**6, 1, 2)],
 )
 def test_few_rows_take_one_launch(n, batch, steps):
-    found = lengths(planned(DftProblem(n, batch=batch)))
-    assert found == [steps] if isinstance(steps, tuple) else len(found[0]) == steps
+    (found,) = lengths(planned(DftProblem(n, batch=batch)))
+    assert found == steps if isinstance(steps, tuple) else len(found) == steps
     assert len(lengths(planned(DftProblem(n, batch=batch), {"FUSED": "never"}))) == 2
 
 
@@ -77,10 +80,39 @@ def test_columns_share_a_launch_strip_by_strip():
 
 
 def test_groups_of_both_steps_have_as_many_items():
-    for n in (2**17, 2**19, 44100, 65536, 3**12, 10**6):
-        for launch in planned(DftProblem(n, batch=4)):
-            items = {step.group.work_group for step in launch.params["STEPS"]}
-            assert items == {launch.local_size[0]}
+    unlike = 0
+    for n in (2**17, 2**19, 44100, 65536, 3**12, 300_000):
+        (launch,) = planned(DftProblem(n))
+        first, second = launch.params["STEPS"]
+        assert first.group.work_group == second.group.work_group == launch.local_size[0]
+        unlike += first.group.n != second.group.n
+    assert unlike
+
+
+def test_columns_of_both_steps_are_those_that_are_wanted():
+    wanted = {"TRANSFORMS": 8, "LAST_TRANSFORMS": 4, "FUSED": "always"}
+    for first, last in ((8, 8), (16, 16), (8, 4)):
+        config = {**wanted, "TRANSFORMS": first, "LAST_TRANSFORMS": last}
+        steps = [
+            step.group.transforms
+            for launch in planned(DftProblem(2**16, batch=64), config)
+            for step in launch.params["STEPS"]
+        ]
+        assert steps == [first, last]
+
+
+def test_one_array_in_place_has_a_launch_for_each_step():
+    """The first step may read again what the second one would have written."""
+    builder = PlanBuilder(np.dtype(np.complex64))
+    builder.add("both", "in", (8192 * 512,))
+    planner = planner_of(FFT.default_config(DftProblem(8192, inner=512), GPU), GPU)
+    planner.transform(builder, BatchedLayout.columns(8192, 1, 512, "both", "both"))
+    assert len(builder.launches) == 2
+
+
+def test_a_device_without_local_memory_has_plans():
+    bare = replace(GPU, capabilities=replace(GPU.capabilities, local_memory=0))
+    assert lengths(planned(DftProblem(8, batch=10), device=bare)) == [(8,)]
 
 
 @pytest.mark.parametrize("lacking", ["forward_progress", "visible_writes"])

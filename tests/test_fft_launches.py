@@ -93,7 +93,7 @@ def test_queues_do_not_share_the_counters_of_a_launch():
             done.result()
 
 
-def joined_groups(problem, units, monkeypatch, ahead=None, **config):
+def joined_groups(problem, units, monkeypatch, ahead=None, patience=None, **config):
     """Return the executable of both steps by groups in one launch, as planned for a GPU."""
     device = select_device()
     if not device.capabilities.visible_writes:
@@ -107,6 +107,8 @@ def joined_groups(problem, units, monkeypatch, ahead=None, **config):
     (launch,) = plan.launches
     assert len(launch.params["STEPS"]) == 2
     assert ahead is None or launch.params["LOOK_AHEAD"] == 1 + ahead
+    if patience is not None:
+        launch.params["MAX_POLLS"] = patience
     return Executable(plan, session_of(device.queue()))
 
 
@@ -127,12 +129,29 @@ def test_both_steps_by_groups_in_one_launch(ahead, dtype, monkeypatch):
     )
     for problem, config in problems if ahead == 1 else problems[ahead // 3 : ahead // 3 + 2]:
         executable = joined_groups(problem, 2, monkeypatch, ahead, **config)
-        check_joined(executable, problem, seeds=(3, 4))
-        (spec,) = executable.plan.with_role("zeros")
-        left = np.ones(spec.shape, spec.dtype)
-        queue = select_device().queue()
-        cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
-        assert not left.any()
+        check_groups(executable, problem)
+
+
+def check_groups(executable, problem):
+    """Check results, and that the counters are zero for the next launch."""
+    check_joined(executable, problem, seeds=(3, 4))
+    (spec,) = executable.plan.with_role("zeros")
+    left = np.ones(spec.shape, spec.dtype)
+    queue = select_device().queue()
+    cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
+    assert not left.any()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [DftProblem(64 * 64), DftProblem(32 * 32, inner=48), DftProblem(25 * 125, batch=3)],
+    ids=["row", "columns", "rows"],
+)
+@pytest.mark.parametrize("patience", [None, 0])
+def test_few_rows_and_strips_of_columns_in_one_launch(problem, patience, monkeypatch):
+    """Without patience, each group of the second step does all of the first step of its part."""
+    limit = {"LOCAL_LIMIT": 32} if problem.inner > 1 else {}
+    check_groups(joined_groups(problem, 2, monkeypatch, patience=patience, **limit), problem)
 
 
 def test_columns_longer_than_the_cache():

@@ -5,9 +5,9 @@
 
 On a GPU the arrays are there, calls follow each other in a row, and each turn ends when all are
 done; the others are CuPy and PyTorch. On a CPU arrays are NumPy's, and the others are SciPy and
-FFTW with as many threads as there are processors, and PyTorch. Libraries that are not installed
-are left out. All take turns in one process; the figures are medians of the turns. A result that
-is not right ends the command.
+FFTW with as many threads as there are processors, and PyTorch; a plan of FFTW's has its input and
+output in place. Libraries that are not installed are left out. All take turns in one process; the
+figures are medians of the turns. A result that is not right ends the command.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import shlex
 import sys
 import time
 import warnings
@@ -81,21 +82,26 @@ def on_gpu(name: str, x: Any) -> Iterator[tuple[str, Side]]:
 
 def on_cpu(name: str, x: Any) -> Iterator[tuple[str, Side]]:
     """Yield our call and those of other libraries on NumPy arrays."""
-    import scipy.fft
 
     def nothing() -> None:
         pass
 
     count = os.cpu_count() or 1
     yield "opencl_lab", (lambda: getattr(ol.fft, name)(x), nothing)
-    yield "SciPy", (lambda: getattr(scipy.fft, name)(x, workers=count), nothing)
+    try:
+        import scipy.fft
+
+        yield "SciPy", (lambda: getattr(scipy.fft, name)(x, workers=count), nothing)
+    except ImportError:
+        pass
     try:
         import pyfftw.builders
 
         build = getattr(pyfftw.builders, name)
         effort = "FFTW_MEASURE" if x.size <= 1 << 20 else "FFTW_ESTIMATE"
         plan = build(x.copy(), threads=count, planner_effort=effort)
-        yield "FFTW", (lambda: plan(x.copy()), nothing)
+        plan.input_array[:] = x  # planning may have overwritten it
+        yield "FFTW", (plan, nothing)
     except ImportError:
         pass
     try:
@@ -166,13 +172,15 @@ def main() -> None:
             rows.append(((label, name, given.dtype.name), medians(sides, 0.0 if gpu else PAUSE)))
             said = ", ".join(f"{side} {ms:.4g}" for side, ms in rows[-1][1].items())
             print(f"{name} {label} {dtype}: {said}", file=sys.stderr, flush=True)
+    if not rows:
+        sys.exit(f"no shape has at most {options.most:,} numbers")
     libraries = [f"{name} ms" for name in rows[0][1]]
     where = "arrays on the device, calls in a row" if gpu else "NumPy arrays"
     head = {
         "device": options.title,
         "date": date.today().isoformat(),
         "method": f"Public calls, {where}, all libraries by turns in one process; medians",
-        "command": "python tools/fft_calls.py",
+        "command": shlex.join(["python", "tools/fft_calls.py", *sys.argv[1:]]),
         "compared": "; ".join(libraries),
     }
     for key, value in head.items():

@@ -163,6 +163,17 @@ KERNEL_FAULTS = (
         "test_fft_fusion.py",
     ),
     Fault(
+        "fft, shared launch: a strip has the groups of the strip before it",
+        "clkernels/fourier", " + part * {strip} + {tile} % {strip}", " + part * {strip}",
+        "test_fft_launches.py",
+    ),
+    Fault(
+        "fft, shared launch: a group without patience does nothing itself",
+        "clkernels/fourier", "waited_for = polls < ${max_polls} ? TILES_0 : 0;",
+        "waited_for = TILES_0;",
+        "test_fft_launches.py",
+    ),
+    Fault(
         "fft, local memory: the inverse of a long convolution is a forward transform",
         "clkernels/fourier", "x = times(x, chirp_spectrum[${written_at}]).yx;",
         "x = times(x, chirp_spectrum[${written_at}]);",

@@ -21,7 +21,9 @@
  *
  * Between two steps of a transform, the results are multiplied by twiddle factors, each of them the
  * product of two from tables of about sqrt(n) entries. Transforms of a length with large prime
- * factors are done as convolutions, as bluestein.cl.mako explains; here, one group does all of it.
+ * factors are done as convolutions, as bluestein.cl.mako explains: one group does all of it
+ * ("whole"), or the "first" step multiplies what it reads by the chirp, the last one there what it
+ * writes by the transform of the chirp ("product"), and the "last" one what it writes by the chirp.
  *
  *     local_step.mako      what a group does
  *     local_loads.mako     from global memory into registers; real signals, too

@@ -13,7 +13,7 @@
 ## the same numbers as the groups whose work it is. The last group of a part makes its counter zero
 ## again, and the group with the last ticket the one that tickets are drawn from.
 ##
-## The host guarantees: there are at least L parts; `counters` has a word for each and one more, all zero, and
+## The host guarantees: the second step does not write what the first one reads; there are at least L parts; `counters` has a word for each and one more, all zero, and
 ## one launch at a time has it; groups see what others have written before a fence and an atomic operation.
 ## Groups that have started should make progress.
 ##

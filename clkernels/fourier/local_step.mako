@@ -4,6 +4,7 @@
 ##     load --> pass 0 --> exchange --> pass 1 --> .. --> store
 ##
 ##     a convolution:   load, times chirp --> passes --> times its spectrum --> passes --> times chirp, store
+##                      or one of these parts: "first" at the load, "product" and "last" at the store
 ##     a real signal:   .. --> last pass --> opposite frequencies meet --> store
 ##
 ##   declare(step_index, step, inverse, shared)     step_0 or step_1, the function

@@ -100,7 +100,7 @@ def gate_of(handle: cl.Device) -> Gate | None:
     return _gates.get(handle)
 
 
-def leave_open(handle: cl.Device | None) -> None:
+def leave_open(handle: cl.Device) -> None:
     """Leave the gate of a device open, if it has one."""
     if handle in _gates:
         _gates[handle].leave_open()
@@ -110,6 +110,12 @@ def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
     """Return a context in which a device can be used; it does nothing for most devices."""
     gate = _gates.get(handle)
     return nullcontext() if gate is None else gate.opened()
+
+
+def finish(queue: cl.CommandQueue) -> None:
+    """Wait for all that is enqueued, also on a hidden device, on which PoCL 5 refuses to wait."""
+    with within_gate(queue.device):
+        queue.finish()
 
 
 @cache

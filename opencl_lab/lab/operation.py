@@ -13,7 +13,6 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.queues import leave_open
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.file_jobs import FindJob
 from opencl_lab.lab.files import FORMATS
@@ -156,10 +155,8 @@ class Operation(ABC, Generic[P]):
         return self.solver.choose(problem, device, name)
 
     def side(self, problem: P, device: Device, algorithm: str = AUTO) -> Device:
-        """Return where a call on host arrays runs, for the lab to use; see `Solver.side`."""
-        found = self.solver.side(problem, device, algorithm)
-        leave_open(found.handle)  # measuring enqueues and waits without the library's gate, too
-        return found
+        """Return where a call on host arrays runs; see `Solver.side`."""
+        return self.solver.side(problem, device, algorithm)
 
     def run(self, problem: P, inputs: Mapping[str, Any], **how: Any) -> Execution:
         """Solve a problem; see `Solver.run`."""

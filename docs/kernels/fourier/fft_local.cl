@@ -33,7 +33,9 @@
  *
  * Between two steps of a transform, the results are multiplied by twiddle factors, each of them the
  * product of two from tables of about sqrt(n) entries. Transforms of a length with large prime
- * factors are done as convolutions, as bluestein.cl.mako explains; here, one group does all of it.
+ * factors are done as convolutions, as bluestein.cl.mako explains: one group does all of it
+ * ("whole"), or the "first" step multiplies what it reads by the chirp, the last one there what it
+ * writes by the transform of the chirp ("product"), and the "last" one what it writes by the chirp.
  *
  *     local_step.mako      what a group does
  *     local_loads.mako     from global memory into registers; real signals, too
@@ -177,15 +179,15 @@ void step_0(
     const index_t lanes)
 {
     enum { N = 64, TRANSFORMS = 8, ITEMS = 8 }; /* of a group, of a transform */
-    const index_t outer = 1;
-    const index_t source_offset = 0;
-    const index_t source_batch = 0;
     const index_t source_outer = 0;
+    const index_t target_outer = 0;
+    const index_t source_batch = 0;
+    const index_t target_batch = 0;
+    const index_t source_offset = 0;
+    const index_t target_offset = 0;
+    const index_t outer = 1;
     const index_t source_position = 1;
     const index_t source_lane = 64;
-    const index_t target_offset = 0;
-    const index_t target_batch = 0;
-    const index_t target_outer = 0;
     const index_t target_position = 1;
     const index_t target_lane = 64;
     __local real_t *local_re = space, *local_im = space + 528;

@@ -12,6 +12,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.queues import finish
 from opencl_lab.lab.engine.implementations import Implementation, Workload
 from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.measuring.back_to_back import back_to_back
@@ -165,10 +166,10 @@ class OpenCL(Implementation):
         """Run on a queue with profiling; return the milliseconds until the outputs are complete."""
         queue = self.device.queue(profiling=True)
         if self.data == "device":
-            self._queue.finish()  # uploads of the inputs
+            finish(self._queue)  # uploads of the inputs
         begin = time.perf_counter()
         execution = self._run(queue, self._outputs)
-        queue.finish()
+        finish(queue)
         return (time.perf_counter() - begin) * 1e3, execution
 
     def sample(self, calls: int) -> float:
@@ -178,7 +179,7 @@ class OpenCL(Implementation):
             self._result = self._call()
 
         self._called = True
-        _, seconds = back_to_back(call, calls, self._queue.finish)
+        _, seconds = back_to_back(call, calls, partial(finish, self._queue))
         return seconds * 1e3
 
     def measure(self) -> None:

@@ -51,7 +51,8 @@ class FftAlgorithm(Algorithm[DftProblem]):
             steps = [step for launch in launches for step in launch.params.get("STEPS", ())]
             alone = not any(step.step_twiddle_bits for step in steps)
             idle |= {"LAST_TRANSFORMS"} if alone else {"WG_SIZE"}
-            idle |= set() if len(steps) == 2 and can_fuse(device) and not alone else {"FUSED"}
+            pairs = len(steps) in (2, 4)  # a transform, or a convolution's there and back
+            idle |= set() if pairs and can_fuse(device) and not alone else {"FUSED"}
             idle |= {"TRANSFORMS"} if alone and problem.inner == 1 else set()
         elif problem.inner > 1:
             idle.add("SPLIT")

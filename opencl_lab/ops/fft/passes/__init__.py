@@ -17,8 +17,8 @@ convolution by transforms both plan with this package. It reads from the bottom 
                    compute unit, and those of convolutions row by row on several.
 `local_memory`     The form for GPUs: work-groups with local memory, in one step or more. `splits`
                    chooses by estimates, `steps` describes where long transforms read and write,
-                   `fusion` whether two steps share a launch, and `local_schedule` what a group
-                   does in a step.
+                   `fusion` whether two steps share a launch, `local_schedule` what a group does
+                   in a step, and `local_arguments` what it needs to know.
 `rows`             Launches before and after: an item for each point of each row.
 `bluestein`        Every length: those with large prime factors by convolution.
 `real_transforms`  Real signals to half a spectrum, and back.

@@ -31,8 +31,8 @@ def any_length(
     """Add transforms of any length, as `Planner.transform` does those that have passes.
 
     A length of small prime factors is left to the planner. For any other one, the planner may have
-    a convolution in one launch; else there are launches before, between and after two of its
-    transforms.
+    a convolution whose steps multiply by the chirps; else there are launches before, between and
+    after two of its transforms.
     """
     if planner.has_passes(layout.n, layout.count):
         planner.transform(builder, layout, how)

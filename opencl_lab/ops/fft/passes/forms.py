@@ -51,7 +51,7 @@ SPACE = SearchSpace(
         Parameter("LOCAL_PAD", (0, 32), "elements between gaps in local memory; 0: by the layout"),
         Parameter("EXCHANGE", EXCHANGES, "how points go through local memory; auto: by the length"),
         Parameter("FEW_TWIDDLES", (False, True), "load few twiddles, compute others from them"),
-        Parameter("FUSED", WHETHER, "two steps of rows in one launch; auto: by estimate"),
+        Parameter("FUSED", WHETHER, "two steps in one launch; auto: by estimate"),
     ),
     (
         one_of("FORM", FORMS),

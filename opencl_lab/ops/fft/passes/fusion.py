@@ -31,7 +31,6 @@ LOOK_AHEAD_POINTS = 1 << 12
 """Points per compute unit by which the first of two steps is ahead: as many as a unit works on."""
 TICKET_BYTES = 8
 """Local memory of the ticket of a group and of what it waited for."""
-ALL = Tiles(1, 1, 1)
 MAX_POLLS = 1 << 16
 """Looks in vain at the first step, after which a group of the second does all of it: far more than
 it takes where groups make progress."""
@@ -77,8 +76,9 @@ def fusion_of(
 ) -> Fusion | None:
     """Return how two steps of transforms of length `n` share a launch, or None if they should not.
 
-    The middle axis of batch x n x inner elements is transformed. The parameter FUSED may ask for it
-    wherever two steps have groups of equally many items, or never.
+    The middle axis of batch x n x inner elements is transformed. With the parameter FUSED, two
+    steps share a launch "never", or "always" if they can, whatever the estimate: there must be
+    groups of equally many items, and parts enough.
     """
     if config["FUSED"] == "never" or not can_fuse(device):
         return None
@@ -105,13 +105,16 @@ def _fused(
         return math.inf, None
     size = n * batch * inner
     few = 2 * limits.word * size <= FEW_BYTES
-    parts, tiles = _parts(first, second, columns)
+    found = _parts(first, second, columns)
+    if found is None:
+        return math.inf, None
+    parts, tiles = found
     look_ahead = 1 + round(limits.units * LOOK_AHEAD_POINTS * parts / size)
     lines = min(columns) * 2 * limits.word >= LINE
     worth = lines if inner > 1 else worth_fusing(first, second, columns, limits)
     enough = few or ((worth or always) and parts >= LEAST_PARTS * look_ahead)
-    countable = max(parts, tiles[0].groups + 1) * sum(each.groups for each in tiles) < 1 << 32
-    if not (parts and enough and countable):
+    countable = max(parts, tiles[0].groups + 1) * sum(each.groups for each in tiles) < 1 << 31
+    if not (enough and countable):
         return math.inf, None
     cost *= CACHED if worth else 1.0
     cost *= UNLIKE ** abs(math.log2(first.n / second.n))
@@ -121,8 +124,8 @@ def _fused(
 
 def _parts(
     first: StepShape, second: StepShape, columns: tuple[int, int]
-) -> tuple[int, tuple[Tiles, Tiles]]:
-    """Return the number of parts, and the groups of one in each step; no parts if they differ.
+) -> tuple[int, tuple[Tiles, Tiles]] | None:
+    """Return the number of parts, and the groups of one in each step; None if there are no parts.
 
     Where the second step reads rows, a part is a transform. Else it is a strip of neighbouring
     columns, of a single array.
@@ -133,7 +136,7 @@ def _parts(
     inner, least = second.lanes, math.lcm(*columns)
     widths = [w for w in range(least, MOST_STRIP + 1, least) if inner % w == 0]
     if not widths or first.times > 1:
-        return 0, (ALL, ALL)
+        return None
     width = min(widths, key=lambda w: abs(math.log2(w / STRIP_COLUMNS)))
     tiles = [
         Tiles(rows * (width // n), width // n, inner // n)

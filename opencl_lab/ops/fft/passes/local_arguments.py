@@ -80,17 +80,15 @@ def numbers_of(step: Step) -> dict[str, int]:
 def constants_of(step: Step, of_rows: bool) -> dict[str, int]:
     """Return those of `numbers_of` that are no arguments, as each argument makes a launch slower.
 
-    They are strides that are not used or are zero, and what follows from the length of rows, if the
-    step has all of a row.
+    They are strides that are zero or of an axis with a single index, and with `of_rows`, where
+    contiguous rows are transformed, what follows from their length.
     """
     numbers = numbers_of(step)
-    names = {name for name in ("source_offset", "target_offset") if not numbers[name]}
-    if step.layout.outer == 1:
-        names |= {"outer", *UNUSED["outer"]}
-    if step.grid.count == 1:
-        names |= set(UNUSED["batch"])
+    one_outer, one_batch = step.layout.outer == 1, step.grid.count == 1
+    unused = [*UNUSED["outer"] * one_outer, *UNUSED["batch"] * one_batch]
+    known = [name for name in ("source_offset", "target_offset") if not numbers[name]]
+    known += ["outer"] * one_outer
     if of_rows:
-        names |= {"lanes"} if step.shape is not None else set()
-        names |= {name for name in CONSTANTS if name in numbers}
-    unused = {name for strides in UNUSED.values() for name in strides} & names
-    return {name: 0 if name in unused else n for name, n in numbers.items() if name in names}
+        known += [name for name in CONSTANTS if name in numbers]
+        known += ["lanes"] * (step.shape is not None)  # of one row; else the number of rows
+    return dict.fromkeys(unused, 0) | {name: numbers[name] for name in known}

@@ -4,7 +4,8 @@ It decides three things, each in its own module:
 
 1. `splits` chooses lengths: one where a group can hold the transform, else one for each step.
 2. `steps` gives the strides by which steps read and write; `fusion`, whether two share a launch.
-3. `local_schedule` gives what a group does in a step; this module passes it to the template.
+3. `local_schedule` gives what a group does in a step, and `local_arguments` what it needs to know;
+   this module passes both to the template.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class LocalMemoryPlanner(Planner):
         limits = Limits.of(n, word, self.config, self.device)
         limits = cheapest_exchange(n, batch, inner, self.config, limits)
         arrays = BatchedLayout.columns(n, batch, inner, layout.source, layout.target)
-        fusion = fusion_of(n, batch, inner, self.config, limits, self.device)
+        fusion = None
+        if layout.source != layout.target:  # which the first step may read again
+            fusion = fusion_of(n, batch, inner, self.config, limits, self.device)
         lengths = fusion.lengths if fusion else lengths_of(n, batch, inner, limits)
         if lengths is None:
             raise InvalidConfig(
@@ -80,7 +83,10 @@ class LocalMemoryPlanner(Planner):
         limits: Limits,
         inverse: bool,
     ) -> None:
-        """Add a launch for each step of a transform, or one of both."""
+        """Add a launch for each step of a transform, or one of both.
+
+        The last step reads rows if the transform is of rows.
+        """
         constant = steps[-1].orders[0] == "rows"
         if fusion:
             self._fused(builder, steps, fusion, inverse, constant)

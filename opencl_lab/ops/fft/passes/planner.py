@@ -73,9 +73,9 @@ class Planner(ABC):
         return False
 
     def convolution(self, builder: PlanBuilder, layout: BatchedLayout, m: int, how: How) -> bool:
-        """Add transforms of any length by convolutions of length `m`, if one launch can do them.
+        """Add transforms of any length by convolutions of length `m`, if the planner has a way.
 
-        Return whether one launch can. The convolution is that of
-        `opencl_lab.ops.fft.passes.bluestein`.
+        Return whether it has: one or more launches in which the chirps are part of the steps. The
+        convolution is that of `opencl_lab.ops.fft.passes.bluestein`.
         """
         return False

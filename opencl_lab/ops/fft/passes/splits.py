@@ -4,8 +4,9 @@ Both follow from an estimate of the cost of a launch. The unit is the time to re
 data once at full speed. A launch costs more where the columns that a group reads or writes are less
 than whole memory sectors, where a group holds so many points that few groups run at once, and where
 there are few groups in all. The coefficients are fitted to about 3,600 measured launches on an
-NVIDIA H200; they need to order plans, not to predict times. The tuning database overrides how many
-columns a group does (``TRANSFORMS``, ``LAST_TRANSFORMS``).
+NVIDIA H200, those of groups that hold many points to an H100; they need to order plans, not to
+predict times. The tuning database overrides how many columns a group does (``TRANSFORMS``,
+``LAST_TRANSFORMS``).
 """
 
 from __future__ import annotations
@@ -154,18 +155,18 @@ def paired_columns(
 ) -> tuple[float, tuple[int, int]]:
     """Return the cost of two steps whose groups have equally many items, and the columns per group.
 
-    The cost is infinite if there are no such groups.
+    The cost is infinite if there are no such groups, which cut columns into strips where both
+    steps read columns.
     """
     shapes = first, second
     own, other = limits.items_of(first.n), limits.items_of(second.n)
     pairs = {(n, n * own // other) for n in _able(first, limits) if n * own % other == 0}
     pairs |= {(n * other // own, n) for n in _able(second, limits) if n * other % own == 0}
-    whole = SECTOR // (2 * limits.word)
-    pairs = {pair for pair in pairs if all(n < whole or n % whole == 0 for n in pair)}
     costs = [
         (sum(_cost(shape, n, limits) for shape, n in zip(shapes, pair, strict=True)), pair)
         for pair in pairs
-        if all(_can(shape, n, limits) for shape, n in zip(shapes, pair, strict=True))
+        if all(_may(shape, n, limits) for shape, n in zip(shapes, pair, strict=True))
+        and (not second.reads_columns or second.lanes % math.lcm(*pair) == 0)
     ]
     return min(costs, default=(math.inf, (1, 1)))
 
@@ -198,11 +199,23 @@ def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
 
 def _able(shape: StepShape, limits: Limits) -> list[int]:
     """Return how many columns a group can do, each half of the one before, or the wanted number."""
-    wanted = limits.transforms if shape.reads_columns else limits.last_transforms
+    wanted = _wanted(shape, limits)
     able = [min(wanted or MOST_COLUMNS, shape.lanes)]
     while able[-1] > 1:
         able.append(able[-1] // 2)
     return [columns for columns in able if _can(shape, columns, limits)][: 1 if wanted else None]
+
+
+def _wanted(shape: StepShape, limits: Limits) -> int:
+    return limits.transforms if shape.reads_columns else limits.last_transforms
+
+
+def _may(shape: StepShape, columns: int, limits: Limits) -> bool:
+    """Return whether a group of a shared launch may do so many columns: whole sectors, if more."""
+    if _wanted(shape, limits):
+        return columns in _able(shape, limits)
+    sector = SECTOR // (2 * limits.word)
+    return _can(shape, columns, limits) and (columns < sector or columns % sector == 0)
 
 
 def _can(shape: StepShape, columns: int, limits: Limits) -> bool:
@@ -226,9 +239,11 @@ def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
 def _crowded(n: int, transforms: int, limits: Limits) -> float:
     held = n * transforms * limits.word / 4 / CROWD
     exchanges = len(limits.radices(n)) - 1
+    crowded = 1 + 0.04 * exchanges**2 * max(0.0, math.log2(held))
+    if not exchanges or limits.exchange != "two-phase":
+        return crowded
     sections = ceil_divide(n * transforms * limits.word, limits.local_memory)
-    sectioned = SECTIONED ** (sections - 1) if limits.exchange == "two-phase" else 1.0
-    return (1 + 0.04 * exchanges**2 * max(0.0, math.log2(held))) * sectioned
+    return crowded * SECTIONED ** (sections - 1)
 
 
 def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
