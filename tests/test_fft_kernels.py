@@ -249,8 +249,9 @@ def test_convolutions_in_local_memory(exchange):
     """Odd lengths in one launch, on columns too; several where the group has no room."""
     config = {**GROUPS, "EXCHANGE": exchange}
     check(DftProblem(34, batch=3, inner=5, inverse=True, scale=0.5), config)
-    for limit, launches in ((128, 1), (64, 7))[: 1 + (exchange == "auto")]:
-        problem = DftProblem(47, batch=3)
+    ways = (128, 1, 1), (64, 4, 1), (64, 7, 2)  # columns have launches for chirps
+    for limit, launches, inner in ways if exchange == "auto" else ways[:1]:
+        problem = DftProblem(47, batch=3, inner=inner)
         config = {**config, "LOCAL_LIMIT": limit}
         settled = FFT.configure(problem, select_device(), config)
         assert len(FFT.plan(problem, settled, select_device()).launches) == launches
