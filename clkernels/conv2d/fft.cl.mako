@@ -22,6 +22,7 @@
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
+ *     fft_look.mako       look_peaks, look_results, decide   whether transforms are worth it
  *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
@@ -59,14 +60,16 @@
  * WG_SIZE   work-items in a work-group
  * LANES     results beside each other that are judged and summed together
  * ROWS      rows of results that an item sums together
+ * CONDITIONAL  whether a look at the image may call off the kernels that follow
  */
-<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS"/>\
+<%page args="PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL=False"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="fft_numbers" file="fft_numbers.mako"/>\
 <%namespace name="fft_blocks" file="fft_blocks.mako"/>\
 <%namespace name="fft_load" file="fft_load.mako"/>\
 <%namespace name="fft_spectra" file="fft_spectra.mako"/>\
 <%namespace name="recheck" file="recheck.mako"/>\
+<%namespace name="fft_look" file="fft_look.mako"/>\
 <%namespace name="fft_store" file="fft_store.mako"/>\
 <%namespace name="recheck_sums" file="recheck_sums.mako"/>\
 ${pixels.declare(PIXELS=PIXELS)}\
@@ -74,13 +77,17 @@ ${fft_numbers.declare(PIXELS=PIXELS, WG_SIZE=WG_SIZE)}\
 
 ${fft_blocks.declare(PIXELS=PIXELS, CHANNELS=CHANNELS)}\
 
-${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE)}\
+${fft_load.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
 
-${fft_spectra.declare(WG_SIZE=WG_SIZE)}\
+${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
 
 ${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 
-${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
+% if CONDITIONAL:
+${fft_look.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
+
+% endif
+${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL)}\
 
 ${recheck_sums.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE,
-    LANES=LANES, ROWS=ROWS)}\
+    LANES=LANES, ROWS=ROWS, CONDITIONAL=CONDITIONAL)}\

@@ -5,10 +5,11 @@
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
-<%def name="declare(CHANNELS, WG_SIZE)">\
+<%def name="declare(CHANNELS, WG_SIZE, CONDITIONAL)">\
 __kernel GROUP
-void load_blocks(__global const element_t *restrict image,
+void load_blocks(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
                  __global sum_t *restrict pairs,
                  __global bits_t *restrict pixel_peak,
                  const int height,
@@ -27,6 +28,7 @@ void load_blocks(__global const element_t *restrict image,
                  const uint first_pair,
                  const sum_t cval)
 {
+${condition.check(CONDITIONAL)}\
     const uint group = get_group_id(0);
     const int y = group % rows;
     const uint first = 2 * (first_pair + group / rows);

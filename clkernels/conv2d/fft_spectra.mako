@@ -4,8 +4,9 @@
 ##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary components exchanged
 ##
 ## WG_SIZE   work-items in a work-group
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
-<%def name="declare(WG_SIZE)">\
+<%def name="declare(WG_SIZE, CONDITIONAL)">\
 /* Squares of magnitudes, of weights that are not divided by the size of the block. */
 __kernel GROUP
 void find_peaks(__global const sum_t *restrict spectrum,
@@ -26,11 +27,12 @@ void find_peaks(__global const sum_t *restrict spectrum,
 }
 
 __kernel GROUP
-void multiply_spectra(__global sum_t *restrict pairs,
+void multiply_spectra(${condition.first(CONDITIONAL)}__global sum_t *restrict pairs,
                       __global const sum_t *restrict spectrum,
                       const int rows,
                       const int columns)
 {
+${condition.check(CONDITIONAL)}\
     __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
     __global const sum_t *factor = spectrum + 2 * (size_t)((uint)get_group_id(0) % rows) * columns;
     for EACH(x, 0, columns) {

@@ -6,16 +6,17 @@
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that are judged together
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
-<%def name="declare(CHANNELS, WG_SIZE, LANES)">\
+<%def name="declare(CHANNELS, WG_SIZE, LANES, CONDITIONAL)">\
 <%
-    TAPS = 8  # between two looks whether magnitudes are enough
+    TAPS = 8  # products that are added at a time; MOST_PRODUCTS is a multiple of it
     tree = terms.module.tree
     product = lambda t: f"SIZE(INSIDE_PRODUCT(i + {t}))"
 %>\
 __kernel GROUP
-void store_blocks(__global const sum_t *restrict pairs,
+void store_blocks(${condition.first(CONDITIONAL)}__global const sum_t *restrict pairs,
                   __global const element_t *restrict image,
                   const weights_t weights,
                   __global result_t *restrict result,
@@ -42,12 +43,13 @@ void store_blocks(__global const sum_t *restrict pairs,
                   const sum_t share,
                   const sum_t hidden)
 {
+${condition.check(CONDITIONAL)}\
     const uint group = get_group_id(0);
     const int y = group % valid_y;
     const uint pair = group / valid_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
+    const int most = MOST_PRODUCTS / ${TAPS};
 
     bits_t pair_peak = 0, filter_peak = 0;
     for EACH(i, 0, rows) {
@@ -87,18 +89,29 @@ void store_blocks(__global const sum_t *restrict pairs,
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_${value}(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    for (int k = 0; k <= most && !enough; ++k) {
-                        const int down = filter_height / 2 + k;
-                        const int j = down < filter_height ? down : down - filter_height;
-                        const row_t row = ROW(j);
-                        if (!WHOLE(row))
-                            continue;
-                        int i = k == 0 ? filter_width / 2 : 0;
-                        for (; i + ${TAPS} <= filter_width && !enough; i += ${TAPS}) {
+                    int added = 0, due = 1;
+                    for (int k = 0; k < filter_height && added < most && !enough; ++k) {
+                        int j = filter_height / 2 + k;
+                        row_t row = ROW(j);
+                        if (row.line == 0 || j >= filter_height) {
+                            j = filter_height / 2 - k;
+                            row = ROW(j);
+                        }
+                        if (row.line == 0 || j < 0)
+                            break;
+                        /* The taps for which all lanes have a pixel of the image. */
+                        const int begin = x + row.begin;
+                        const int high = min(filter_width, width - ${LANES - 1} - begin);
+                        int i = max(k == 0 ? filter_width / 2 : 0, -begin);
+                        for (; i + ${TAPS} <= high && !enough; i += ${TAPS}) {
                             sums += ${tree(product, 0, TAPS)};
-                            enough = all_good(sums, bound);
+                            if (++added == due) {
+                                due *= 2;
+                                enough = all_good(sums, bound);
+                            }
                         }
                     }
+                    enough |= all_good(sums, bound);
                 }
                 marked[x / ${LANES}] = enough ? FINE : bound < INFINITE ? DOUBTFUL : DOUBTFUL_FACTORS;
             }

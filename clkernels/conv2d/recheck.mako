@@ -5,7 +5,8 @@
 ##   GOOD(sum)      whether that is certain from the result alone
 ##   lanes_t        LANES results beside each other, or their magnitudes
 ##   known_of       what is known of their magnitudes before any product is
-##   ROW, WHOLE     a row of the image under them, and whether all that it takes is inside
+##   ROW            a row of the image under them
+##   MOST_PRODUCTS  how many magnitudes are added up before a result counts as doubtful
 ##   MARKS_OF       the marks of a row of a block, one for LANES results
 ##
 ## PIXELS    types: see pixels.mako
@@ -34,9 +35,9 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
 
 #define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
                       last_row, last_column, offset_y, offset_x)
-#define WHOLE(row) ((row).line != 0 && x + (row).begin >= 0 \
-                    && x + (row).begin + ${LANES} + filter_width - 1 <= width \
-                    && x + ${LANES} + filter_width - 2 <= (row).last)
+
+/* More products than this, whose magnitudes are added up for a result, cost more than they save. */
+#define MOST_PRODUCTS max(256, (int)((long)filter_height * filter_width / 64) * 8)
 
 #define AT(j, i) place_of(j, i, filter_height, filter_width)
 #define INSIDE_PRODUCT(i) (weights[AT(j, i)] * pixels_inside(row, x + (i)))

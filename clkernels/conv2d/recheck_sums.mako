@@ -10,8 +10,9 @@
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that are summed together
 ## ROWS      rows of results that an item sums together
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
-<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, ROWS)">\
+<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL)">\
 <%
     UNROLL = 4  # taps of a row that are written out
     PIECES = 4 if LANES > 1 else 0  # vectors of taps whose pixels are collected at a time
@@ -39,7 +40,7 @@
 % endfor
 </%def>\
 __kernel GROUP
-void sum_doubtful(__global const element_t *restrict image,
+void sum_doubtful(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
                   const weights_t weights,
                   __global result_t *restrict result,
                   __global const uchar *restrict marks,
@@ -58,6 +59,7 @@ void sum_doubtful(__global const element_t *restrict image,
                   const uint blocks,
                   const sum_t cval)
 {
+${condition.check(CONDITIONAL)}\
     const int tiles = (valid_y + ${ROWS - 1}) / ${ROWS};
     const uint block = get_group_id(0) / tiles;
     const int y = get_group_id(0) % tiles * ${ROWS};

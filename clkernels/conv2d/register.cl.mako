@@ -54,8 +54,10 @@
  *   align, shift  pieces of aligned access in a window, and where in a piece it begins
  *   piece         values that one call converts
  *   strips, collected  how many strips of a row an item collects at an edge, and values of each
+ * CONDITIONAL  whether a launch before this one may have called it off
  */
-<%page args="PIXELS, STRIP"/>\
+<%page args="PIXELS, STRIP, CONDITIONAL=False"/>\
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="pixels" file="pixels.mako"/>\
 <%namespace name="register_types" file="register_types.mako"/>\
 <%namespace name="register_edge" file="register_edge.mako"/>\
@@ -137,7 +139,7 @@ ${way.edge_taps(PIXELS, STRIP)}\
 </%def>\
 
 __kernel __attribute__((reqd_work_group_size(${STRIP.wg_x}, ${STRIP.wg_y}, 1)))
-void conv2d_register(__global const element_t *restrict image,
+void conv2d_register(${condition.first(CONDITIONAL)}__global const element_t *restrict image,
                      const weights_t weights,
                      __global result_t *restrict result,
                      const int height,
@@ -151,6 +153,7 @@ void conv2d_register(__global const element_t *restrict image,
                      const ulong first_image,
                      const sum_t cval)
 {
+${condition.check(CONDITIONAL)}\
     const int pitch = width * ${STRIP.channels};
     const int out_pitch = out_width * ${STRIP.channels};
     const ulong which = first_image + get_global_id(2);

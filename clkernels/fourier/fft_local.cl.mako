@@ -50,9 +50,11 @@
  * MAX_POLLS    of two steps: looks in vain for the first one, after which a group does it itself
  * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
+ * CONDITIONAL  whether a launch before this one may have called it off
  */
-<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD, MAX_POLLS"/>\
+<%page args="ELEMENT, INDEX_T, INVERSE, LOCAL_REALS, STEPS, PTX, LOOK_AHEAD, MAX_POLLS, CONDITIONAL=False"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="fence" file="/common/fence.mako"/>\
 <%namespace name="butterflies" file="butterflies.mako"/>\
 <%namespace name="complex_numbers" file="complex.mako"/>\
@@ -70,7 +72,8 @@ ${fence.declare(PTX=PTX)}\
     radices = [radix for step in STEPS for radix in step.group.schedule.radices]
     # What lies between two steps of a launch changes while it is read.
     between = ("target", "source") if fused else ("",)
-    declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, between[s])]
+    declared = condition.module.parameters(CONDITIONAL)
+    declared += [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, between[s])]
     declared += ["volatile __global uint *counters", "const uint parts"] * fused
     arguments = [steps.module.arguments(s, step) for s, step in enumerate(STEPS)]
 %>\
@@ -96,6 +99,7 @@ void fft_local(
 % else:
     __local real_t *space = 0;
 % endif
+${condition.check(CONDITIONAL)}\
 % if fused:
 ${fused_steps.run([step.tiles for step in STEPS], LOOK_AHEAD, MAX_POLLS, arguments, PTX)}\
 % else:

@@ -46,8 +46,10 @@
  *               buffer an item has for itself, 0 for those of all rows, which only pointwise steps
  *               read and write; else None
  * MAX_POLLS     how often an item looks for others to finish a step
+ * CONDITIONAL   whether a launch before this one may have called it off
  */
-<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, BUFFERS, OWN, MAX_POLLS"/>\
+<%page args="ELEMENT, INDEX_T, VECTOR_WIDTH, WORK, INVERSE, STEPS, BUFFERS, OWN, MAX_POLLS, CONDITIONAL=False"/>\
+<%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="fetch" file="/common/fetch.mako"/>\
 <%namespace name="stealing" file="/common/work_stealing.mako"/>\
@@ -62,7 +64,8 @@
     radices = [radix for step in STEPS for radix in step.radices]
     shared = ["volatile __global uint *counters"] * fused
     shared += ["__global points_t *restrict work"] * (WORK == "global")
-    declared = [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, alone)]
+    declared = condition.module.parameters(CONDITIONAL)
+    declared += [line for s, step in enumerate(STEPS) for line in steps.module.kernel_parameters(s, step, alone)]
     if alone:
         declared += [f"__global complex_t *buffer_{b}" for b in range(max(map(max, BUFFERS)) + 1)]
 %>\
@@ -101,6 +104,7 @@ void fft_vector(
 % else:
     __global points_t *space = work + get_global_id(0) * ROOM;
 % endif
+${condition.check(CONDITIONAL)}\
 % if OWN:
 % for b, numbers in enumerate(OWN):
 % if numbers:

@@ -150,6 +150,17 @@ class Launch:
         passed = (arg.nbytes for arg in self.arguments.values() if isinstance(arg, LocalMemory))
         return self.local_bytes + sum(passed)
 
+    def only_if(self, wanted: str) -> Launch:
+        """Return the launch for a kernel that does nothing where a buffer begins with a zero.
+
+        Its template has the parameter ``CONDITIONAL``; see ``common/condition.mako``.
+        """
+        return replace(
+            self,
+            params={**self.params, "CONDITIONAL": True},
+            arguments={"wanted": wanted, **self.arguments},
+        )
+
     def renamed(self, names: Mapping[str, str]) -> Launch:
         """Return the launch with buffers renamed by `names`; others keep their names."""
         arguments = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import group_limit, largest_power, positive
-from opencl_lab.core.plan import Launch, Plan, Work, ceil_divide
+from opencl_lab.core.plan import Buffer, Launch, Plan, Work, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.blocks import Blocks
 from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, BlockKernels
@@ -36,29 +36,37 @@ AROUND = 24.0
 
 
 @dataclass(frozen=True)
-class _Cost:
-    """Costs on a kind of device, in operations of a direct convolution that take as long."""
+class Cost:
+    """Costs on a device, in operations of a direct convolution that take as long."""
 
     # Of an operation of a transform, which is bound by memory.
     operation: float
     launch: float  # of a launch
-    # Bytes of the blocks to transform at a time: for CPUs, what a cache holds.
+    # Bytes of the blocks to transform at a time: for CPUs, what the caches hold.
     memory: int
+    # Of a product whose magnitude is added in the recheck, and of one of a doubtful result, in
+    # products of a direct convolution.
+    check: float
+    again: float
+
+    @classmethod
+    def of(cls, device: Device) -> Cost:
+        """Return the costs on a device."""
+        if device.kind != "cpu":
+            return GPU
+        units, wide = device.compute_units, max(32, device.native_vector_bytes) / 32
+        # Wider vectors speed up direct sums in proportion, and transforms hardly at all.
+        operations = UNIT_FLOPS * units * wide
+        launch = 1e-6 * (LAUNCH_US + units * WAKE_US) * operations
+        return cls(3.2 * wide, launch, units * (2 << 20), 5.0, 2.0)
 
 
-CPU = _Cost(4.5, 5e6, 4 << 20)
-"""Measured on two cores with vectors of 32 bytes: 180 GFLOP/s against 60, 30 us per launch. Half
-as much is added for checking results, some of which may have to be summed directly."""
-GPU = _Cost(5.0, 2e8, 256 << 20)
-"""Estimated for an H200: 37 TFLOP/s against a dozen passes over memory."""
-
-
-def _cost_of(device: Device) -> _Cost:
-    """Return the costs on a device."""
-    if device.kind != "cpu":
-        return GPU
-    # Wider vectors speed up direct sums in proportion, and transforms hardly at all.
-    return replace(CPU, operation=CPU.operation * max(32, device.native_vector_bytes) / 32)
+UNIT_FLOPS = 9e10
+"""Operations of a direct convolution in a second on a core, with vectors of 32 bytes."""
+LAUNCH_US, WAKE_US = 15.0, 4.0
+"""A launch on a CPU, and each thread that it wakes."""
+GPU = Cost(5.0, 8e7, 256 << 20, 5.0, 5.0)
+"""Measured on an H100, whose direct convolutions do 9 to 17 TFLOP/s."""
 
 
 class FftConvolution(Convolution):
@@ -99,7 +107,7 @@ class FftConvolution(Convolution):
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
         """Return the blocks of least cost, and as many at a time as a cache holds."""
-        memory = min(_cost_of(device).memory, device.largest_buffer)
+        memory = min(Cost.of(device).memory, device.largest_buffer)
         configs = []
         for side in SIDES:
             blocks = Blocks.of(problem, side)
@@ -112,7 +120,7 @@ class FftConvolution(Convolution):
     @staticmethod
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
         """Return the estimated time, in operations of a direct convolution."""
-        blocks, cost = Blocks.of(problem, config.integer("BLOCK")), _cost_of(device)
+        blocks, cost = Blocks.of(problem, config.integer("BLOCK")), Cost.of(device)
         pairs = blocks.pairs(problem)
         launches = 5 + 7 * ceil_divide(pairs, config.integer("PAIRS"))
         points = AROUND * blocks.points * pairs
@@ -123,20 +131,14 @@ class FftConvolution(Convolution):
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
-        blocks, wg_size = Blocks.of(problem, config.integer("BLOCK")), config.integer("WG_SIZE")
-        recheck = Recheck.of(problem, blocks, wg_size)
-        kernels = BlockKernels(problem, blocks, recheck, wg_size, device)
-        pairs = blocks.pairs(problem)
-        at_once = min(pairs, config.integer("PAIRS"))
-        if pairs > MOST_ROUNDS * at_once:
-            raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
-        builder = PlanBuilder(COMPLEX[problem.sum_type.name], buffers)
-        _Filtering.of(builder, kernels, at_once).add()
-        return builder.finish()
+        filtering = Filtering.of(problem, config, device, buffers)
+        filtering.add_filter()
+        filtering.add_blocks()
+        return filtering.builder.finish()
 
 
 @dataclass(frozen=True)
-class _Filtering:
+class Filtering:
     """The launches of a plan, and the memory between them."""
 
     builder: PlanBuilder
@@ -151,9 +153,31 @@ class _Filtering:
     spectrum_peak: str
 
     @classmethod
-    def of(cls, builder: PlanBuilder, kernels: BlockKernels, at_once: int) -> _Filtering:
-        """Return one with buffers for `at_once` pairs of blocks."""
-        blocks, scratch = kernels.blocks, builder.scratch
+    def of(
+        cls,
+        problem: Conv2dProblem,
+        config: Config,
+        device: Device,
+        buffers: list[Buffer],
+        *,
+        conditional: bool = False,
+    ) -> Filtering:
+        """Return one without launches, whose blocks may be `conditional`.
+
+        Raises
+        ------
+        InvalidConfig
+            If it would take too many rounds.
+        """
+        blocks, wg_size = Blocks.of(problem, config.integer("BLOCK")), config.integer("WG_SIZE")
+        recheck = Recheck.of(problem, blocks, wg_size)
+        kernels = BlockKernels(problem, blocks, recheck, wg_size, device, conditional)
+        pairs = blocks.pairs(problem)
+        at_once = min(pairs, config.integer("PAIRS"))
+        if pairs > MOST_ROUNDS * at_once:
+            raise InvalidConfig(f"PAIRS={at_once} is too few for {pairs} pairs of blocks")
+        builder = PlanBuilder(COMPLEX[problem.sum_type.name], buffers)
+        scratch = builder.scratch
         bits = np.dtype(f"u{kernels.problem.sum_type.itemsize}")
         size = at_once * blocks.points
         return cls(
@@ -167,24 +191,25 @@ class _Filtering:
             scratch("spectrum_peak", blocks.length[0], bits),
         )
 
-    def add(self) -> None:
-        """Add all launches: the filter, the blocks some pairs at a time, the recheck."""
-        self._add_filter()
+    def add_blocks(self) -> None:
+        """Add the filtering of the blocks, some pairs at a time, and of doubtful results."""
         pairs = self.kernels.blocks.pairs(self.kernels.problem)
         known: dict[int, list[Launch]] = {}
         for first in range(0, pairs, self.at_once):
             self._add_pairs(first, min(self.at_once, pairs - first), known)
-        self._launch("sum_doubtful", self.kernels.recheck.tiles, marks=self.marks)
+        self.launch("sum_doubtful", self.kernels.recheck.tiles, marks=self.marks)
 
-    def _launch(self, kernel: str, groups: int, **own: str | int) -> None:
+    def launch(self, kernel: str, groups: int, **own: str | int | float) -> None:
+        """Add a launch of a kernel over blocks; see `BlockKernels.launch`."""
         self.builder.launches.append(self.kernels.launch(kernel, groups, **own))
 
-    def _add_filter(self) -> None:
+    def add_filter(self) -> None:
+        """Add the transform of the filter."""
         spectrum, peaks = self.spectrum[0], self.spectrum_peak
         rows = self.kernels.blocks.length[0]
-        self._launch("load_filter", rows, block=spectrum)
+        self.launch("load_filter", rows, block=spectrum)
         self._forward(1, *self.spectrum)
-        self._launch("find_peaks", rows, spectrum=spectrum, spectrum_peak=peaks)
+        self.launch("find_peaks", rows, spectrum=spectrum, spectrum_peak=peaks)
 
     def _add_pairs(self, first: int, count: int, known: dict[int, list[Launch]]) -> None:
         """Add the filtering of `count` pairs; `known` caches launches that all rounds share."""
@@ -195,21 +220,21 @@ class _Filtering:
             "first_pair": first,
         }
         recheck = {"marks": self.marks, "spectrum_peak": self.spectrum_peak}
-        self._launch("load_blocks", count * blocks.length[0], **pairs)
+        self.launch("load_blocks", count * blocks.length[0], **pairs)
         if count in known:
             launches += known[count]
         else:
             start = len(launches)
             self._multiply(count)
             known[count] = launches[start:]
-        self._launch("store_blocks", count * blocks.valid[0], **pairs, **recheck)
+        self.launch("store_blocks", count * blocks.valid[0], **pairs, **recheck)
 
     def _multiply(self, count: int) -> None:
         """Add forward transforms, products with the filter's spectrum, and inverse transforms."""
         near, far = self.pairs
         groups = count * self.kernels.blocks.length[0]
         self._forward(count, near, far)
-        self._launch("multiply_spectra", groups, pairs=near, spectrum=self.spectrum[0])
+        self.launch("multiply_spectra", groups, pairs=near, spectrum=self.spectrum[0])
         self._backward(count, near, far)
 
     def _forward(self, pairs: int, near: str, far: str) -> None:

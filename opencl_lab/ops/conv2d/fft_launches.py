@@ -29,14 +29,27 @@ ARGUMENTS = {
     "store_blocks": "pairs image weights result marks pixel_peak spectrum_peak "
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks first_pair "
     "cval share hidden",
+    "look_peaks": "image looked_peak height width columns blocks_y blocks_x valid_y valid_x last_row "
+    "last_column offset_y offset_x blocks pair_step row_step looked_rows",
+    "look_results": f"image weights looked_peak spectrum_peak costs {IMAGE} {FILTER} {BLOCK} {GRID} "
+    "out_height out_width offset_y offset_x blocks pair_step looked_rows samples share hidden "
+    "check again",
+    "decide": "costs by_transforms by_sums looks limit",
     "sum_doubtful": f"image weights result marks {IMAGE} {FILTER} {GRID} out_height out_width "
     "offset_y offset_x blocks cval",
 }
 """The arguments of each kernel, in order."""
 USERS = ("image", "weights", "result")
 """Buffers that have the names of the arguments."""
-MAXIMA = {"load_blocks": 1, "find_peaks": 1, "store_blocks": 2}
-"""How many maxima a work-group finds in local memory, by kernel."""
+SHARED = {
+    "load_blocks": 1,
+    "find_peaks": 1,
+    "look_peaks": 1,
+    "look_results": 4,
+    "decide": 1,
+    "store_blocks": 2,
+}
+"""How many numbers each item of a work-group has in local memory, by kernel."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +61,18 @@ class BlockKernels:
     recheck: Recheck
     wg_size: int
     device: Device
+    conditional: bool  # whether a look at the image may call off those of blocks
 
-    def launch(self, kernel: str, groups: int, **own: str | int) -> Launch:
+    def launch(self, kernel: str, groups: int, **own: str | int | float) -> Launch:
         """Return a launch of so many work-groups.
 
-        `own` holds arguments of this launch: names of scratch buffers, and ``first_pair``.
+        `own` holds arguments of this launch: names of scratch buffers, counts, and real numbers.
         """
         values = named(*USERS) | self.numbers
+        real = self.problem.sum_type.type
         for name, value in own.items():
-            values[name] = np.uint32(value) if isinstance(value, int) else value
+            number = real if isinstance(value, float) else np.uint32
+            values[name] = value if isinstance(value, str) else number(value)
         word = self.problem.sum_type.itemsize
         return Launch(
             template=TEMPLATE,
@@ -65,7 +81,7 @@ class BlockKernels:
             global_size=(groups * self.wg_size,),
             local_size=(self.wg_size,),
             arguments={name: values[name] for name in ARGUMENTS[kernel].split()},
-            local_bytes=MAXIMA.get(kernel, 0) * self.wg_size * word,
+            local_bytes=SHARED.get(kernel, 0) * self.wg_size * word,
         )
 
     @cached_property
@@ -77,6 +93,7 @@ class BlockKernels:
             "WG_SIZE": self.wg_size,
             "LANES": self.recheck.lanes,
             "ROWS": self.recheck.rows,
+            "CONDITIONAL": self.conditional,
         }
 
     @cached_property

@@ -23,6 +23,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
         "naive": "opencl_lab.ops.conv2d.direct:Naive",
         "fft": "opencl_lab.ops.conv2d.fft:FftConvolution",
+        "adaptive": "opencl_lab.ops.conv2d.adaptive:Adaptive",
         "rolling": "opencl_lab.ops.conv2d.rolling:Rolling",
     }
 
@@ -32,7 +33,9 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         if problem.filter_height * problem.filter_width < estimates.MANY_TAPS:
             return (*one, "register")  # two passes over memory would not save enough
         if _fft_pays(problem, device):
-            return (*one, "fft", *self.registry)
+            # The direct sums of `adaptive` are those for a filter of any rank.
+            large = "fft" if problem.separable else "adaptive"
+            return (*one, large, *self.registry)
         return (*one, *self.registry)
 
     def serial_us(self, problem: Conv2dProblem) -> float:

@@ -1,0 +1,186 @@
+## The look at an image that tells whether transforms are worth it: see fft.cl.mako.
+##
+##     image, in pairs of blocks        a pair             look_results: a few results of it
+##     +----+----+----+----+            +----------+       are summed directly. A result costs
+##     | *       |    |    |   some     |..........|       nothing more if it is large enough; some
+##     +----+----+----+----+   pairs    |          |       products, if their magnitudes reach the
+##     |    |    |*        |   (*)  ->  |..........|       bound; else a direct sum of its own.
+##     +----+----+----+----+            |          |
+##                                      +----------+       decide: whether on average that costs more
+##                                    look_peaks: some     than direct sums of all results do
+##                                    rows  -> bound
+##
+##   look_peaks     the largest pixel of each of these rows
+##   look_results   what the recheck of some results would cost
+##   decide         by_transforms or by_sums becomes 1, the other one 0
+##
+## CHANNELS  values of a pixel
+## WG_SIZE   work-items in a work-group
+## LANES     results beside each other that an item looks at
+<%namespace name="numbers" file="fft_numbers.mako"/>\
+<%namespace name="terms" file="terms.mako"/>\
+<%def name="declare(CHANNELS, WG_SIZE, LANES)">\
+<%
+    ACROSS = min(WG_SIZE, 8)  # items whose results are beside each other; the others share their taps
+    PARTS = WG_SIZE // ACROSS
+    TAPS = 4  # products that are added at a time
+%>\
+__kernel GROUP
+void look_peaks(__global const element_t *restrict image,
+                __global bits_t *restrict looked_peak,
+                const int height,
+                const int width,
+                const int columns,
+                const int blocks_y,
+                const int blocks_x,
+                const int valid_y,
+                const int valid_x,
+                const int last_row,
+                const int last_column,
+                const int offset_y,
+                const int offset_x,
+                const uint blocks,
+                const uint pair_step,
+                const uint row_step,
+                const uint looked_rows)
+{
+    const uint group = get_group_id(0);
+    const int y = group % looked_rows * row_step;
+    const uint first = 2 * (group / looked_rows * pair_step);
+    bits_t largest = 0;
+    for (uint block = first; block < min(first + 2, blocks); ++block) {
+        const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y, valid_x,
+                                 last_row, last_column, offset_y, offset_x);
+        const int2 within = inside(row, columns, width);
+        __global const element_t *pixels = row.line + (long)row.begin * ${CHANNELS};
+        for EACH(x, within.x, within.y) {
+            const bits_t size = MAGNITUDE(load_pixel(pixels + x * ${CHANNELS}));
+            largest = LARGER(largest, size);
+        }
+    }
+    ${numbers.share_largest("largest", WG_SIZE)}
+    if (get_local_id(0) == 0)
+        looked_peak[group] = largest;
+}
+
+/* Costs are in products of a direct sum: `check` for one whose magnitude is added, `again` for one of
+   a doubtful result. */
+__kernel GROUP
+void look_results(__global const element_t *restrict image,
+                  const weights_t weights,
+                  __global const bits_t *restrict looked_peak,
+                  __global const bits_t *restrict spectrum_peak,
+                  __global sum_t *restrict costs,
+                  const int height,
+                  const int width,
+                  const int filter_height,
+                  const int filter_width,
+                  const int rows,
+                  const int columns,
+                  const int blocks_y,
+                  const int blocks_x,
+                  const int valid_y,
+                  const int valid_x,
+                  const int out_height,
+                  const int out_width,
+                  const int offset_y,
+                  const int offset_x,
+                  const uint blocks,
+                  const uint pair_step,
+                  const uint looked_rows,
+                  const uint samples,
+                  const sum_t share,
+                  const sum_t hidden,
+                  const sum_t check,
+                  const sum_t again)
+{
+    const uint group = get_group_id(0), looked = group / samples;
+    bits_t pixel_peak = 0, filter_peak = 0;
+    for EACH(i, 0, looked_rows)
+        pixel_peak = LARGER(pixel_peak, looked_peak[looked * looked_rows + i]);
+    for EACH(i, 0, rows)
+        filter_peak = LARGER(filter_peak, spectrum_peak[i]);
+    ${numbers.share_largest("pixel_peak", WG_SIZE)}
+    ${numbers.share_largest("filter_peak", WG_SIZE)}
+    const bits_t bound = bound_of(pixel_peak, filter_peak, share, (sum_t)rows * columns, hidden);
+
+    /* Places that cover the block evenly: multiples of the golden ratio, and of the plastic number. */
+    const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
+    const uint block = min(2 * looked * pair_step + group % 2, blocks - 1);
+    const int out_x = block % blocks_x * valid_x, out_y = block / blocks_x % blocks_y * valid_y;
+    const int free_x = min(valid_x, out_width - out_x) - ${LANES * ACROSS}, free_y = min(valid_y, out_height - out_y);
+    const int y = (group * 2654435769u >> 16) * (uint)free_y >> 16;
+    const int x = ((group * 3242174889u >> 16) * (uint)max(free_x, 1) >> 16)
+                  + (int)get_local_id(0) % ${ACROSS} * ${LANES};
+    lanes_t sum = 0, sizes = 0;
+    for (int j = get_local_id(0) / ${ACROSS}; j < filter_height; j += ${PARTS}) {
+        const row_t row = ROW(j);
+        const int begin = x + row.begin;
+        const int high = row.line == 0 ? 0 : min(filter_width, width - ${LANES - 1} - begin);
+        int i = max(0, -begin);
+% for together in (TAPS, 1):
+        for (; i + ${together} <= high; i += ${together}) {
+% for t in range(together):
+            const lanes_t product_${t} = INSIDE_PRODUCT(i + ${t});
+% endfor
+            sum += ${terms.module.tree(lambda t: f"product_{t}", 0, together)};
+            sizes += ${terms.module.tree(lambda t: f"SIZE(product_{t})", 0, together)};
+        }
+% endfor
+    }
+
+    /* The result that needs the most products decides, as those beside each other are judged together. */
+% if WG_SIZE > 1:
+    __local sum_t sums[${WG_SIZE}], all_sizes[${WG_SIZE}];
+    sums[get_local_id(0)] = sum;
+    all_sizes[get_local_id(0)] = sizes;
+    barrier(CLK_LOCAL_MEM_FENCE);
+% else:
+    sum_t sums[${LANES}], all_sizes[${LANES}];
+    ((__private packed_t *)sums)->v = sum;
+    ((__private packed_t *)all_sizes)->v = sizes;
+% endif
+    if (get_local_id(0) == 0) {
+        const sum_t most = MOST_PRODUCTS, taps = (sum_t)filter_height * filter_width;
+        sum_t worst = 0;
+        for (int l = 0; l < ${ACROSS * LANES}; ++l) {
+            sum_t total = 0, size = 0;
+            for (int k = l; k < ${WG_SIZE * LANES}; k += ${ACROSS * LANES}) {
+                total += sums[k];
+                size += all_sizes[k];
+            }
+            if (GOOD(total))
+                continue;
+            const sum_t needed = bound < INFINITE ? NUMBER(bound) * taps / size : 2 * most;
+            worst = needed <= most ? LARGER(worst, needed) : 2 * most; /* also where it is NaN */
+        }
+        costs[group] = worst <= most ? worst * check : most * check + taps * again;
+    }
+}
+
+__kernel GROUP
+void decide(__global const sum_t *restrict costs,
+            __global uint *restrict by_transforms,
+            __global uint *restrict by_sums,
+            const uint looks,
+            const sum_t limit)
+{
+    sum_t cost = 0;
+    for EACH(i, 0, looks)
+        cost += costs[i];
+% if WG_SIZE > 1:
+    __local sum_t all_costs[${WG_SIZE}];
+    all_costs[get_local_id(0)] = cost;
+    barrier(CLK_LOCAL_MEM_FENCE);
+% endif
+    if (get_local_id(0) == 0) {
+% if WG_SIZE > 1:
+        for (int i = 1; i < ${WG_SIZE}; ++i)
+            cost += all_costs[i];
+% endif
+        const bool worth = cost <= limit * looks;
+        by_transforms[0] = worth;
+        by_sums[0] = !worth;
+    }
+}
+</%def>\

@@ -1,0 +1,104 @@
+"""The algorithm of a convolution that looks at the image before it chooses: adaptive."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from opencl_lab.core.device import Device
+from opencl_lab.core.plan import Launch, Plan, ceil_divide
+from opencl_lab.core.space import Config
+from opencl_lab.ops.conv2d.fft import Cost, Filtering, FftConvolution
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.conv2d.register import Register
+
+LOOKED_PAIRS = 32
+"""Most pairs of blocks that are looked at."""
+ROW_STEP = 4
+"""Of so many rows of their pixels, one is looked at."""
+LOOKS = 24, 256
+"""Fewest and most results that are looked at; neighbours count as one."""
+SHARE = 0.02
+"""Time of the look as a share of that of the transforms, where it can be chosen."""
+PRODUCT = 4
+"""A product of the look, in products of a direct convolution."""
+
+
+class Adaptive(FftConvolution):
+    """Transforms as in `fft` where a sample of the image suits them, else sums as in `register`.
+
+    Both are enqueued, and the device calls off one of them, so that the host need not wait.
+    """
+
+    name = "adaptive"
+    templates: ClassVar[tuple[str, ...]] = (*FftConvolution.templates, *Register.templates)
+
+    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
+        """Need what both need."""
+        return super().supports(problem, device) or _REGISTER.supports(problem, device)
+
+    def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
+        """Plan the transform of the filter, the look, and all launches that may follow."""
+        buffers = self._buffers(problem)
+        if 0 in problem.result_shape:
+            return Plan(tuple(buffers), ())
+        filtering = Filtering.of(problem, config, device, buffers, conditional=True)
+        builder = filtering.builder
+        filtering.add_filter()
+        transforms = self.operations(problem, config, device) / 2
+        by_transforms, by_sums = _look(filtering, transforms, Cost.of(device))
+        first = len(builder.launches)
+        filtering.add_blocks()
+        wanted: dict[int, Launch] = {}  # rounds share launches
+        for launch in builder.launches[first:]:
+            if id(launch) not in wanted:
+                wanted[id(launch)] = launch.only_if(by_transforms)
+        builder.launches[first:] = [wanted[id(launch)] for launch in builder.launches[first:]]
+        sums = _REGISTER.plan(problem, _REGISTER.default_config(problem, device), device)
+        builder.launches += [launch.only_if(by_sums) for launch in sums.launches]
+        return builder.finish()
+
+
+_REGISTER = Register()
+
+
+def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str]:
+    """Add the look at the image; return the buffers that tell whether transforms or sums follow.
+
+    `transforms` are the products of direct sums that would take as long.
+    """
+    builder, kernels, problem = filtering.builder, filtering.kernels, filtering.kernels.problem
+    taps = math.prod(problem.filter_shape)
+    fitting = int(SHARE * transforms / (PRODUCT * taps * kernels.recheck.lanes))
+    looks = min(max(LOOKS[0], fitting), LOOKS[1])
+    words = np.dtype(np.uint32)
+    by_transforms, by_sums = (builder.scratch(n, 1, words) for n in ("by_transforms", "by_sums"))
+    pairs = kernels.blocks.pairs(problem)
+    looked = min(pairs, LOOKED_PAIRS)
+    rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(looks, looked)
+    peaks = builder.scratch("looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype)
+    costs = builder.scratch("costs", looked * samples, builder.real)
+    shared = {"looked_peak": peaks, "pair_step": pairs // looked, "looked_rows": rows}
+    filtering.launch("look_peaks", looked * rows, **shared, row_step=ROW_STEP)
+    filtering.launch(
+        "look_results",
+        looked * samples,
+        **shared,
+        spectrum_peak=filtering.spectrum_peak,
+        costs=costs,
+        samples=samples,
+        check=cost.check,
+        again=cost.again,
+    )
+    filtering.launch(
+        "decide",
+        1,
+        costs=costs,
+        by_transforms=by_transforms,
+        by_sums=by_sums,
+        looks=looked * samples,
+        limit=taps - transforms / math.prod(problem.result_shape),
+    )
+    return by_transforms, by_sums
