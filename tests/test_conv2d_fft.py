@@ -144,7 +144,7 @@ def test_auto_keeps_small_results(rng, queue):
     weights[31, 30] = 1e9
     problem = CONV2D.problem(height=128, width=140, ksize=63)
     cpu = replace(session_of(queue).device, kind="cpu", native_vector_bytes=32)
-    assert CONV2D.choose(problem, cpu).name == "fft"
+    assert CONV2D.choose(problem, cpu).name == "adaptive"
     result = conv2d(image, weights, queue=queue)
     assert_close_everywhere(result, image, weights)
     arrays = (cl.array.to_device(queue, array) for array in (image, weights))
@@ -187,17 +187,22 @@ def test_it_is_chosen_for_large_filters(kind):
     def chosen(size, taps, **options):
         return CONV2D.choose(CONV2D.problem(size=size, ksize=taps, **options), device).name
 
-    assert chosen(4096, 7) == "register" and chosen(4096, 31) == "fft"
-    assert chosen(4096, 15) == chosen(4096, 17) == "register"  # ordinary data may take longer
-    assert chosen(2048, 21) == ("fft" if kind == "cpu" else "register")
+    assert chosen(4096, 7) == chosen(4096, 15) == "register" and chosen(4096, 31) == "adaptive"
+    assert chosen(1024, 21) == ("adaptive" if kind == "cpu" else "register")
     assert chosen(16, 31) == "register"  # launches take longer than that
     assert chosen(4096, 31, filter="box") == "separable"
     whole = replace(CONV2D.problem(size=4096, ksize=31, dtype="uint8"), accumulator=np.dtype("i4"))
     assert CONV2D.choose(whole, device).name == "register"
     wide = replace(device, native_vector_bytes=64)  # direct sums are faster there
     assert CONV2D.choose(CONV2D.problem(size=4096, ksize=21), wide).name == (
-        "register" if kind == "cpu" else "fft"
+        "register" if kind == "cpu" else "adaptive"
     )
+    for units in (2, 16):  # each launch wakes all threads
+        threads = replace(wide, compute_units=units)
+        assert CONV2D.choose(CONV2D.problem(size=1024, ksize=31), threads).name == (
+            "register" if kind == "cpu" and units > 2 else "adaptive"
+        )
+
     small = replace(device, max_allocation=1 << 16)
     assert CONV2D.choose(CONV2D.problem(size=4096, ksize=31), small).name == "register"
 

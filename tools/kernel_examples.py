@@ -144,7 +144,7 @@ def product() -> Example:
 
 PLANNED: tuple[tuple[str, str, str, dict[str, Any], dict[str, Value]], ...] = (
     ("common/widen", "dft direct-naive", "h200", {"n": 1000, "dtype": "float16"}, {}),
-    ("conv2d/fft", "conv2d fft", "h200", {"size": 1000, "ksize": 31}, {}),
+    ("conv2d/fft", "conv2d adaptive", "h200", {"size": 1000, "ksize": 31}, {}),
     ("conv2d/naive", "conv2d naive", "pocl", {"size": 1000, "ksize": 5}, {}),
     (
         "conv2d/register", "conv2d register", "h200", {"size": 1000, "ksize": 3},

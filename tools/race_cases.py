@@ -451,6 +451,9 @@ CASES: dict[str, Case] = {
         error=NEAR,
         short=True,
     ),
+    "conv2d-adaptive": Case(
+        _named("conv2d", "adaptive", CONV2D_FFT, "gpu", **OBLONG), error=NEAR, short=True
+    ),
     "conv2d-fft-cpu": Case(
         _named("conv2d", "fft", {"BLOCK": 16, "PAIRS": 2, "WG_SIZE": 1}, **OBLONG), error=NEAR
     ),

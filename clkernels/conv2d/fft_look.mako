@@ -21,7 +21,7 @@
 <%namespace name="terms" file="terms.mako"/>\
 <%def name="declare(CHANNELS, WG_SIZE, LANES)">\
 <%
-    ACROSS = min(WG_SIZE, 8)  # items whose results are beside each other; the others share their taps
+    ACROSS = min(WG_SIZE, 4)  # items whose results are beside each other; the others share their taps
     PARTS = WG_SIZE // ACROSS
     TAPS = 4  # products that are added at a time
 %>\

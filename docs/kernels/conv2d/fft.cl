@@ -3,7 +3,7 @@
  * what to change is the template.
  *
  *     problem       conv2d size=1000 ksize=31
- *     algorithm     fft
+ *     algorithm     adaptive
  *     configuration BLOCK=256 PAIRS=291 WG_SIZE=64
  *     device        NVIDIA H200 (h200 of tools/rendered_kernels.py)
  *     launch        load_filter, (15360,) items in groups of (64,)
@@ -32,6 +32,7 @@
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
+ *     fft_look.mako       look_peaks, look_results, decide   whether transforms are worth it
  *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
@@ -69,6 +70,7 @@
  * WG_SIZE   work-items in a work-group
  * LANES     results beside each other that are judged and summed together
  * ROWS      rows of results that an item sums together
+ * CONDITIONAL  whether a look at the image may call off the kernels that follow
  */
 typedef float element_t;
 typedef float result_t;
@@ -167,7 +169,7 @@ INLINE sum_t value_at(const row_t row, const int x, const int width, const sum_t
 }
 
 __kernel GROUP
-void load_blocks(__global const element_t *restrict image,
+void load_blocks(__global const uint *restrict wanted, __global const element_t *restrict image,
                  __global sum_t *restrict pairs,
                  __global bits_t *restrict pixel_peak,
                  const int height,
@@ -186,6 +188,8 @@ void load_blocks(__global const element_t *restrict image,
                  const uint first_pair,
                  const sum_t cval)
 {
+    if (*wanted == 0)
+        return;
     const uint group = get_group_id(0);
     const int y = group % rows;
     const uint first = 2 * (first_pair + group / rows);
@@ -274,11 +278,13 @@ void find_peaks(__global const sum_t *restrict spectrum,
 }
 
 __kernel GROUP
-void multiply_spectra(__global sum_t *restrict pairs,
+void multiply_spectra(__global const uint *restrict wanted, __global sum_t *restrict pairs,
                       __global const sum_t *restrict spectrum,
                       const int rows,
                       const int columns)
 {
+    if (*wanted == 0)
+        return;
     __global sum_t *target = pairs + 2 * get_group_id(0) * columns;
     __global const sum_t *factor = spectrum + 2 * (size_t)((uint)get_group_id(0) % rows) * columns;
     for EACH(x, 0, columns) {
@@ -305,9 +311,9 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
 
 #define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
     last_row, last_column, offset_y, offset_x)
-#define WHOLE(row) ((row).line != 0 && x + (row).begin >= 0 \
-    && x + (row).begin + 1 + filter_width - 1 <= width \
-    && x + 1 + filter_width - 2 <= (row).last)
+
+/* More products than this, whose magnitudes are added up for a result, cost more than they save. */
+#define MOST_PRODUCTS max(256, (int)((long)filter_height * filter_width / 64) * 8)
 
 #define AT(j, i) place_of(j, i, filter_height, filter_width)
 #define INSIDE_PRODUCT(i) (weights[AT(j, i)] * pixels_inside(row, x + (i)))
@@ -369,7 +375,175 @@ enum { FINE, DOUBTFUL, DOUBTFUL_FACTORS };
 #define MARKS_OF(block, y) (marks + ((size_t)(block) * valid_y + (y)) * ((valid_x + 0) / 1))
 
 __kernel GROUP
-void store_blocks(__global const sum_t *restrict pairs,
+void look_peaks(__global const element_t *restrict image,
+                __global bits_t *restrict looked_peak,
+                const int height,
+                const int width,
+                const int columns,
+                const int blocks_y,
+                const int blocks_x,
+                const int valid_y,
+                const int valid_x,
+                const int last_row,
+                const int last_column,
+                const int offset_y,
+                const int offset_x,
+                const uint blocks,
+                const uint pair_step,
+                const uint row_step,
+                const uint looked_rows)
+{
+    const uint group = get_group_id(0);
+    const int y = group % looked_rows * row_step;
+    const uint first = 2 * (group / looked_rows * pair_step);
+    bits_t largest = 0;
+    for (uint block = first; block < min(first + 2, blocks); ++block) {
+        const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y, valid_x,
+                                 last_row, last_column, offset_y, offset_x);
+        const int2 within = inside(row, columns, width);
+        __global const element_t *pixels = row.line + (long)row.begin * 1;
+        for EACH(x, within.x, within.y) {
+            const bits_t size = MAGNITUDE(load_pixel(pixels + x * 1));
+            largest = LARGER(largest, size);
+        }
+    }
+    __local bits_t all_largest[64];
+    all_largest[get_local_id(0)] = largest;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 64; ++i)
+        largest = max(largest, all_largest[i]);
+
+    if (get_local_id(0) == 0)
+        looked_peak[group] = largest;
+}
+
+/* Costs are in products of a direct sum: `check` for one whose magnitude is added, `again` for one of
+   a doubtful result. */
+__kernel GROUP
+void look_results(__global const element_t *restrict image,
+                  const weights_t weights,
+                  __global const bits_t *restrict looked_peak,
+                  __global const bits_t *restrict spectrum_peak,
+                  __global sum_t *restrict costs,
+                  const int height,
+                  const int width,
+                  const int filter_height,
+                  const int filter_width,
+                  const int rows,
+                  const int columns,
+                  const int blocks_y,
+                  const int blocks_x,
+                  const int valid_y,
+                  const int valid_x,
+                  const int out_height,
+                  const int out_width,
+                  const int offset_y,
+                  const int offset_x,
+                  const uint blocks,
+                  const uint pair_step,
+                  const uint looked_rows,
+                  const uint samples,
+                  const sum_t share,
+                  const sum_t hidden,
+                  const sum_t check,
+                  const sum_t again)
+{
+    const uint group = get_group_id(0), looked = group / samples;
+    bits_t pixel_peak = 0, filter_peak = 0;
+    for EACH(i, 0, looked_rows)
+        pixel_peak = LARGER(pixel_peak, looked_peak[looked * looked_rows + i]);
+    for EACH(i, 0, rows)
+        filter_peak = LARGER(filter_peak, spectrum_peak[i]);
+    __local bits_t all_pixel_peak[64];
+    all_pixel_peak[get_local_id(0)] = pixel_peak;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 64; ++i)
+        pixel_peak = max(pixel_peak, all_pixel_peak[i]);
+
+    __local bits_t all_filter_peak[64];
+    all_filter_peak[get_local_id(0)] = filter_peak;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = 0; i < 64; ++i)
+        filter_peak = max(filter_peak, all_filter_peak[i]);
+
+    const bits_t bound = bound_of(pixel_peak, filter_peak, share, (sum_t)rows * columns, hidden);
+
+    /* Places that cover the block evenly: multiples of the golden ratio, and of the plastic number. */
+    const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
+    const uint block = min(2 * looked * pair_step + group % 2, blocks - 1);
+    const int out_x = block % blocks_x * valid_x, out_y = block / blocks_x % blocks_y * valid_y;
+    const int free_x = min(valid_x, out_width - out_x) - 4, free_y = min(valid_y, out_height - out_y);
+    const int y = (group * 2654435769u >> 16) * (uint)free_y >> 16;
+    const int x = ((group * 3242174889u >> 16) * (uint)max(free_x, 1) >> 16)
+                  + (int)get_local_id(0) % 4 * 1;
+    lanes_t sum = 0, sizes = 0;
+    for (int j = get_local_id(0) / 4; j < filter_height; j += 16) {
+        const row_t row = ROW(j);
+        const int begin = x + row.begin;
+        const int high = row.line == 0 ? 0 : min(filter_width, width - 0 - begin);
+        int i = max(0, -begin);
+        for (; i + 4 <= high; i += 4) {
+            const lanes_t product_0 = INSIDE_PRODUCT(i + 0);
+            const lanes_t product_1 = INSIDE_PRODUCT(i + 1);
+            const lanes_t product_2 = INSIDE_PRODUCT(i + 2);
+            const lanes_t product_3 = INSIDE_PRODUCT(i + 3);
+            sum += ((product_0 + product_1) + (product_2 + product_3));
+            sizes += ((SIZE(product_0) + SIZE(product_1)) + (SIZE(product_2) + SIZE(product_3)));
+        }
+        for (; i + 1 <= high; i += 1) {
+            const lanes_t product_0 = INSIDE_PRODUCT(i + 0);
+            sum += product_0;
+            sizes += SIZE(product_0);
+        }
+    }
+
+    /* The result that needs the most products decides, as those beside each other are judged together. */
+    __local sum_t sums[64], all_sizes[64];
+    sums[get_local_id(0)] = sum;
+    all_sizes[get_local_id(0)] = sizes;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        const sum_t most = MOST_PRODUCTS, taps = (sum_t)filter_height * filter_width;
+        sum_t worst = 0;
+        for (int l = 0; l < 4; ++l) {
+            sum_t total = 0, size = 0;
+            for (int k = l; k < 64; k += 4) {
+                total += sums[k];
+                size += all_sizes[k];
+            }
+            if (GOOD(total))
+                continue;
+            const sum_t needed = bound < INFINITE ? NUMBER(bound) * taps / size : 2 * most;
+            worst = needed <= most ? LARGER(worst, needed) : 2 * most; /* also where it is NaN */
+        }
+        costs[group] = worst <= most ? worst * check : most * check + taps * again;
+    }
+}
+
+__kernel GROUP
+void decide(__global const sum_t *restrict costs,
+            __global uint *restrict by_transforms,
+            __global uint *restrict by_sums,
+            const uint looks,
+            const sum_t limit)
+{
+    sum_t cost = 0;
+    for EACH(i, 0, looks)
+        cost += costs[i];
+    __local sum_t all_costs[64];
+    all_costs[get_local_id(0)] = cost;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        for (int i = 1; i < 64; ++i)
+            cost += all_costs[i];
+        const bool worth = cost <= limit * looks;
+        by_transforms[0] = worth;
+        by_sums[0] = !worth;
+    }
+}
+
+__kernel GROUP
+void store_blocks(__global const uint *restrict wanted, __global const sum_t *restrict pairs,
                   __global const element_t *restrict image,
                   const weights_t weights,
                   __global result_t *restrict result,
@@ -396,12 +570,14 @@ void store_blocks(__global const sum_t *restrict pairs,
                   const sum_t share,
                   const sum_t hidden)
 {
+    if (*wanted == 0)
+        return;
     const uint group = get_group_id(0);
     const int y = group % valid_y;
     const uint pair = group / valid_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int most = 3 + filter_height / 32;  /* rows: more cost more than they save */
+    const int most = MOST_PRODUCTS / 8;
 
     bits_t pair_peak = 0, filter_peak = 0;
     for EACH(i, 0, rows) {
@@ -450,18 +626,29 @@ void store_blocks(__global const sum_t *restrict pairs,
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_IM(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    for (int k = 0; k <= most && !enough; ++k) {
-                        const int down = filter_height / 2 + k;
-                        const int j = down < filter_height ? down : down - filter_height;
-                        const row_t row = ROW(j);
-                        if (!WHOLE(row))
-                            continue;
-                        int i = k == 0 ? filter_width / 2 : 0;
-                        for (; i + 8 <= filter_width && !enough; i += 8) {
+                    int added = 0, due = 1;
+                    for (int k = 0; k < filter_height && added < most && !enough; ++k) {
+                        int j = filter_height / 2 + k;
+                        row_t row = ROW(j);
+                        if (row.line == 0 || j >= filter_height) {
+                            j = filter_height / 2 - k;
+                            row = ROW(j);
+                        }
+                        if (row.line == 0 || j < 0)
+                            break;
+                        /* The taps for which all lanes have a pixel of the image. */
+                        const int begin = x + row.begin;
+                        const int high = min(filter_width, width - 0 - begin);
+                        int i = max(k == 0 ? filter_width / 2 : 0, -begin);
+                        for (; i + 8 <= high && !enough; i += 8) {
                             sums += (((SIZE(INSIDE_PRODUCT(i + 0)) + SIZE(INSIDE_PRODUCT(i + 1))) + (SIZE(INSIDE_PRODUCT(i + 2)) + SIZE(INSIDE_PRODUCT(i + 3)))) + ((SIZE(INSIDE_PRODUCT(i + 4)) + SIZE(INSIDE_PRODUCT(i + 5))) + (SIZE(INSIDE_PRODUCT(i + 6)) + SIZE(INSIDE_PRODUCT(i + 7)))));
-                            enough = all_good(sums, bound);
+                            if (++added == due) {
+                                due *= 2;
+                                enough = all_good(sums, bound);
+                            }
                         }
                     }
+                    enough |= all_good(sums, bound);
                 }
                 marked[x / 1] = enough ? FINE : bound < INFINITE ? DOUBTFUL : DOUBTFUL_FACTORS;
             }
@@ -496,18 +683,29 @@ void store_blocks(__global const sum_t *restrict pairs,
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_RE(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    for (int k = 0; k <= most && !enough; ++k) {
-                        const int down = filter_height / 2 + k;
-                        const int j = down < filter_height ? down : down - filter_height;
-                        const row_t row = ROW(j);
-                        if (!WHOLE(row))
-                            continue;
-                        int i = k == 0 ? filter_width / 2 : 0;
-                        for (; i + 8 <= filter_width && !enough; i += 8) {
+                    int added = 0, due = 1;
+                    for (int k = 0; k < filter_height && added < most && !enough; ++k) {
+                        int j = filter_height / 2 + k;
+                        row_t row = ROW(j);
+                        if (row.line == 0 || j >= filter_height) {
+                            j = filter_height / 2 - k;
+                            row = ROW(j);
+                        }
+                        if (row.line == 0 || j < 0)
+                            break;
+                        /* The taps for which all lanes have a pixel of the image. */
+                        const int begin = x + row.begin;
+                        const int high = min(filter_width, width - 0 - begin);
+                        int i = max(k == 0 ? filter_width / 2 : 0, -begin);
+                        for (; i + 8 <= high && !enough; i += 8) {
                             sums += (((SIZE(INSIDE_PRODUCT(i + 0)) + SIZE(INSIDE_PRODUCT(i + 1))) + (SIZE(INSIDE_PRODUCT(i + 2)) + SIZE(INSIDE_PRODUCT(i + 3)))) + ((SIZE(INSIDE_PRODUCT(i + 4)) + SIZE(INSIDE_PRODUCT(i + 5))) + (SIZE(INSIDE_PRODUCT(i + 6)) + SIZE(INSIDE_PRODUCT(i + 7)))));
-                            enough = all_good(sums, bound);
+                            if (++added == due) {
+                                due *= 2;
+                                enough = all_good(sums, bound);
+                            }
                         }
                     }
+                    enough |= all_good(sums, bound);
                 }
                 marked[x / 1] = enough ? FINE : bound < INFINITE ? DOUBTFUL : DOUBTFUL_FACTORS;
             }
@@ -516,7 +714,7 @@ void store_blocks(__global const sum_t *restrict pairs,
 }
 
 __kernel GROUP
-void sum_doubtful(__global const element_t *restrict image,
+void sum_doubtful(__global const uint *restrict wanted, __global const element_t *restrict image,
                   const weights_t weights,
                   __global result_t *restrict result,
                   __global const uchar *restrict marks,
@@ -535,6 +733,8 @@ void sum_doubtful(__global const element_t *restrict image,
                   const uint blocks,
                   const sum_t cval)
 {
+    if (*wanted == 0)
+        return;
     const int tiles = (valid_y + 3) / 4;
     const uint block = get_group_id(0) / tiles;
     const int y = get_group_id(0) % tiles * 4;

@@ -65,6 +65,7 @@
  *   align, shift  pieces of aligned access in a window, and where in a piece it begins
  *   piece         values that one call converts
  *   strips, collected  how many strips of a row an item collects at an edge, and values of each
+ * CONDITIONAL  whether a launch before this one may have called it off
  */
 typedef float element_t;
 typedef float result_t;

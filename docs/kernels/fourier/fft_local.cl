@@ -62,6 +62,7 @@
  * MAX_POLLS    of two steps: looks in vain for the first one, after which a group does it itself
  * STEPS        one or two `LocalStep` of opencl_lab/ops/fft/passes/local_schedule.py, whose groups have
  *              equally many items
+ * CONDITIONAL  whether a launch before this one may have called it off
  */
 /* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */
 #define INLINE static inline __attribute__((always_inline))

@@ -58,6 +58,7 @@
  *               buffer an item has for itself, 0 for those of all rows, which only pointwise steps
  *               read and write; else None
  * MAX_POLLS     how often an item looks for others to finish a step
+ * CONDITIONAL   whether a launch before this one may have called it off
  */
 /* PoCL calls what is long, which keeps loops from being vectors and arrays from being registers. */
 #define INLINE static inline __attribute__((always_inline))

@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Launch, Plan, ceil_divide
 from opencl_lab.core.space import Config
-from opencl_lab.ops.conv2d.fft import Cost, Filtering, FftConvolution
+from opencl_lab.ops.conv2d.fft import Cost, FftConvolution, Filtering
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.register import Register
 
@@ -78,9 +78,15 @@ def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str
     pairs = kernels.blocks.pairs(problem)
     looked = min(pairs, LOOKED_PAIRS)
     rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(looks, looked)
-    peaks = builder.scratch("looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype)
+    peaks = builder.scratch(
+        "looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype
+    )
     costs = builder.scratch("costs", looked * samples, builder.real)
-    shared = {"looked_peak": peaks, "pair_step": pairs // looked, "looked_rows": rows}
+    shared: dict[str, str | int] = {
+        "looked_peak": peaks,
+        "pair_step": pairs // looked,
+        "looked_rows": rows,
+    }
     filtering.launch("look_peaks", looked * rows, **shared, row_step=ROW_STEP)
     filtering.launch(
         "look_results",

@@ -65,7 +65,7 @@ UNIT_FLOPS = 9e10
 """Operations of a direct convolution in a second on a core, with vectors of 32 bytes."""
 LAUNCH_US, WAKE_US = 15.0, 4.0
 """A launch on a CPU, and each thread that it wakes."""
-GPU = Cost(5.0, 8e7, 256 << 20, 5.0, 5.0)
+GPU = Cost(5.0, 5e7, 256 << 20, 5.0, 5.0)
 """Measured on an H100, whose direct convolutions do 9 to 17 TFLOP/s."""
 
 

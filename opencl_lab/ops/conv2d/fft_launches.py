@@ -29,11 +29,11 @@ ARGUMENTS = {
     "store_blocks": "pairs image weights result marks pixel_peak spectrum_peak "
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks first_pair "
     "cval share hidden",
-    "look_peaks": "image looked_peak height width columns blocks_y blocks_x valid_y valid_x last_row "
-    "last_column offset_y offset_x blocks pair_step row_step looked_rows",
-    "look_results": f"image weights looked_peak spectrum_peak costs {IMAGE} {FILTER} {BLOCK} {GRID} "
-    "out_height out_width offset_y offset_x blocks pair_step looked_rows samples share hidden "
-    "check again",
+    "look_peaks": f"image looked_peak {IMAGE} columns {GRID} last_row last_column "
+    "offset_y offset_x blocks pair_step row_step looked_rows",
+    "look_results": f"image weights looked_peak spectrum_peak costs {IMAGE} {FILTER} {BLOCK} "
+    f"{GRID} out_height out_width offset_y offset_x blocks pair_step looked_rows samples share "
+    "hidden check again",
     "decide": "costs by_transforms by_sums looks limit",
     "sum_doubtful": f"image weights result marks {IMAGE} {FILTER} {GRID} out_height out_width "
     "offset_y offset_x blocks cval",

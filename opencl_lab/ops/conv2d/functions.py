@@ -112,9 +112,9 @@ def conv2d(
     to a few roundings. Large filters use Fourier transforms (the algorithm ``fft``) if these take
     fewer operations. The rounding error of transforms is relative to the largest pixels of a block,
     usually of up to 512 x 512. So results that would lose accuracy, in dark areas beside a bright
-    one, are summed directly. If these are most of the image, as for stars in a dark sky,
-    ``algorithm="register"`` is up to twice as fast; pixels that are zero cost little. Infinities
-    and NaN affect only results whose filter covers them.
+    one, are summed directly. If these are most of the image, as for stars in a dark sky, all
+    results are: for large filters, ``auto`` takes the algorithm ``adaptive``, which looks at a
+    sample of the image first. Infinities and NaN affect only results whose filter covers them.
 
     A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
     `scipy.ndimage` leaves out the weights that are zero.

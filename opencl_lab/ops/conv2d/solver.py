@@ -32,7 +32,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
         one = ("rolling",) if is_one_thread(device) and rolling.pays(problem) else ()
         if problem.filter_height * problem.filter_width < estimates.MANY_TAPS:
             return (*one, "register")  # two passes over memory would not save enough
-        if _fft_pays(problem, device):
+        if _transforms_pay(problem, device):
             # The direct sums of `adaptive` are those for a filter of any rank.
             large = "fft" if problem.separable else "adaptive"
             return (*one, large, *self.registry)
@@ -50,9 +50,13 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 CONV2D_SOLVER = Conv2dSolver()
 
 
+PAYS = 0.9
+"""Time of transforms as a share of that of direct sums: the look at the image takes the rest."""
+
+
 @lru_cache(maxsize=256)  # on the way of every call with a large filter
-def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
-    """Return whether transforms are probably faster than direct sums."""
+def _transforms_pay(problem: Conv2dProblem, device: Device) -> bool:
+    """Return whether transforms are faster than direct sums for most images."""
     from opencl_lab.ops.conv2d.fft import FftConvolution
 
     fft = CONV2D_SOLVER.algorithm("fft")
@@ -60,4 +64,4 @@ def _fft_pays(problem: Conv2dProblem, device: Device) -> bool:
     if 0 in problem.result_shape or fft.supports(problem, device) is not None:
         return False
     config = fft.default_config(problem, device)
-    return fft.operations(problem, config, device) < problem.work.flops
+    return fft.operations(problem, config, device) < PAYS * problem.work.flops

@@ -1,0 +1,113 @@
+"""The convolution that looks at the image: what it chooses, and that both ways are right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conv2d_checks import assert_close, check, right
+from scipy import signal
+
+from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.ops.conv2d.adaptive import Adaptive
+from opencl_lab.ops.conv2d.functions import conv2d
+
+
+@pytest.fixture
+def quick_transforms(monkeypatch):
+    """Let the recheck alone decide, on any device and for small images."""
+    monkeypatch.setattr(Adaptive, "operations", staticmethod(lambda *how: 0.0))
+
+
+def image_of(kind, shape, rng):
+    noise = rng.standard_normal(shape).astype(np.float32)
+    if kind == "uniform":
+        return rng.random(shape, np.float32)
+    if kind == "stars":
+        return noise + np.where(rng.random(shape) < 1e-2, np.float32(1e6), 0)
+    return {"black": 0 * noise, "nan": np.nan * noise}[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("uniform", "fft"), ("black", "fft"), ("stars", "register"), ("nan", "register")],
+)
+@pytest.mark.parametrize("group", [None, 8])
+def test_the_image_decides(kind, way, group, quick_transforms, rng, queue):
+    """Both ways round differently, so a result shows which one made it."""
+    image = image_of(kind, (150, 203), rng)
+    weights = rng.random((23, 21), np.float32)
+    config = {} if group is None else {"WG_SIZE": group}
+    result = conv2d(image, weights, algorithm="adaptive", config=config, queue=queue)
+    expected = conv2d(
+        image, weights, algorithm=way, config=config if way == "fft" else None, queue=queue
+    )
+    np.testing.assert_array_equal(result, expected)
+    if kind in ("uniform", "stars"):
+        other = "register" if way == "fft" else "fft"
+        assert (conv2d(image, weights, algorithm=other, queue=queue) != result).any()
+
+
+@pytest.mark.parametrize("kind", ["uniform", "stars"])
+@pytest.mark.parametrize("mode", ["same", "full"])
+def test_batches_of_colours_in_rounds(kind, mode, quick_transforms, rng, queue):
+    images = image_of(kind, (3, 40, 50, 3), rng)
+    weights = rng.uniform(-1, 1, (7, 6))
+    more = {"algorithm": "adaptive", "config": {"BLOCK": 32, "PAIRS": 3}, "queue": queue}
+    result = conv2d(images, weights, mode=mode, channels_last=True, **more)
+    for image in range(3):
+        for channel in range(3):
+            plane = images[image, ..., channel].astype(np.float64)
+            if mode == "full":
+                expected = signal.correlate2d(plane, weights, mode)
+            else:
+                expected = right(plane, weights)
+            assert_close(result[image, ..., channel], expected, weights, np.abs(images).max())
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 200), (200, 3), (5, 7)])
+def test_images_smaller_than_the_look(shape, quick_transforms, rng, queue):
+    image, weights = rng.random(shape, np.float32), rng.uniform(-1, 1, (9, 9))
+    check(image, weights, algorithm="adaptive", queue=queue)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("dtype", ["float64", "uint8", "float16"])
+def test_other_types(dtype, quick_transforms, rng, queue, device):
+    if dtype == "float64" and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    image, weights = rng.integers(0, 255, (70, 91)).astype(dtype), rng.random((11, 9)) / 99
+    result = conv2d(image, weights, algorithm="adaptive", queue=queue)
+    expected = right(image.astype(np.float64), weights)
+    assert (
+        np.abs(result - expected).max() < {"float64": 1e-12, "uint8": 0.51, "float16": 0.2}[dtype]
+    )
+
+
+def test_all_launches_over_blocks_may_be_called_off():
+    device = select_device()
+    algorithm = CONV2D.algorithm("adaptive")
+    problem = CONV2D.problem(size=300, ksize=15)
+    config = algorithm.default_config(problem, device).replace(BLOCK=64, PAIRS=4)
+    launches = algorithm.plan(problem, config, device).launches
+    names = [launch.kernel for launch in launches]
+    look = names.index("decide")
+    assert not any("wanted" in launch.arguments for launch in launches[: look + 1])
+    wanted = [launch.arguments["wanted"] for launch in launches[look + 1 :]]
+    arguments = launches[look].arguments
+    assert set(wanted[:-1]) == {arguments["by_transforms"]}
+    assert wanted[-1] == arguments["by_sums"] and names[-1] == "conv2d_register"
+    shared = {id(launch) for launch in launches if launch.kernel == "multiply_spectra"}
+    assert 1 <= len(shared) <= 2  # rounds share launches
+
+
+def test_few_results_are_looked_at_where_the_filter_is_large():
+    device = select_device()
+    algorithm = CONV2D.algorithm("adaptive")
+
+    def looks(size, taps):
+        problem = CONV2D.problem(size=size, ksize=taps)
+        plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+        return next(int(at.arguments["looks"]) for at in plan.launches if at.kernel == "decide")
+
+    assert looks(300, 201) < looks(3000, 31) <= 512
