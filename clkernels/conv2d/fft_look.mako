@@ -5,14 +5,14 @@
 ##     | *       |    |    |   some     |..........|       nothing more if it is large enough; some
 ##     +----+----+----+----+   pairs    |          |       products, if their magnitudes reach the
 ##     |    |    |*        |   (*)  ->  |..........|       bound; else a direct sum of its own.
-##     +----+----+----+----+            |          |
-##                                      +----------+       decide: whether on average that costs more
-##                                    look_peaks: some     than direct sums of all results do
+##     +----+----+----+----+            |          |       Direct sums are chosen if on average
+##                                      +----------+       that takes longer than the transforms
+##                                    look_peaks: some     save.
 ##                                    rows  -> bound
 ##
-##   look_peaks     the largest pixel of each of these rows
-##   look_results   what the recheck of some results would cost
-##   decide         by_transforms or by_sums becomes 1, the other one 0
+##   look_peaks     the largest pixel of each of these rows, and the largest magnitudes of the spectrum
+##   look_results   what the recheck of some results would cost; the last group decides: by_transforms
+##                  or by_sums becomes 1, the other one 0
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
@@ -24,12 +24,18 @@
     ACROSS = min(WG_SIZE, 4)  # items whose results are beside each other; the others share their taps
     PARTS = WG_SIZE // ACROSS
     TAPS = 4  # products that are added at a time
+    COST_BITS = 23  # of a word; the others count at most 511 groups
+    MOST_COST = (1 << COST_BITS) // 512  # of a group
 %>\
+/* The first groups take the rows of the spectrum, as find_peaks does, the others those of the image. */
 __kernel GROUP
 void look_peaks(__global const element_t *restrict image,
+                __global const sum_t *restrict spectrum,
                 __global bits_t *restrict looked_peak,
+                __global bits_t *restrict spectrum_peak,
                 const int height,
                 const int width,
+                const int rows,
                 const int columns,
                 const int blocks_y,
                 const int blocks_x,
@@ -42,35 +48,43 @@ void look_peaks(__global const element_t *restrict image,
                 const uint blocks,
                 const uint pair_step,
                 const uint row_step,
-                const uint looked_rows)
+                const uint looked_rows,
+                const sum_t size)
 {
-    const uint group = get_group_id(0);
-    const int y = group % looked_rows * row_step;
-    const uint first = 2 * (group / looked_rows * pair_step);
+    const bool of_image = get_group_id(0) >= rows;
+    const uint group = get_group_id(0) - (of_image ? rows : 0);
     bits_t largest = 0;
-    for (uint block = first; block < min(first + 2, blocks); ++block) {
-        const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y, valid_x,
-                                 last_row, last_column, offset_y, offset_x);
-        const int2 within = inside(row, columns, width);
-        __global const element_t *pixels = row.line + (long)row.begin * ${CHANNELS};
-        for EACH(x, within.x, within.y) {
-            const bits_t size = MAGNITUDE(load_pixel(pixels + x * ${CHANNELS}));
-            largest = LARGER(largest, size);
+    if (of_image) {
+        const int y = group % looked_rows * row_step;
+        const uint first = 2 * (group / looked_rows * pair_step);
+        for (uint block = first; block < min(first + 2, blocks); ++block) {
+            const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y,
+                                     valid_x, last_row, last_column, offset_y, offset_x);
+            const int2 within = inside(row, columns, width);
+            __global const element_t *pixels = row.line + (long)row.begin * ${CHANNELS};
+            for EACH(x, within.x, within.y) {
+                const bits_t magnitude = MAGNITUDE(load_pixel(pixels + x * ${CHANNELS}));
+                largest = LARGER(largest, magnitude);
+            }
         }
+    } else {
+        largest = largest_square(spectrum, group, columns, size);
     }
     ${numbers.share_largest("largest", WG_SIZE)}
     if (get_local_id(0) == 0)
-        looked_peak[group] = largest;
+        (of_image ? looked_peak : spectrum_peak)[group] = largest;
 }
 
 /* Costs are in products of a direct sum: `check` for one whose magnitude is added, `again` for one of
-   a doubtful result. */
+   a doubtful result, and `limit` of a result. `arrived` is zero before and after. */
 __kernel GROUP
 void look_results(__global const element_t *restrict image,
                   const weights_t weights,
                   __global const bits_t *restrict looked_peak,
                   __global const bits_t *restrict spectrum_peak,
-                  __global sum_t *restrict costs,
+                  volatile __global uint *restrict arrived,
+                  __global uint *restrict by_transforms,
+                  __global uint *restrict by_sums,
                   const int height,
                   const int width,
                   const int filter_height,
@@ -92,7 +106,8 @@ void look_results(__global const element_t *restrict image,
                   const sum_t share,
                   const sum_t hidden,
                   const sum_t check,
-                  const sum_t again)
+                  const sum_t again,
+                  const sum_t limit)
 {
     const uint group = get_group_id(0), looked = group / samples;
     bits_t pixel_peak = 0, filter_peak = 0;
@@ -154,33 +169,18 @@ void look_results(__global const element_t *restrict image,
             const sum_t needed = bound < INFINITE ? NUMBER(bound) * taps / size : 2 * most;
             worst = needed <= most ? LARGER(worst, needed) : 2 * most; /* also where it is NaN */
         }
-        costs[group] = worst <= most ? worst * check : most * check + taps * again;
-    }
-}
+        const sum_t cost = worst <= most ? worst * check : most * check + taps * again;
 
-__kernel GROUP
-void decide(__global const sum_t *restrict costs,
-            __global uint *restrict by_transforms,
-            __global uint *restrict by_sums,
-            const uint looks,
-            const sum_t limit)
-{
-    sum_t cost = 0;
-    for EACH(i, 0, looks)
-        cost += costs[i];
-% if WG_SIZE > 1:
-    __local sum_t all_costs[${WG_SIZE}];
-    all_costs[get_local_id(0)] = cost;
-    barrier(CLK_LOCAL_MEM_FENCE);
-% endif
-    if (get_local_id(0) == 0) {
-% if WG_SIZE > 1:
-        for (int i = 1; i < ${WG_SIZE}; ++i)
-            cost += all_costs[i];
-% endif
-        const bool worth = cost <= limit * looks;
-        by_transforms[0] = worth;
-        by_sums[0] = !worth;
+        /* One number has the costs, as shares of the largest, and how many groups have come. */
+        const sum_t unit = (most * check + taps * again) / ${MOST_COST};
+        const uint mine = ${1 << COST_BITS} + (uint)(cost / unit);
+        const uint all = atomic_add(arrived, mine) + mine;
+        if (all >> ${COST_BITS} == get_num_groups(0)) {
+            const bool worth = (all & ${(1 << COST_BITS) - 1}) * unit <= limit * get_num_groups(0);
+            by_transforms[0] = worth;
+            by_sums[0] = !worth;
+            *arrived = 0;
+        }
     }
 }
 </%def>\

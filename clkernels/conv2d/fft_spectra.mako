@@ -7,20 +7,28 @@
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%def name="declare(WG_SIZE, CONDITIONAL)">\
-/* Squares of magnitudes, of weights that are not divided by the size of the block. */
-__kernel GROUP
-void find_peaks(__global const sum_t *restrict spectrum,
-                __global bits_t *restrict spectrum_peak,
-                const int columns,
-                const sum_t size)
+/* Return the largest square of a magnitude that an item finds in a row of the spectrum, of weights
+   that are not divided by the size of the block. */
+INLINE bits_t largest_square(__global const sum_t *spectrum, const int y, const int columns,
+                             const sum_t size)
 {
-    __global const sum_t *source = spectrum + 2 * (size_t)get_group_id(0) * columns;
+    __global const sum_t *source = spectrum + 2 * (size_t)y * columns;
     bits_t largest = 0;
     for EACH(x, 0, columns) {
         const sum_t a = size * RE(source, x), b = size * IM(source, x);
         const bits_t square = MAGNITUDE(a * a + b * b);
         largest = LARGER(largest, square);
     }
+    return largest;
+}
+
+__kernel GROUP
+void find_peaks(__global const sum_t *restrict spectrum,
+                __global bits_t *restrict spectrum_peak,
+                const int columns,
+                const sum_t size)
+{
+    bits_t largest = largest_square(spectrum, get_group_id(0), columns, size);
     ${numbers.share_largest("largest", WG_SIZE)}
     if (get_local_id(0) == 0)
         spectrum_peak[get_group_id(0)] = largest;

@@ -81,30 +81,29 @@ def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str
     peaks = builder.scratch(
         "looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype
     )
-    costs = builder.scratch("costs", looked * samples, builder.real)
     shared: dict[str, str | int] = {
         "looked_peak": peaks,
+        "spectrum_peak": filtering.spectrum_peak,
         "pair_step": pairs // looked,
         "looked_rows": rows,
     }
-    filtering.launch("look_peaks", looked * rows, **shared, row_step=ROW_STEP)
+    filtering.launch(
+        "look_peaks",
+        kernels.blocks.length[0] + looked * rows,
+        **shared,
+        spectrum=filtering.spectrum[0],
+        row_step=ROW_STEP,
+    )
     filtering.launch(
         "look_results",
         looked * samples,
         **shared,
-        spectrum_peak=filtering.spectrum_peak,
-        costs=costs,
+        arrived=builder.zeros("arrived", 1),
+        by_transforms=by_transforms,
+        by_sums=by_sums,
         samples=samples,
         check=cost.check,
         again=cost.again,
-    )
-    filtering.launch(
-        "decide",
-        1,
-        costs=costs,
-        by_transforms=by_transforms,
-        by_sums=by_sums,
-        looks=looked * samples,
         limit=taps - transforms / math.prod(problem.result_shape),
     )
     return by_transforms, by_sums

@@ -133,6 +133,7 @@ class FftConvolution(Convolution):
             return Plan(tuple(buffers), ())
         filtering = Filtering.of(problem, config, device, buffers)
         filtering.add_filter()
+        filtering.add_peaks()
         filtering.add_blocks()
         return filtering.builder.finish()
 
@@ -205,10 +206,13 @@ class Filtering:
 
     def add_filter(self) -> None:
         """Add the transform of the filter."""
+        self.launch("load_filter", self.kernels.blocks.length[0], block=self.spectrum[0])
+        self._forward(1, *self.spectrum)
+
+    def add_peaks(self) -> None:
+        """Add the search for the largest magnitudes of its spectrum."""
         spectrum, peaks = self.spectrum[0], self.spectrum_peak
         rows = self.kernels.blocks.length[0]
-        self.launch("load_filter", rows, block=spectrum)
-        self._forward(1, *self.spectrum)
         self.launch("find_peaks", rows, spectrum=spectrum, spectrum_peak=peaks)
 
     def _add_pairs(self, first: int, count: int, known: dict[int, list[Launch]]) -> None:

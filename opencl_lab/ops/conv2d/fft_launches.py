@@ -29,12 +29,11 @@ ARGUMENTS = {
     "store_blocks": "pairs image weights result marks pixel_peak spectrum_peak "
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks first_pair "
     "cval share hidden",
-    "look_peaks": f"image looked_peak {IMAGE} columns {GRID} last_row last_column "
-    "offset_y offset_x blocks pair_step row_step looked_rows",
-    "look_results": f"image weights looked_peak spectrum_peak costs {IMAGE} {FILTER} {BLOCK} "
-    f"{GRID} out_height out_width offset_y offset_x blocks pair_step looked_rows samples share "
-    "hidden check again",
-    "decide": "costs by_transforms by_sums looks limit",
+    "look_peaks": f"image spectrum looked_peak spectrum_peak {IMAGE} {BLOCK} {GRID} last_row "
+    "last_column offset_y offset_x blocks pair_step row_step looked_rows size",
+    "look_results": "image weights looked_peak spectrum_peak arrived by_transforms by_sums "
+    f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks pair_step "
+    "looked_rows samples share hidden check again limit",
     "sum_doubtful": f"image weights result marks {IMAGE} {FILTER} {GRID} out_height out_width "
     "offset_y offset_x blocks cval",
 }
@@ -46,7 +45,6 @@ SHARED = {
     "find_peaks": 1,
     "look_peaks": 1,
     "look_results": 4,
-    "decide": 1,
     "store_blocks": 2,
 }
 """How many numbers each item of a work-group has in local memory, by kernel."""
