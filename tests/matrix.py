@@ -164,7 +164,11 @@ RECTANGLE = {"m": 70, "n": 131, "k": 45}  # of no tile a multiple
 DESCENDING = ("uint8", "int32", "float32")  # other cases have two of them in ascending order
 SIZES = (0, 1, 2, 3, 7, 8, 9, 255, 256, 257, 8_191, 8_192, 8_193, 50_000, 1_000_003)
 
-BORROWED = {("conv2d", "separable"): "register", ("dft", "direct-gemm"): "blocked"}
+BORROWED = {
+    ("conv2d", "separable"): "register",
+    ("conv2d", "adaptive"): "fft",
+    ("dft", "direct-gemm"): "blocked",
+}
 """Algorithms that run the kernels of another one, for which pairs of values are looked at."""
 
 SWEPT_ELSEWHERE = {"unique"}

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from conv2d_checks import assert_close, check, right
 from scipy import signal
 
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.ops.conv2d.adaptive import Adaptive
+from opencl_lab.ops.conv2d import adaptive
 from opencl_lab.ops.conv2d.functions import conv2d
+from opencl_lab.runtime.executable import Executable
+from opencl_lab.runtime.execute import execute
+from opencl_lab.runtime.session import session_of
 
 
 @pytest.fixture
 def quick_transforms(monkeypatch):
     """Let the recheck alone decide, on any device and for small images."""
-    monkeypatch.setattr(Adaptive, "operations", staticmethod(lambda *how: 0.0))
+    monkeypatch.setattr(adaptive, "arithmetic", lambda *how: 0.0)
 
 
 def image_of(kind, shape, rng):
@@ -25,12 +29,23 @@ def image_of(kind, shape, rng):
         return rng.random(shape, np.float32)
     if kind == "stars":
         return noise + np.where(rng.random(shape) < 1e-2, np.float32(1e6), 0)
+    if kind == "black beside grey":  # products of zeros are left out
+        return np.where(np.arange(shape[1]) < shape[1] // 4, 0, 1 + 0 * noise)
+    if kind == "infinities":
+        return np.where(rng.random(shape) < 1e-2, np.inf, noise)
     return {"black": 0 * noise, "nan": np.nan * noise}[kind]
 
 
 @pytest.mark.parametrize(
     ("kind", "way"),
-    [("uniform", "fft"), ("black", "fft"), ("stars", "register"), ("nan", "register")],
+    [
+        ("uniform", "fft"),
+        ("black", "fft"),
+        ("black beside grey", "fft"),
+        ("stars", "register"),
+        ("infinities", "register"),
+        ("nan", "register"),
+    ],
 )
 @pytest.mark.parametrize("group", [None, 8])
 def test_the_image_decides(kind, way, group, quick_transforms, rng, queue):
@@ -84,15 +99,40 @@ def test_other_types(dtype, quick_transforms, rng, queue, device):
     )
 
 
+def test_calls_in_a_row_decide_each_for_itself(quick_transforms, rng, queue):
+    """The counter of the groups that have come is zero again after each call."""
+    weights = rng.random((23, 21), np.float32)
+    images = [image_of(kind, (140, 203), rng) for kind in ("uniform", "stars")]
+    expected = [
+        conv2d(image, weights, algorithm=way, queue=queue)
+        for image, way in zip(images, ("fft", "register"), strict=True)
+    ]
+    for turn in range(6):
+        result = conv2d(images[turn % 2], weights, algorithm="adaptive", queue=queue)
+        np.testing.assert_array_equal(result, expected[turn % 2])
+    algorithm, device = CONV2D.algorithm("adaptive"), session_of(queue).device
+    problem = CONV2D.problem(size=150, ksize=21)
+    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+    executable = Executable(plan, session_of(queue))
+    execute(executable, CONV2D.generate(problem, 0), queue)
+    (spec,) = executable.plan.with_role("zeros")
+    left = np.ones(spec.shape, spec.dtype)
+    cl.enqueue_copy(queue, left, executable._zeros[queue.int_ptr][spec.name])
+    assert not left.any()
+
+
 def test_all_launches_over_blocks_may_be_called_off():
     device = select_device()
     algorithm = CONV2D.algorithm("adaptive")
     problem = CONV2D.problem(size=300, ksize=15)
     config = algorithm.default_config(problem, device).replace(BLOCK=64, PAIRS=4)
-    launches = algorithm.plan(problem, config, device).launches
+    plan = algorithm.plan(problem, config, device)
+    launches = plan.launches
     names = [launch.kernel for launch in launches]
     look = names.index("look_results")
-    assert not any("wanted" in launch.arguments for launch in launches[: look + 1])
+    # Transforms of the filter are of the same program, and always wanted.
+    before = {launch.arguments.get("wanted") for launch in launches[: look + 1]} - {None}
+    assert [buffer.name for buffer in plan.with_role("table") if buffer.name in before] == [*before]
     wanted = [launch.arguments["wanted"] for launch in launches[look + 1 :]]
     arguments = launches[look].arguments
     assert set(wanted[:-1]) == {arguments["by_transforms"]}

@@ -187,7 +187,7 @@ def test_it_is_chosen_for_large_filters(kind):
     def chosen(size, taps, **options):
         return CONV2D.choose(CONV2D.problem(size=size, ksize=taps, **options), device).name
 
-    assert chosen(4096, 7) == chosen(4096, 15) == "register" and chosen(4096, 31) == "adaptive"
+    assert chosen(4096, 7) == chosen(4096, 13) == "register" and chosen(4096, 31) == "adaptive"
     assert chosen(1024, 21) == ("adaptive" if kind == "cpu" else "register")
     assert chosen(16, 31) == "register"  # launches take longer than that
     assert chosen(4096, 31, filter="box") == "separable"

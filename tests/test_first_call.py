@@ -60,14 +60,15 @@ def test_images_of_all_sizes_share_the_programs_of_a_filter(algorithm, device):
     assert all(one == each[0] for one in each)
 
 
-def test_transforms_forth_and_back_share_programs(device):
+@pytest.mark.parametrize("algorithm", ["fft", "adaptive"])
+def test_transforms_forth_and_back_share_programs(algorithm, device):
     if device.kind != "cpu":
         pytest.skip("other devices have forms for each length")
     for n in (1009, 10007):
         found = programs(DFT, "fft", device, n=n)
         transforms = [one for one in found if one[0].startswith("fourier/fft_")]
         assert len(transforms) == 1
-    found = programs(CONV2D, "fft", device, size=400, ksize=41)
+    found = programs(CONV2D, algorithm, device, size=400, ksize=41)
     forms = [(one[0], one[1].get("STEPS")) for one in found if one[0].startswith("fourier/")]
     assert len(forms) == 2  # along rows and along columns
 

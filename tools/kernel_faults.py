@@ -131,6 +131,21 @@ KERNEL_FAULTS = (
         "PUT(target, x, a * d + b * c, a * c + b * d);",
         f"{MATRIX} conv2d-fft",
     ),
+    Fault(
+        "conv2d fft: magnitudes of the same row are counted twice",
+        CONV, "int j = middle + k;", "int j = middle;",
+        "test_conv2d_fft.py",
+    ),
+    Fault(
+        "conv2d adaptive: the last group but one decides",
+        CONV, "== get_num_groups(0)) {", "== get_num_groups(0) - 1) {",
+        "test_conv2d_adaptive.py",
+    ),
+    Fault(
+        "conv2d adaptive: launches that are called off are done all the same",
+        "clkernels/common", "if (*wanted == 0)", "if (*wanted > 1)",
+        "test_conv2d_adaptive.py",
+    ),
     # -------------------------------------------------------------------- dft
     Fault(
         "dft direct: a power of n is not reduced",

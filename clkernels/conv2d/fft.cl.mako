@@ -22,7 +22,7 @@
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
- *     fft_look.mako       look_peaks, look_results, decide   whether transforms are worth it
+ *     fft_look.mako       look_peaks, look_results   whether transforms are worth it
  *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
@@ -53,7 +53,11 @@
  * blocks_x * blocks_y for each channel of an image, `blocks` in all; each block is `rows` x
  * `columns` complex numbers; `pixel_peak` and `spectrum_peak` have a number for each row of the
  * pairs and of the block of weights; `marks` has a byte for LANES results of each row of each
- * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input.
+ * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input. Of the
+ * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others a row of
+ * each `row_step` of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
+ * `samples` work-groups of look_results for each of these pairs, at most 511 in all; `arrived` is zero
+ * before and after; `by_transforms` and `by_sums` are a word each.
  *
  * PIXELS    types, boundary condition and filter: see pixels.mako
  * CHANNELS  values of a pixel

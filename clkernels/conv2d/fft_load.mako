@@ -5,6 +5,7 @@
 ##
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
+## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%def name="declare(CHANNELS, WG_SIZE, CONDITIONAL)">\

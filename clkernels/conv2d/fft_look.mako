@@ -49,7 +49,8 @@ void look_peaks(__global const element_t *restrict image,
                 const uint pair_step,
                 const uint row_step,
                 const uint looked_rows,
-                const sum_t size)
+                const sum_t size,
+                const sum_t cval)
 {
     const bool of_image = get_group_id(0) >= rows;
     const uint group = get_group_id(0) - (of_image ? rows : 0);
@@ -66,6 +67,8 @@ void look_peaks(__global const element_t *restrict image,
                 const bits_t magnitude = MAGNITUDE(load_pixel(pixels + x * ${CHANNELS}));
                 largest = LARGER(largest, magnitude);
             }
+            if (within.y - within.x < columns)
+                largest = LARGER(largest, MAGNITUDE(cval));
         }
     } else {
         largest = largest_square(spectrum, group, columns, size);
@@ -123,12 +126,13 @@ void look_results(__global const element_t *restrict image,
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
     const uint block = min(2 * looked * pair_step + group % 2, blocks - 1);
     const int out_x = block % blocks_x * valid_x, out_y = block / blocks_x % blocks_y * valid_y;
-    const int free_x = min(valid_x, out_width - out_x) - ${LANES * ACROSS}, free_y = min(valid_y, out_height - out_y);
-    const int y = (group * 2654435769u >> 16) * (uint)free_y >> 16;
-    const int x = ((group * 3242174889u >> 16) * (uint)max(free_x, 1) >> 16)
-                  + (int)get_local_id(0) % ${ACROSS} * ${LANES};
+    const int count_x = min(valid_x, out_width - out_x), count_y = min(valid_y, out_height - out_y);
+    const int first_x = (group * 3242174889u >> 16) * (uint)max(1, count_x - ${LANES * ACROSS}) >> 16;
+    const int x = first_x + (int)get_local_id(0) % ${ACROSS} * ${LANES};
+    const int y = (group * 2654435769u >> 16) * (uint)count_y >> 16;
     lanes_t sum = 0, sizes = 0;
-    for (int j = get_local_id(0) / ${ACROSS}; j < filter_height; j += ${PARTS}) {
+    const int part = get_local_id(0) / ${ACROSS};
+    for (int j = part < ${PARTS} ? part : filter_height; j < filter_height; j += ${PARTS}) {
         const row_t row = ROW(j);
         const int begin = x + row.begin;
         const int high = row.line == 0 ? 0 : min(filter_width, width - ${LANES - 1} - begin);
@@ -144,7 +148,8 @@ void look_results(__global const element_t *restrict image,
 % endfor
     }
 
-    /* The result that needs the most products decides, as those beside each other are judged together. */
+    /* The one of these neighbours that needs the most products decides, as vectors are judged as a
+       whole, and items of a GPU wait for each other. */
 % if WG_SIZE > 1:
     __local sum_t sums[${WG_SIZE}], all_sizes[${WG_SIZE}];
     sums[get_local_id(0)] = sum;
@@ -158,7 +163,8 @@ void look_results(__global const element_t *restrict image,
     if (get_local_id(0) == 0) {
         const sum_t most = MOST_PRODUCTS, taps = (sum_t)filter_height * filter_width;
         sum_t worst = 0;
-        for (int l = 0; l < ${ACROSS * LANES}; ++l) {
+        bool anew = false;
+        for (int l = 0; l < min(${ACROSS * LANES}, count_x - first_x); ++l) {
             sum_t total = 0, size = 0;
             for (int k = l; k < ${WG_SIZE * LANES}; k += ${ACROSS * LANES}) {
                 total += sums[k];
@@ -166,10 +172,12 @@ void look_results(__global const element_t *restrict image,
             }
             if (GOOD(total))
                 continue;
-            const sum_t needed = bound < INFINITE ? NUMBER(bound) * taps / size : 2 * most;
-            worst = needed <= most ? LARGER(worst, needed) : 2 * most; /* also where it is NaN */
+            const bool finite = bound < INFINITE && MAGNITUDE(size) < INFINITE;
+            const sum_t needed = finite ? NUMBER(bound) / size * taps : most + 1;
+            worst = LARGER(worst, min(needed, most));
+            anew |= needed > most && size != 0; /* products of zeros are left out */
         }
-        const sum_t cost = worst <= most ? worst * check : most * check + taps * again;
+        const sum_t cost = worst * check + (anew ? taps * again : 0);
 
         /* One number has the costs, as shares of the largest, and how many groups have come. */
         const sum_t unit = (most * check + taps * again) / ${MOST_COST};

@@ -4,6 +4,7 @@
 ##   multiply_spectra  spectra of blocks by that of the filter, real and imaginary components exchanged
 ##
 ## WG_SIZE   work-items in a work-group
+## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%def name="declare(WG_SIZE, CONDITIONAL)">\

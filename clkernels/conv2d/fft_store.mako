@@ -6,12 +6,13 @@
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that are judged together
+## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
 <%def name="declare(CHANNELS, WG_SIZE, LANES, CONDITIONAL)">\
 <%
-    TAPS = 8  # products that are added at a time; MOST_PRODUCTS is a multiple of it
+    TAPS = 8  # products that are added at a time
     tree = terms.module.tree
     product = lambda t: f"SIZE(INSIDE_PRODUCT(i + {t}))"
 %>\
@@ -49,7 +50,7 @@ ${condition.check(CONDITIONAL)}\
     const uint pair = group / valid_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int most = MOST_PRODUCTS / ${TAPS};
+    const int most = MOST_PRODUCTS;
 
     bits_t pair_peak = 0, filter_peak = 0;
     for EACH(i, 0, rows) {
@@ -84,32 +85,31 @@ ${condition.check(CONDITIONAL)}\
                     marked[x / ${LANES}] = FINE;
                     continue;
                 }
-                /* From the middle on, add magnitudes of some of the products. */
+                /* Row by row from the middle on, add magnitudes of some of the products. */
                 bool enough = false;
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_${value}(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    int added = 0, due = 1;
+                    int added = 0, due = ${TAPS};
                     for (int k = 0; k < filter_height && added < most && !enough; ++k) {
-                        int j = filter_height / 2 + k;
-                        row_t row = ROW(j);
-                        if (row.line == 0 || j >= filter_height) {
-                            j = filter_height / 2 - k;
-                            row = ROW(j);
-                        }
-                        if (row.line == 0 || j < 0)
-                            break;
+                        const int j = filter_height / 2 + (k % 2 ? -(k + 1) / 2 : k / 2);
+                        const row_t row = ROW(j);
+                        if (row.line == 0)
+                            continue;
                         /* The taps for which all lanes have a pixel of the image. */
                         const int begin = x + row.begin;
                         const int high = min(filter_width, width - ${LANES - 1} - begin);
                         int i = max(k == 0 ? filter_width / 2 : 0, -begin);
-                        for (; i + ${TAPS} <= high && !enough; i += ${TAPS}) {
-                            sums += ${tree(product, 0, TAPS)};
-                            if (++added == due) {
+% for together in (TAPS, 1):
+                        for (; i + ${together} <= high && added < most && !enough; i += ${together}) {
+                            sums += ${tree(product, 0, together)};
+                            added += ${together};
+                            if (added >= due) {
                                 due *= 2;
                                 enough = all_good(sums, bound);
                             }
                         }
+% endfor
                     }
                     enough |= all_good(sums, bound);
                 }

@@ -36,8 +36,10 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
 #define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
                       last_row, last_column, offset_y, offset_x)
 
-/* More products than this, whose magnitudes are added up for a result, cost more than they save. */
-#define MOST_PRODUCTS max(256, (int)((long)filter_height * filter_width / 64) * 8)
+/* More products than this, whose magnitudes are added up for a result, cost more than they save.
+   Half of the middle row is left out. */
+#define TAPS ((long)filter_height * filter_width)
+#define MOST_PRODUCTS (int)min(max(256L, TAPS / 8), TAPS - filter_width / 2)
 
 #define AT(j, i) place_of(j, i, filter_height, filter_width)
 #define INSIDE_PRODUCT(i) (weights[AT(j, i)] * pixels_inside(row, x + (i)))

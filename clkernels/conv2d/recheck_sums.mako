@@ -10,6 +10,7 @@
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that are summed together
 ## ROWS      rows of results that an item sums together
+## CONDITIONAL  whether a launch before may have called it off
 <%namespace name="condition" file="/common/condition.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
 <%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES, ROWS, CONDITIONAL)">\

@@ -32,7 +32,7 @@
  *     fft_spectra.mako    find_peaks        the largest magnitudes of the filter's spectrum
  *                         multiply_spectra  blocks by the filter, and exchange of the components
  *     recheck.mako        which results are doubtful
- *     fft_look.mako       look_peaks, look_results, decide   whether transforms are worth it
+ *     fft_look.mako       look_peaks, look_results   whether transforms are worth it
  *     fft_store.mako      store_blocks      b + i a  ->  what is valid of both, and marks
  *     recheck_sums.mako   sum_doubtful      image and weights  ->  marked results, summed directly
  *
@@ -63,7 +63,11 @@
  * blocks_x * blocks_y for each channel of an image, `blocks` in all; each block is `rows` x
  * `columns` complex numbers; `pixel_peak` and `spectrum_peak` have a number for each row of the
  * pairs and of the block of weights; `marks` has a byte for LANES results of each row of each
- * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input.
+ * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input. Of the
+ * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others a row of
+ * each `row_step` of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
+ * `samples` work-groups of look_results for each of these pairs, at most 511 in all; `arrived` is zero
+ * before and after; `by_transforms` and `by_sums` are a word each.
  *
  * PIXELS    types, boundary condition and filter: see pixels.mako
  * CHANNELS  values of a pixel
@@ -253,20 +257,28 @@ void load_filter(const weights_t weights,
     }
 }
 
-/* Squares of magnitudes, of weights that are not divided by the size of the block. */
-__kernel GROUP
-void find_peaks(__global const sum_t *restrict spectrum,
-                __global bits_t *restrict spectrum_peak,
-                const int columns,
-                const sum_t size)
+/* Return the largest square of a magnitude that an item finds in a row of the spectrum, of weights
+   that are not divided by the size of the block. */
+INLINE bits_t largest_square(__global const sum_t *spectrum, const int y, const int columns,
+                             const sum_t size)
 {
-    __global const sum_t *source = spectrum + 2 * (size_t)get_group_id(0) * columns;
+    __global const sum_t *source = spectrum + 2 * (size_t)y * columns;
     bits_t largest = 0;
     for EACH(x, 0, columns) {
         const sum_t a = size * RE(source, x), b = size * IM(source, x);
         const bits_t square = MAGNITUDE(a * a + b * b);
         largest = LARGER(largest, square);
     }
+    return largest;
+}
+
+__kernel GROUP
+void find_peaks(__global const sum_t *restrict spectrum,
+                __global bits_t *restrict spectrum_peak,
+                const int columns,
+                const sum_t size)
+{
+    bits_t largest = largest_square(spectrum, get_group_id(0), columns, size);
     __local bits_t all_largest[64];
     all_largest[get_local_id(0)] = largest;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -312,8 +324,10 @@ INLINE bits_t bound_of(const bits_t pixel_peak, const bits_t spectrum_peak, cons
 #define ROW(j) row_of(image, block, y + (j), height, width, blocks_y, blocks_x, valid_y, valid_x, \
     last_row, last_column, offset_y, offset_x)
 
-/* More products than this, whose magnitudes are added up for a result, cost more than they save. */
-#define MOST_PRODUCTS max(256, (int)((long)filter_height * filter_width / 64) * 8)
+/* More products than this, whose magnitudes are added up for a result, cost more than they save.
+   Half of the middle row is left out. */
+#define TAPS ((long)filter_height * filter_width)
+#define MOST_PRODUCTS (int)min(max(256L, TAPS / 8), TAPS - filter_width / 2)
 
 #define AT(j, i) place_of(j, i, filter_height, filter_width)
 #define INSIDE_PRODUCT(i) (weights[AT(j, i)] * pixels_inside(row, x + (i)))
@@ -374,11 +388,15 @@ INLINE lanes_t pixels_inside(const row_t row, const int x)
 enum { FINE, DOUBTFUL, DOUBTFUL_FACTORS };
 #define MARKS_OF(block, y) (marks + ((size_t)(block) * valid_y + (y)) * ((valid_x + 0) / 1))
 
+/* The first groups take the rows of the spectrum, as find_peaks does, the others those of the image. */
 __kernel GROUP
 void look_peaks(__global const element_t *restrict image,
+                __global const sum_t *restrict spectrum,
                 __global bits_t *restrict looked_peak,
+                __global bits_t *restrict spectrum_peak,
                 const int height,
                 const int width,
+                const int rows,
                 const int columns,
                 const int blocks_y,
                 const int blocks_x,
@@ -391,21 +409,30 @@ void look_peaks(__global const element_t *restrict image,
                 const uint blocks,
                 const uint pair_step,
                 const uint row_step,
-                const uint looked_rows)
+                const uint looked_rows,
+                const sum_t size,
+                const sum_t cval)
 {
-    const uint group = get_group_id(0);
-    const int y = group % looked_rows * row_step;
-    const uint first = 2 * (group / looked_rows * pair_step);
+    const bool of_image = get_group_id(0) >= rows;
+    const uint group = get_group_id(0) - (of_image ? rows : 0);
     bits_t largest = 0;
-    for (uint block = first; block < min(first + 2, blocks); ++block) {
-        const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y, valid_x,
-                                 last_row, last_column, offset_y, offset_x);
-        const int2 within = inside(row, columns, width);
-        __global const element_t *pixels = row.line + (long)row.begin * 1;
-        for EACH(x, within.x, within.y) {
-            const bits_t size = MAGNITUDE(load_pixel(pixels + x * 1));
-            largest = LARGER(largest, size);
+    if (of_image) {
+        const int y = group % looked_rows * row_step;
+        const uint first = 2 * (group / looked_rows * pair_step);
+        for (uint block = first; block < min(first + 2, blocks); ++block) {
+            const row_t row = row_of(image, block, y, height, width, blocks_y, blocks_x, valid_y,
+                                     valid_x, last_row, last_column, offset_y, offset_x);
+            const int2 within = inside(row, columns, width);
+            __global const element_t *pixels = row.line + (long)row.begin * 1;
+            for EACH(x, within.x, within.y) {
+                const bits_t magnitude = MAGNITUDE(load_pixel(pixels + x * 1));
+                largest = LARGER(largest, magnitude);
+            }
+            if (within.y - within.x < columns)
+                largest = LARGER(largest, MAGNITUDE(cval));
         }
+    } else {
+        largest = largest_square(spectrum, group, columns, size);
     }
     __local bits_t all_largest[64];
     all_largest[get_local_id(0)] = largest;
@@ -414,17 +441,19 @@ void look_peaks(__global const element_t *restrict image,
         largest = max(largest, all_largest[i]);
 
     if (get_local_id(0) == 0)
-        looked_peak[group] = largest;
+        (of_image ? looked_peak : spectrum_peak)[group] = largest;
 }
 
 /* Costs are in products of a direct sum: `check` for one whose magnitude is added, `again` for one of
-   a doubtful result. */
+   a doubtful result, and `limit` of a result. `arrived` is zero before and after. */
 __kernel GROUP
 void look_results(__global const element_t *restrict image,
                   const weights_t weights,
                   __global const bits_t *restrict looked_peak,
                   __global const bits_t *restrict spectrum_peak,
-                  __global sum_t *restrict costs,
+                  volatile __global uint *restrict arrived,
+                  __global uint *restrict by_transforms,
+                  __global uint *restrict by_sums,
                   const int height,
                   const int width,
                   const int filter_height,
@@ -446,7 +475,8 @@ void look_results(__global const element_t *restrict image,
                   const sum_t share,
                   const sum_t hidden,
                   const sum_t check,
-                  const sum_t again)
+                  const sum_t again,
+                  const sum_t limit)
 {
     const uint group = get_group_id(0), looked = group / samples;
     bits_t pixel_peak = 0, filter_peak = 0;
@@ -472,12 +502,13 @@ void look_results(__global const element_t *restrict image,
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
     const uint block = min(2 * looked * pair_step + group % 2, blocks - 1);
     const int out_x = block % blocks_x * valid_x, out_y = block / blocks_x % blocks_y * valid_y;
-    const int free_x = min(valid_x, out_width - out_x) - 4, free_y = min(valid_y, out_height - out_y);
-    const int y = (group * 2654435769u >> 16) * (uint)free_y >> 16;
-    const int x = ((group * 3242174889u >> 16) * (uint)max(free_x, 1) >> 16)
-                  + (int)get_local_id(0) % 4 * 1;
+    const int count_x = min(valid_x, out_width - out_x), count_y = min(valid_y, out_height - out_y);
+    const int first_x = (group * 3242174889u >> 16) * (uint)max(1, count_x - 4) >> 16;
+    const int x = first_x + (int)get_local_id(0) % 4 * 1;
+    const int y = (group * 2654435769u >> 16) * (uint)count_y >> 16;
     lanes_t sum = 0, sizes = 0;
-    for (int j = get_local_id(0) / 4; j < filter_height; j += 16) {
+    const int part = get_local_id(0) / 4;
+    for (int j = part < 16 ? part : filter_height; j < filter_height; j += 16) {
         const row_t row = ROW(j);
         const int begin = x + row.begin;
         const int high = row.line == 0 ? 0 : min(filter_width, width - 0 - begin);
@@ -497,7 +528,8 @@ void look_results(__global const element_t *restrict image,
         }
     }
 
-    /* The result that needs the most products decides, as those beside each other are judged together. */
+    /* The one of these neighbours that needs the most products decides, as vectors are judged as a
+       whole, and items of a GPU wait for each other. */
     __local sum_t sums[64], all_sizes[64];
     sums[get_local_id(0)] = sum;
     all_sizes[get_local_id(0)] = sizes;
@@ -505,7 +537,8 @@ void look_results(__global const element_t *restrict image,
     if (get_local_id(0) == 0) {
         const sum_t most = MOST_PRODUCTS, taps = (sum_t)filter_height * filter_width;
         sum_t worst = 0;
-        for (int l = 0; l < 4; ++l) {
+        bool anew = false;
+        for (int l = 0; l < min(4, count_x - first_x); ++l) {
             sum_t total = 0, size = 0;
             for (int k = l; k < 64; k += 4) {
                 total += sums[k];
@@ -513,32 +546,23 @@ void look_results(__global const element_t *restrict image,
             }
             if (GOOD(total))
                 continue;
-            const sum_t needed = bound < INFINITE ? NUMBER(bound) * taps / size : 2 * most;
-            worst = needed <= most ? LARGER(worst, needed) : 2 * most; /* also where it is NaN */
+            const bool finite = bound < INFINITE && MAGNITUDE(size) < INFINITE;
+            const sum_t needed = finite ? NUMBER(bound) / size * taps : most + 1;
+            worst = LARGER(worst, min(needed, most));
+            anew |= needed > most && size != 0; /* products of zeros are left out */
         }
-        costs[group] = worst <= most ? worst * check : most * check + taps * again;
-    }
-}
+        const sum_t cost = worst * check + (anew ? taps * again : 0);
 
-__kernel GROUP
-void decide(__global const sum_t *restrict costs,
-            __global uint *restrict by_transforms,
-            __global uint *restrict by_sums,
-            const uint looks,
-            const sum_t limit)
-{
-    sum_t cost = 0;
-    for EACH(i, 0, looks)
-        cost += costs[i];
-    __local sum_t all_costs[64];
-    all_costs[get_local_id(0)] = cost;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        for (int i = 1; i < 64; ++i)
-            cost += all_costs[i];
-        const bool worth = cost <= limit * looks;
-        by_transforms[0] = worth;
-        by_sums[0] = !worth;
+        /* One number has the costs, as shares of the largest, and how many groups have come. */
+        const sum_t unit = (most * check + taps * again) / 16384;
+        const uint mine = 8388608 + (uint)(cost / unit);
+        const uint all = atomic_add(arrived, mine) + mine;
+        if (all >> 23 == get_num_groups(0)) {
+            const bool worth = (all & 8388607) * unit <= limit * get_num_groups(0);
+            by_transforms[0] = worth;
+            by_sums[0] = !worth;
+            *arrived = 0;
+        }
     }
 }
 
@@ -577,7 +601,7 @@ void store_blocks(__global const uint *restrict wanted, __global const sum_t *re
     const uint pair = group / valid_y;
     __global const sum_t *source = pairs + 2 * ((size_t)pair * rows + y) * columns;
     const int last_row = out_height + filter_height - 2, last_column = out_width + filter_width - 2;
-    const int most = MOST_PRODUCTS / 8;
+    const int most = MOST_PRODUCTS;
 
     bits_t pair_peak = 0, filter_peak = 0;
     for EACH(i, 0, rows) {
@@ -621,28 +645,33 @@ void store_blocks(__global const uint *restrict wanted, __global const sum_t *re
                     marked[x / 1] = FINE;
                     continue;
                 }
-                /* From the middle on, add magnitudes of some of the products. */
+                /* Row by row from the middle on, add magnitudes of some of the products. */
                 bool enough = false;
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_IM(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    int added = 0, due = 1;
+                    int added = 0, due = 8;
                     for (int k = 0; k < filter_height && added < most && !enough; ++k) {
-                        int j = filter_height / 2 + k;
-                        row_t row = ROW(j);
-                        if (row.line == 0 || j >= filter_height) {
-                            j = filter_height / 2 - k;
-                            row = ROW(j);
-                        }
-                        if (row.line == 0 || j < 0)
-                            break;
+                        const int j = filter_height / 2 + (k % 2 ? -(k + 1) / 2 : k / 2);
+                        const row_t row = ROW(j);
+                        if (row.line == 0)
+                            continue;
                         /* The taps for which all lanes have a pixel of the image. */
                         const int begin = x + row.begin;
                         const int high = min(filter_width, width - 0 - begin);
                         int i = max(k == 0 ? filter_width / 2 : 0, -begin);
-                        for (; i + 8 <= high && !enough; i += 8) {
+                        for (; i + 8 <= high && added < most && !enough; i += 8) {
                             sums += (((SIZE(INSIDE_PRODUCT(i + 0)) + SIZE(INSIDE_PRODUCT(i + 1))) + (SIZE(INSIDE_PRODUCT(i + 2)) + SIZE(INSIDE_PRODUCT(i + 3)))) + ((SIZE(INSIDE_PRODUCT(i + 4)) + SIZE(INSIDE_PRODUCT(i + 5))) + (SIZE(INSIDE_PRODUCT(i + 6)) + SIZE(INSIDE_PRODUCT(i + 7)))));
-                            if (++added == due) {
+                            added += 8;
+                            if (added >= due) {
+                                due *= 2;
+                                enough = all_good(sums, bound);
+                            }
+                        }
+                        for (; i + 1 <= high && added < most && !enough; i += 1) {
+                            sums += SIZE(INSIDE_PRODUCT(i + 0));
+                            added += 1;
+                            if (added >= due) {
                                 due *= 2;
                                 enough = all_good(sums, bound);
                             }
@@ -678,28 +707,33 @@ void store_blocks(__global const uint *restrict wanted, __global const sum_t *re
                     marked[x / 1] = FINE;
                     continue;
                 }
-                /* From the middle on, add magnitudes of some of the products. */
+                /* Row by row from the middle on, add magnitudes of some of the products. */
                 bool enough = false;
                 if (bound < INFINITE) {
                     lanes_t sums = known_of(lanes_RE(source, x), count - x, bound);
                     enough = all_good(sums, bound);
-                    int added = 0, due = 1;
+                    int added = 0, due = 8;
                     for (int k = 0; k < filter_height && added < most && !enough; ++k) {
-                        int j = filter_height / 2 + k;
-                        row_t row = ROW(j);
-                        if (row.line == 0 || j >= filter_height) {
-                            j = filter_height / 2 - k;
-                            row = ROW(j);
-                        }
-                        if (row.line == 0 || j < 0)
-                            break;
+                        const int j = filter_height / 2 + (k % 2 ? -(k + 1) / 2 : k / 2);
+                        const row_t row = ROW(j);
+                        if (row.line == 0)
+                            continue;
                         /* The taps for which all lanes have a pixel of the image. */
                         const int begin = x + row.begin;
                         const int high = min(filter_width, width - 0 - begin);
                         int i = max(k == 0 ? filter_width / 2 : 0, -begin);
-                        for (; i + 8 <= high && !enough; i += 8) {
+                        for (; i + 8 <= high && added < most && !enough; i += 8) {
                             sums += (((SIZE(INSIDE_PRODUCT(i + 0)) + SIZE(INSIDE_PRODUCT(i + 1))) + (SIZE(INSIDE_PRODUCT(i + 2)) + SIZE(INSIDE_PRODUCT(i + 3)))) + ((SIZE(INSIDE_PRODUCT(i + 4)) + SIZE(INSIDE_PRODUCT(i + 5))) + (SIZE(INSIDE_PRODUCT(i + 6)) + SIZE(INSIDE_PRODUCT(i + 7)))));
-                            if (++added == due) {
+                            added += 8;
+                            if (added >= due) {
+                                due *= 2;
+                                enough = all_good(sums, bound);
+                            }
+                        }
+                        for (; i + 1 <= high && added < most && !enough; i += 1) {
+                            sums += SIZE(INSIDE_PRODUCT(i + 0));
+                            added += 1;
+                            if (added >= due) {
                                 due *= 2;
                                 enough = all_good(sums, bound);
                             }

@@ -10,10 +10,12 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Launch, Plan, ceil_divide
 from opencl_lab.core.space import Config
-from opencl_lab.ops.conv2d.fft import Cost, FftConvolution, Filtering
+from opencl_lab.ops.conv2d.fft import Cost, FftConvolution, Filtering, arithmetic
+from opencl_lab.ops.conv2d.fft_launches import TEMPLATE
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.register import Register
 
+WORD = np.dtype(np.uint32)
 LOOKED_PAIRS = 32
 """Most pairs of blocks that are looked at."""
 ROW_STEP = 4
@@ -23,7 +25,7 @@ LOOKS = 24, 256
 SHARE = 0.02
 """Time of the look as a share of that of the transforms, where it can be chosen."""
 PRODUCT = 4
-"""A product of the look, in products of a direct convolution."""
+"""A product of the look, in products of a direct convolution: measured on two cores."""
 
 
 class Adaptive(FftConvolution):
@@ -47,7 +49,12 @@ class Adaptive(FftConvolution):
         filtering = Filtering.of(problem, config, device, buffers, conditional=True)
         builder = filtering.builder
         filtering.add_filter()
-        transforms = self.operations(problem, config, device) / 2
+        always = builder.table("always", 1, WORD, np.ones, 1, WORD)  # so that programs are shared
+        builder.launches[:] = [
+            launch if launch.template == TEMPLATE else launch.only_if(always)
+            for launch in builder.launches
+        ]
+        transforms = arithmetic(problem, config, device) / 2  # launches are enqueued anyway
         by_transforms, by_sums = _look(filtering, transforms, Cost.of(device))
         first = len(builder.launches)
         filtering.add_blocks()
@@ -73,8 +80,7 @@ def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str
     taps = math.prod(problem.filter_shape)
     fitting = int(SHARE * transforms / (PRODUCT * taps * kernels.recheck.lanes))
     looks = min(max(LOOKS[0], fitting), LOOKS[1])
-    words = np.dtype(np.uint32)
-    by_transforms, by_sums = (builder.scratch(n, 1, words) for n in ("by_transforms", "by_sums"))
+    by_transforms, by_sums = (builder.scratch(n, 1, WORD) for n in ("by_transforms", "by_sums"))
     pairs = kernels.blocks.pairs(problem)
     looked = min(pairs, LOOKED_PAIRS)
     rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(looks, looked)

@@ -66,7 +66,7 @@ UNIT_FLOPS = 9e10
 LAUNCH_US, WAKE_US = 15.0, 4.0
 """A launch on a CPU, and each thread that it wakes."""
 GPU = Cost(5.0, 5e7, 256 << 20, 5.0, 5.0)
-"""Measured on an H100, whose direct convolutions do 9 to 17 TFLOP/s."""
+"""Measured on an H100."""
 
 
 class FftConvolution(Convolution):
@@ -120,11 +120,9 @@ class FftConvolution(Convolution):
     @staticmethod
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
         """Return the estimated time, in operations of a direct convolution."""
-        blocks, cost = Blocks.of(problem, config.integer("BLOCK")), Cost.of(device)
-        pairs = blocks.pairs(problem)
+        pairs = Blocks.of(problem, config.integer("BLOCK")).pairs(problem)
         launches = 5 + 7 * ceil_divide(pairs, config.integer("PAIRS"))
-        points = AROUND * blocks.points * pairs
-        return cost.operation * (blocks.flops(problem) + points) + cost.launch * launches
+        return arithmetic(problem, config, device) + Cost.of(device).launch * launches
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan the transform of the filter, then those of the blocks, some pairs at a time."""
@@ -136,6 +134,13 @@ class FftConvolution(Convolution):
         filtering.add_peaks()
         filtering.add_blocks()
         return filtering.builder.finish()
+
+
+def arithmetic(problem: Conv2dProblem, config: Config, device: Device) -> float:
+    """Return the estimated time without that of launches, in operations of a direct convolution."""
+    blocks = Blocks.of(problem, config.integer("BLOCK"))
+    points = AROUND * blocks.points * blocks.pairs(problem)
+    return Cost.of(device).operation * (blocks.flops(problem) + points)
 
 
 @dataclass(frozen=True)

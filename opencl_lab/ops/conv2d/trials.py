@@ -73,6 +73,9 @@ def _trials() -> Iterator[Trial]:
         title = f"{shape[0]} x {shape[1]} on {dtype}, {boundary}"
         full = rare or dtype != "float64"
         yield Trial(title, partial(_filtered, dtype, shape, boundary), dtype, full=full)
+    for dtype in ("float32", "float64"):  # so large that all take transforms which can
+        call = partial(_filtered, dtype, (63, 63), "mirror")
+        yield Trial(f"63 x 63 on {dtype}, mirror", call, dtype, full=dtype == "float64")
     yield Trial("9 x 9 of rank one on strided float32", _separable, "float32")
 
 
