@@ -143,7 +143,7 @@ def test_auto_keeps_small_results(rng, queue):
     image, weights = (apart(rng, shape)[4].astype(np.float32) for shape in ((128, 140), (63, 63)))
     weights[31, 30] = 1e9
     problem = CONV2D.problem(height=128, width=140, ksize=63)
-    cpu = replace(session_of(queue).device, kind="cpu", native_vector_bytes=32)
+    cpu = replace(session_of(queue).device, kind="cpu", native_vector_bytes=32, compute_units=2)
     assert CONV2D.choose(problem, cpu).name == "adaptive"
     result = conv2d(image, weights, queue=queue)
     assert_close_everywhere(result, image, weights)

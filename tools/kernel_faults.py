@@ -133,7 +133,7 @@ KERNEL_FAULTS = (
     ),
     Fault(
         "conv2d fft: magnitudes of the same row are counted twice",
-        CONV, "int j = middle + k;", "int j = middle;",
+        CONV, "+ (k % 2 ? -(k + 1) / 2 : k / 2);", "+ k / 2;",
         "test_conv2d_fft.py",
     ),
     Fault(

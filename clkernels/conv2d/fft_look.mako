@@ -187,7 +187,7 @@ void look_results(__global const element_t *restrict image,
             const bool worth = (all & ${(1 << COST_BITS) - 1}) * unit <= limit * get_num_groups(0);
             by_transforms[0] = worth;
             by_sums[0] = !worth;
-            *arrived = 0;
+            atomic_xchg(arrived, 0u);
         }
     }
 }

@@ -561,7 +561,7 @@ void look_results(__global const element_t *restrict image,
             const bool worth = (all & 8388607) * unit <= limit * get_num_groups(0);
             by_transforms[0] = worth;
             by_sums[0] = !worth;
-            *arrived = 0;
+            atomic_xchg(arrived, 0u);
         }
     }
 }

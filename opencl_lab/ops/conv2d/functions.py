@@ -110,11 +110,11 @@ def conv2d(
     weights, about n times half the machine epsilon times the sum of the magnitudes of its products.
     A filter counts as a column times a row (``separable``) only if each weight is their product up
     to a few roundings. Large filters use Fourier transforms (the algorithm ``fft``) if these
-    probably take less time. The rounding error of transforms is relative to the largest pixels of a block,
-    usually of up to 512 x 512. So results that would lose accuracy, in dark areas beside a bright
-    one, are summed directly. If these are most of the image, as for stars in a dark sky, all
-    results are: for large filters that are no column times a row, ``auto`` takes the algorithm
-    ``adaptive``, which looks at a sample of the image first. Infinities and NaN affect only results whose filter covers them.
+    probably take less time. The rounding error of transforms is relative to the largest pixels of a
+    block, usually of up to 512 x 512. So results that would lose accuracy, in dark areas beside a
+    bright one, are summed directly. For stars in a dark sky these are nearly all: so ``auto`` takes
+    the algorithm ``adaptive`` for large filters that are no column times a row, which looks at a
+    sample of the image first. Infinities and NaN affect only results whose filter covers them.
 
     A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
     `scipy.ndimage` leaves out the weights that are zero.
