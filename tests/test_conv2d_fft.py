@@ -168,6 +168,17 @@ def test_only_tiles_with_bad_results_are_summed_anew(rng, queue, device):
     assert not result[:, 210:].any()
 
 
+def test_each_row_counts_once(rng, queue):
+    """Below an edge, the rows from the middle on are enough only if they are counted twice."""
+    image, weights = np.zeros((80, 300), np.float32), np.ones((15, 15), np.float32)
+    image[40:] = rng.integers(11, 14, (40, 300))
+    image[:, 200:] = 64
+    more = {"algorithm": "fft", "config": {"BLOCK": 512}, "queue": queue}
+    changed = conv2d(image, weights, **more) != right(image, weights)
+    assert not changed[40:44, 16:180].any()
+    assert changed[50:70, 16:180].mean() > 0.2  # these are taken as they are
+
+
 @pytest.mark.full
 def test_bytes_are_rounded(rng, queue):
     image = rng.integers(0, 255, (61, 75), np.uint8, endpoint=True)
