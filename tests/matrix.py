@@ -169,7 +169,7 @@ BORROWED = {
     ("conv2d", "adaptive"): "fft",
     ("dft", "direct-gemm"): "blocked",
 }
-"""Algorithms that run the kernels of another one, for which pairs of values are looked at."""
+"""Algorithms with the kernels of another one, for which pairs of values are looked at."""
 
 SWEPT_ELSEWHERE = {"unique"}
 """Operations whose configurations are those of another one, which sweeps them."""

@@ -11,6 +11,7 @@ from scipy import signal
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import adaptive
+from opencl_lab.ops.conv2d.blocks import Blocks
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
@@ -140,6 +141,19 @@ def test_all_launches_over_blocks_may_be_called_off():
     assert wanted[-1] == arguments["by_sums"] and names[-1] == "conv2d_register"
     shared = {id(launch) for launch in launches if launch.kernel == "multiply_spectra"}
     assert 1 <= len(shared) <= 2  # rounds share launches
+
+
+@pytest.mark.parametrize("size", [60, 500, 700])
+def test_the_whole_image_is_looked_at(size):
+    device, algorithm = select_device(), CONV2D.algorithm("adaptive")
+    problem = CONV2D.problem(size=size, ksize=15)
+    config = algorithm.default_config(problem, device).replace(BLOCK=64)
+    plan = algorithm.plan(problem, config, device)
+    pairs = Blocks.of(problem, 64).pairs(problem)
+    (look,) = (at for at in plan.launches if at.kernel == "look_peaks")
+    groups = look.global_size[0] // look.local_size[0] - int(look.arguments["rows"])
+    looked, step = groups // int(look.arguments["looked_rows"]), int(look.arguments["pair_step"])
+    assert looked <= 32 and (looked - 1) * step < pairs <= looked * step
 
 
 def test_few_results_are_looked_at_where_the_filter_is_large():

@@ -1,12 +1,12 @@
-"""Compare what `auto` takes for a convolution with each algorithm, on images of several kinds.
+"""Compare what `auto` takes for a convolution with register and fft, on images of several kinds.
 
     python tools/conv2d_images.py "NVIDIA H100" > docs/data/conv2d_images_h100.csv
 
 Transforms are less accurate than direct sums where dark places lie beside bright ones, and what
 they spoil is summed again. So their time depends on the image: noise between 0 and 1, noise around
 0, faint noise with stars, and a smooth one. Filters have weights between 0 and 1, or of both signs.
-On a GPU the arrays are there; else they are NumPy's. All algorithms take turns in one process; the
-figures are medians of the turns.
+Arrays are on the device if that is a GPU, else NumPy's. All algorithms take turns in one process;
+the figures are medians of the turns.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@
  * `columns` complex numbers; `pixel_peak` and `spectrum_peak` have a number for each row of the
  * pairs and of the block of weights; `marks` has a byte for LANES results of each row of each
  * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input. Of the
- * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others a row of
- * each `row_step` of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
+ * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others every
+ * `row_step`-th row of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
  * `samples` work-groups of look_results for each of these pairs, at most 511 in all; `arrived` is zero
  * before and after; `by_transforms` and `by_sums` are a word each.
  *
@@ -88,7 +88,7 @@ ${fft_spectra.declare(WG_SIZE=WG_SIZE, CONDITIONAL=CONDITIONAL)}\
 ${recheck.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, LANES=LANES)}\
 
 % if CONDITIONAL:
-${fft_look.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
+${fft_look.declare(PIXELS=PIXELS, CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES)}\
 
 % endif
 ${fft_store.declare(CHANNELS=CHANNELS, WG_SIZE=WG_SIZE, LANES=LANES, CONDITIONAL=CONDITIONAL)}\

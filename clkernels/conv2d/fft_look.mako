@@ -14,14 +14,16 @@
 ##   look_results   what the recheck of some results would cost; the last group decides: by_transforms
 ##                  or by_sums becomes 1, the other one 0
 ##
+## PIXELS    types and boundary condition: see pixels.mako
 ## CHANNELS  values of a pixel
 ## WG_SIZE   work-items in a work-group
 ## LANES     results beside each other that an item looks at
 <%namespace name="numbers" file="fft_numbers.mako"/>\
 <%namespace name="terms" file="terms.mako"/>\
-<%def name="declare(CHANNELS, WG_SIZE, LANES)">\
+<%def name="declare(PIXELS, CHANNELS, WG_SIZE, LANES)">\
 <%
-    ACROSS = min(WG_SIZE, 4)  # items whose results are beside each other; the others share their taps
+    # Items whose results are beside each other, as in conv2d/adaptive.py; the others share their taps.
+    ACROSS = min(WG_SIZE, 4)
     PARTS = WG_SIZE // ACROSS
     TAPS = 4  # products that are added at a time
     COST_BITS = 23  # of a word; the others count at most 511 groups
@@ -67,8 +69,10 @@ void look_peaks(__global const element_t *restrict image,
                 const bits_t magnitude = MAGNITUDE(load_pixel(pixels + x * ${CHANNELS}));
                 largest = LARGER(largest, magnitude);
             }
-            if (within.y - within.x < columns)
+% if PIXELS.boundary == "constant":
+            if (within.y - within.x < min(columns, row.last + 1))
                 largest = LARGER(largest, MAGNITUDE(cval));
+% endif
         }
     } else {
         largest = largest_square(spectrum, group, columns, size);
@@ -175,7 +179,8 @@ void look_results(__global const element_t *restrict image,
             const bool finite = bound < INFINITE && MAGNITUDE(size) < INFINITE;
             const sum_t needed = finite ? NUMBER(bound) / size * taps : most + 1;
             worst = LARGER(worst, min(needed, most));
-            anew |= needed > most && size != 0; /* products of zeros are left out */
+            /* Products of zeros are left out, unless weights are infinite or an infinity spreads. */
+            anew |= needed > most && (size != 0 || bound >= INFINITE);
         }
         const sum_t cost = worst * check + (anew ? taps * again : 0);
 

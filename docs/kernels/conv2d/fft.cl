@@ -64,8 +64,8 @@
  * `columns` complex numbers; `pixel_peak` and `spectrum_peak` have a number for each row of the
  * pairs and of the block of weights; `marks` has a byte for LANES results of each row of each
  * block; a work-group of sum_doubtful owns ROWS rows of a block; `result` overlaps no input. Of the
- * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others a row of
- * each `row_step` of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
+ * look: the first `rows` work-groups of look_peaks own a row of the spectrum each, the others every
+ * `row_step`-th row of every `pair_step`-th pair, and `looked_peak` has a number for these; there are
  * `samples` work-groups of look_results for each of these pairs, at most 511 in all; `arrived` is zero
  * before and after; `by_transforms` and `by_sums` are a word each.
  *
@@ -428,7 +428,7 @@ void look_peaks(__global const element_t *restrict image,
                 const bits_t magnitude = MAGNITUDE(load_pixel(pixels + x * 1));
                 largest = LARGER(largest, magnitude);
             }
-            if (within.y - within.x < columns)
+            if (within.y - within.x < min(columns, row.last + 1))
                 largest = LARGER(largest, MAGNITUDE(cval));
         }
     } else {
@@ -549,7 +549,8 @@ void look_results(__global const element_t *restrict image,
             const bool finite = bound < INFINITE && MAGNITUDE(size) < INFINITE;
             const sum_t needed = finite ? NUMBER(bound) / size * taps : most + 1;
             worst = LARGER(worst, min(needed, most));
-            anew |= needed > most && size != 0; /* products of zeros are left out */
+            /* Products of zeros are left out, unless weights are infinite or an infinity spreads. */
+            anew |= needed > most && (size != 0 || bound >= INFINITE);
         }
         const sum_t cost = worst * check + (anew ? taps * again : 0);
 

@@ -20,10 +20,12 @@ LOOKED_PAIRS = 32
 """Most pairs of blocks that are looked at."""
 ROW_STEP = 4
 """Of so many rows of their pixels, one is looked at."""
+ACROSS = 4
+"""Results beside each other that items of a group look at."""
 LOOKS = 24, 256
-"""Fewest and most results that are looked at; neighbours count as one."""
+"""Fewest and most places that are looked at, before each pair gets the same number."""
 SHARE = 0.02
-"""Time of the look as a share of that of the transforms, where it can be chosen."""
+"""Time of the look as a share of that of the transforms, if it is enough for the fewest places."""
 PRODUCT = 4
 """A product of the look, in products of a direct convolution: measured on two cores."""
 
@@ -36,10 +38,6 @@ class Adaptive(FftConvolution):
 
     name = "adaptive"
     templates: ClassVar[tuple[str, ...]] = (*FftConvolution.templates, *Register.templates)
-
-    def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
-        """Need what both need."""
-        return super().supports(problem, device) or _REGISTER.supports(problem, device)
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan the transform of the filter, the look, and all launches that may follow."""
@@ -78,11 +76,13 @@ def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str
     """
     builder, kernels, problem = filtering.builder, filtering.kernels, filtering.kernels.problem
     taps = math.prod(problem.filter_shape)
-    fitting = int(SHARE * transforms / (PRODUCT * taps * kernels.recheck.lanes))
+    results = max(kernels.recheck.lanes, min(kernels.wg_size, ACROSS))
+    fitting = int(SHARE * transforms / (PRODUCT * taps * results))
     looks = min(max(LOOKS[0], fitting), LOOKS[1])
     by_transforms, by_sums = (builder.scratch(n, 1, WORD) for n in ("by_transforms", "by_sums"))
     pairs = kernels.blocks.pairs(problem)
-    looked = min(pairs, LOOKED_PAIRS)
+    step = ceil_divide(pairs, LOOKED_PAIRS)
+    looked = ceil_divide(pairs, step)
     rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(looks, looked)
     peaks = builder.scratch(
         "looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype
@@ -90,7 +90,7 @@ def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str
     shared: dict[str, str | int] = {
         "looked_peak": peaks,
         "spectrum_peak": filtering.spectrum_peak,
-        "pair_step": pairs // looked,
+        "pair_step": step,
         "looked_rows": rows,
     }
     filtering.launch(

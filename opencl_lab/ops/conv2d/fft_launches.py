@@ -30,8 +30,8 @@ ARGUMENTS = {
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks first_pair "
     "cval share hidden",
     "look_peaks": f"image spectrum looked_peak spectrum_peak {IMAGE} {BLOCK} {GRID} last_row "
-    "last_column offset_y offset_x blocks pair_step row_step looked_rows size "
-    "cval",
+    "last_column offset_y offset_x blocks pair_step row_step looked_rows "
+    "size cval",
     "look_results": "image weights looked_peak spectrum_peak arrived by_transforms by_sums "
     f"{IMAGE} {FILTER} {BLOCK} {GRID} out_height out_width offset_y offset_x blocks pair_step "
     "looked_rows samples share hidden check again limit",

@@ -109,12 +109,13 @@ def conv2d(
     For all algorithms, the error of a result is at most that of a direct sum in any order: for n
     weights, about n times half the machine epsilon times the sum of the magnitudes of its products.
     A filter counts as a column times a row (``separable``) only if each weight is their product up
-    to a few roundings. Large filters use Fourier transforms (the algorithm ``fft``) if these
-    probably take less time. The rounding error of transforms is relative to the largest pixels of a
-    block, usually of up to 512 x 512. So results that would lose accuracy, in dark areas beside a
-    bright one, are summed directly. For stars in a dark sky these are nearly all: so ``auto`` takes
-    the algorithm ``adaptive`` for large filters that are no column times a row, which looks at a
-    sample of the image first. Infinities and NaN affect only results whose filter covers them.
+    to a few roundings. The rounding error of Fourier transforms is relative to the largest pixels
+    of a block, usually of up to 512 x 512. So the algorithm ``fft`` sums results directly that
+    would lose accuracy, in dark areas beside a bright one; for stars in a dark sky these are nearly
+    all. Where transforms probably take less time, ``auto`` takes ``adaptive``, which looks at a
+    sample of the image and then does as ``fft`` or as ``register``; only filters that are a column
+    times a row take ``fft`` without a look, and ``algorithm="separable"`` is better for stars.
+    Infinities and NaN affect only results whose filter covers them.
 
     A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;
     `scipy.ndimage` leaves out the weights that are zero.
