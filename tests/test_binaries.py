@@ -125,13 +125,15 @@ def test_what_is_damaged_or_of_others_is_removed_and_built_again(add, loads, cap
     add(2)
     add()
     path = max(_files(), key=lambda item: item.stat().st_mtime_ns)
-    sound = path.read_bytes()
     damage(path)
     del loads[:]
     add()
     assert _from_binary(loads) == [False, True] and not caplog.records
-    assert len(path.read_bytes()) == len(sound) and not path.is_symlink()
+    assert not path.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
+    del loads[:]
+    add()  # the new one is sound; its length may differ, as PoCL adds what it has compiled
+    assert _from_binary(loads) == [True]
 
 
 def test_a_binary_that_the_driver_refuses_is_removed(add, loads):
