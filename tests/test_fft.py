@@ -54,6 +54,14 @@ def test_several_axes_as_numpy(name, side, rng):
     np.testing.assert_array_equal(side.get(given_x), x)
 
 
+@pytest.mark.parametrize("n", [16, 194, 1000, 2 * 997])
+def test_real_results_are_finite_where_their_sums_are(n, side):
+    spectrum = np.zeros((2, n // 2 + 1), "c8")
+    spectrum[:, n // 3] = 1.5e38
+    result = side.get(ol.fft.irfft(side.put(spectrum), n, queue=side.queue))
+    assert relative(result, np.fft.irfft(spectrum.astype("c16"), n)) < 1e-6
+
+
 @pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.*deprecated in NumPy 2.0:DeprecationWarning")
 def test_axes_that_come_twice_are_transformed_twice(rng, monkeypatch):

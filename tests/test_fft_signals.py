@@ -92,6 +92,11 @@ def test_power_spectrum(n, rng, queue):
     _, found = ol.fft.power_spectrum(faint, 1e-40, queue=queue)  # its factor is no float32
     _, right = ol.fft.power_spectrum(faint.astype(np.float64), 1e-40, queue=queue)
     np.testing.assert_allclose(found, right, rtol=1e-3)
+    for level, factor in ((1e17, 1.0), (1.0, 1e60)):  # squares that are no float32; nor are factors
+        window = np.full(n, factor)
+        _, found = ol.fft.power_spectrum(np.full(n, level, "f4"), window=window, queue=queue)
+        assert found[0] == pytest.approx(n * level**2, rel=1e-6)
+    window = np.hanning(n)
     given_tone = cl.array.to_device(queue, tone)
     np.testing.assert_allclose(
         ol.fft.power_spectrum(given_tone, 50.0, window=window, scaling="spectrum")[1], power

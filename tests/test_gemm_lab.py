@@ -13,6 +13,7 @@ from tuning_runs import GPU
 
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.lab.cli import main
+from opencl_lab.lab.ops.gemm import freivalds
 from opencl_lab.lab.ops.gemm.mpi import gemm_task
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.gemm.references import array_product
@@ -151,6 +152,29 @@ def test_complex_infinities_are_alike_whatever_part_is_infinite():
     assert GEMM.compare(problem, inputs, expected, {"result": given}).ok
     given[1, 2] = 0
     assert not GEMM.compare(problem, inputs, expected, {"result": given}).ok
+
+
+@pytest.mark.parametrize("check", ["values", "freivalds"])
+def test_partial_sums_may_be_too_large_where_the_result_is_not(check, rng):
+    """As in BLAS; but not where they fit, and a finite wrong number is wrong everywhere."""
+    problem = GEMM.problem(m=8, n=6, k=2)
+    inputs = {"a": rng.random((8, 2), "f4"), "b": rng.random((2, 6), "f4")}
+    inputs["a"][3] = 2e38
+    inputs["b"][:, 4] = [1.9, -1.9]
+    expected = GEMM.expected(problem, inputs)
+
+    def is_right(place, value):
+        given = expected["result"].copy()
+        given[place] = value
+        if check == "values":
+            return GEMM.compare(problem, inputs, expected, {"result": given}).ok
+        return freivalds.check(problem, inputs, given).ok
+
+    for value in (np.inf, -np.inf, np.nan):
+        assert is_right((3, 4), value)
+        assert not is_right((2, 4), value)
+    assert not is_right((2, 4), 1.0)
+    assert check == "freivalds" or not is_right((3, 4), 1e38)
 
 
 # ------------------------------------------------------------------ references and files

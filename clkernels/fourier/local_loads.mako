@@ -21,11 +21,12 @@ INLINE complex_t load_mirrored(__global const complex_t *from, const uint p, con
 
 % endif
 % if "c2r-packed" in fragments:
-/* Of n + 1 frequencies of a signal of 2n real numbers, make frequency p of the n that it is packed as. */
+/* Of n + 1 frequencies of a signal of 2n real numbers, make frequency p of the n that it is packed as,
+   halved, so that it is not too large where the signal is not. */
 INLINE complex_t load_packed(__global const complex_t *from, __global const complex_t *real_twiddles,
                              const uint p, const uint n)
 {
-    complex_t here = from[p], opposite = from[n - p];
+    complex_t here = (real_t)0.5 * from[p], opposite = (real_t)0.5 * from[n - p];
     if (p == 0)
         here.y = opposite.y = 0;
     const complex_t even = (complex_t)(here.x + opposite.x, here.y - opposite.y);

@@ -38,7 +38,7 @@ ${chirped(step)}\
 ##     X[h - k]  =  conj(a + b - u)
 ##
 ## is both directions: where components are swapped as they are loaded and stored, conjugates are
-## negated, and the result is Z of X. All of a vector are read before any are written, as k and h - k
+## negated, and the result is Z / 2 of X, which is halved first as in real.cl.mako. All of a vector are read before any are written, as k and h - k
 ## may lie in one array.
 <%def name="halves(step)">\
     __global const real_t *numbers = (__global const real_t *)from;
@@ -46,9 +46,9 @@ ${chirped(step)}\
     enum { RE = ${int(step.inverse)}, IM = 1 - RE }; /* which of two components is loaded as which */
 % if step.inverse:
     /* The imaginary components of frequencies 0 and n / 2 are taken for 0. */
-    const real_t sum = numbers[0] + numbers[2 * N], difference = numbers[0] - numbers[2 * N];
-    results[0] = sum;
-    results[1] = difference;
+    const real_t first = (real_t)0.5 * numbers[0], last = (real_t)0.5 * numbers[2 * N];
+    results[0] = first + last;
+    results[1] = first - last;
 % else:
     const real_t even = 2 * numbers[0], odd = 2 * numbers[1];
     results[0] = even + odd;
@@ -79,10 +79,13 @@ ${both("real_t", step)}\
     }
 </%def>\
 <%def name="both(type, step)">\
-<% plus, minus = "-+" if step.inverse else "+-" %>\
+<%
+    plus, minus = "-+" if step.inverse else "+-"
+    half = "(real_t)0.5 * " if step.inverse else ""
+%>\
         {
-            const ${type} b_re = ${plus}m.re, b_im = ${minus}m.im;
-            const ${type} sum_re = a.re + b_re, sum_im = a.im + b_im, d_re = a.re - b_re, d_im = a.im - b_im;
+            const ${type} a_re = ${half}a.re, a_im = ${half}a.im, b_re = ${plus}${half}m.re, b_im = ${minus}${half}m.im;
+            const ${type} sum_re = a_re + b_re, sum_im = a_im + b_im, d_re = a_re - b_re, d_im = a_im - b_im;
             const ${type} u_re = w.re * d_im + w.im * d_re, u_im = w.im * d_im - w.re * d_re;
             here.re = sum_re + u_re;
             here.im = sum_im + u_im;

@@ -73,7 +73,8 @@ def compare(
     Cauchy-Schwarz inequality the norms of the rows of a and of the columns of b bound ``|a| |b|``.
     The magnitudes of C and of the bias are added, and a few roundings for the factors and the
     expected result. A complex sum consists of two real ones with twice as many terms. The
-    truncation to TF32 is included if `precision` allows it. Rounding the sum to a shorter type
+    truncation to TF32 is included if `precision` allows it. Where partial sums may be too large for
+    their type, as in any BLAS, an infinity or NaN is right, too. Rounding the sum to a shorter type
     counts once, and once more for each operation of the epilogue, since libraries without one
     round after each. `chunk` elements are compared together.
     """
@@ -86,6 +87,8 @@ def compare(
     def of_block(block: tuple[slice, slice]) -> tuple[Array, Array, float]:
         reference, found = (_values(problem, array[block]) for array in (right, given))
         error, relative = errors_of(reference, found)
+        overflown = ~np.isfinite(found) & bound.may_overflow(block)
+        error[overflown] = relative[overflown] = 0
         with np.errstate(invalid="ignore", over="ignore"):
             return error, relative, largest_share(error, bound.of(block, np.abs(reference)))
 
@@ -128,35 +131,55 @@ class _Bound:
             kept = np.finfo(problem.dtype)
             self._rounding = float(kept.eps) * (1 + sum(map(bool, epilogue)))
             self._least += float(kept.smallest_subnormal)
+        self._largest = float(np.finfo(problem.sum_type).max)
         self._rows, self._columns = self._norms()
 
     def _norms(self) -> tuple[Array, Array]:
-        """Return the norms of all rows of a, times alpha, and of all columns of b."""
+        """Return the norms of all rows of a and of all columns of b."""
         problem = self._problem
         shape = problem.shape[:-2]
         if not problem.depth:
             return np.zeros((problem.batch, problem.m)), np.zeros((problem.batch, problem.n))
         with np.errstate(invalid="ignore", over="ignore"):
             a, b = _wide_factors(problem, self._inputs)
-            rows = np.abs(problem.alpha) * _norms(a)
+            rows = _norms(a)
             columns = _norms(b.swapaxes(-1, -2))
         return tuple(
             np.broadcast_to(norms, (*shape, length)).reshape(problem.batch, length)
             for norms, length in ((rows, problem.m), (columns, problem.n))
         )  # type: ignore[return-value]
 
-    def of(self, part: tuple[slice, slice], reference: Array) -> Array:
-        """Return the bounds of a block of the result, whose expected magnitudes are given."""
-        problem, (products, rows) = self._problem, part
+    def may_overflow(self, part: tuple[slice, slice]) -> Array:
+        """Return where partial sums of finite numbers may be too large for their type."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = self._sums(part)
+            magnitudes = np.maximum(sums, np.abs(self._problem.alpha) * sums + self._added(part))
+        products, rows = part
+        finite = np.isfinite(self._rows[products, rows, None] + self._columns[products, None, :])
+        return finite & ~(magnitudes <= self._largest)
+
+    def _sums(self, part: tuple[slice, slice]) -> Array:
+        """Return bounds of the sums of products of a block."""
+        products, rows = part
+        return self._rows[products, rows, None] * self._columns[products, None, :]
+
+    def _added(self, part: tuple[slice, slice]) -> Array:
+        """Return the magnitudes that are added to the products of a block."""
+        problem = self._problem
         added = np.zeros((1, 1, 1))
         if problem.beta:
             c = self._inputs["c"].reshape(problem.batch, problem.m, problem.n)[part]
             added = added + np.abs(problem.beta) * np.abs(c.astype(_wide(problem)))
         if problem.bias:
             bias = np.abs(self._inputs["bias"].astype(_wide(problem)))
-            bias = bias[rows] if problem.bias == "row" else bias
+            bias = bias[part[1]] if problem.bias == "row" else bias
             added = added + _along(problem, bias)
-        norms = self._rows[products, rows, None] * self._columns[products, None, :]
+        return added
+
+    def of(self, part: tuple[slice, slice], reference: Array) -> Array:
+        """Return the bounds of a block of the result, whose expected magnitudes are given."""
+        problem, added = self._problem, self._added(part)
+        norms = np.abs(problem.alpha) * self._sums(part)
         slope = GELU_SLOPE if problem.activation == "gelu" else 1.0
         bounds: Array = slope * self._gamma * (norms + added) + self._least
         # The error of the expected result is added.

@@ -124,7 +124,10 @@ def _worst_row(
         )
         size = size + math.sqrt(problem.n) * float(np.max(np.abs(bias), initial=0))
     made = given[index]
-    error, _ = errors_of(right, _times(made, signs).astype(right.dtype))
+    found = _times(made, signs).astype(right.dtype)
+    error, _ = errors_of(right, found)
+    # Where partial sums may be too large for their type, an infinity or NaN is right, too.
+    error[~np.isfinite(found) & (np.finfo(problem.sum_type).max < size)[:, None]] = 0
     return largest_share(error, _bound(problem, size, _norms(made), signs.shape[1])[:, None])
 
 

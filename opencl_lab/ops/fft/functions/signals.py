@@ -195,6 +195,7 @@ def power_spectrum(
             f"the window must have {n} real factors, not shape {weights.shape} of {weights.dtype}"
         )
     weights = weights.astype(np.float64)
+    weights /= np.max(np.abs(weights), initial=0) or 1  # the power does not depend on it
     total = rate * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
     if n and not total:
         raise InvalidProblem("the factors of the window add to nothing")
@@ -203,15 +204,17 @@ def power_spectrum(
         shape = [n if d == axis else 1 for d in range(host.ndim)]
         real_type(host)  # refuses complex numbers
         real = converted(host, real_dtype(complex_dtype(host.dtype)), call)
-        given = real * weights.astype(real.dtype).reshape(shape)
+        given = (real * weights.reshape(shape)).astype(real.dtype)
     spectrum = rfft(given, axis=axis, queue=call.queue)
     if not isinstance(spectrum, np.ndarray):
         spectrum = spectrum.get()
-    power = spectrum.real**2 + spectrum.imag**2
-    with np.errstate(over="ignore"):  # 1 / total may be too large for float32
-        np.multiply(power, 1 / total, out=power, dtype=np.float64, casting="same_kind")
-    bins = np.moveaxis(power, axis, -1)
-    bins[..., 1 : (n + 1) // 2] *= 2  # these also represent their negative frequencies
+    with np.errstate(over="ignore", invalid="ignore"):
+        # In float64, and scaled first: squares may be too large or too small where the power is not.
+        scaled = spectrum.astype(np.complex128) / np.sqrt(total)
+        power = scaled.real**2 + scaled.imag**2
+        bins = np.moveaxis(power, axis, -1)
+        bins[..., 1 : (n + 1) // 2] *= 2  # these also represent their negative frequencies
+        power = power.astype(spectrum.real.dtype)
     return rfftfreq(n, 1 / rate), finish(power, out, call)
 
 

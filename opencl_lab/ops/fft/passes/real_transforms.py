@@ -58,8 +58,8 @@ class RealRows:
         self._halves("r2c_packed", {"half_rows": half, "spectrum": target})
 
     def _packed_c2r(self, source: str, target: str, scale: float) -> None:
-        """Compute the spectrum of the packed numbers; then transform it back."""
-        h, batch, builder = self.n // 2, self.batch, self.builder
+        """Compute half the spectrum of the packed numbers; then transform it back."""
+        h, batch, builder, scale = self.n // 2, self.batch, self.builder, 2 * scale
         layout = BatchedLayout.rows(h, batch, source, target, (h + 1, h))
         if self.planner.real(builder, layout, "c2r-packed", scale):
             return
