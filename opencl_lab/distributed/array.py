@@ -74,12 +74,12 @@ class DistArray:
         global_shape: Shape | int,
         dtype: Any = float,
         local: Any = None,
-        distribution: Distribution | None = None,
+        distribution: Distribution | int | None = None,
         comm: Any = None,
     ):
         self.comm = world(comm)
         self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self.distribution = slab(0) if distribution is None else distribution
+        self.distribution = as_distribution(distribution)
         self.global_shape = _shape(global_shape)
         what = (self.global_shape, self.dtype.str, self.distribution)
         same(self.comm, what, "shape, dtype and distribution")
@@ -116,7 +116,7 @@ class DistArray:
     def from_global(
         cls,
         array: Any,
-        distribution: Distribution | None = None,
+        distribution: Distribution | int | None = None,
         comm: Any = None,
         root: int | None = None,
     ) -> DistArray:
@@ -126,22 +126,22 @@ class DistArray:
         ----------
         array : array_like
             On all ranks, each of which takes its part; or on `root` alone, which sends the parts.
-        distribution : Slab or Blocks, optional
-            By default ``slab(0)``.
+        distribution : Slab, Blocks or int, optional
+            An integer stands for ``slab(axis)``; by default ``slab(0)``.
         comm : mpi4py.MPI.Comm, optional
         root : int, optional
         """
-        return _from_global(array, slab(0) if distribution is None else distribution, comm, root)
+        return _from_global(array, as_distribution(distribution), comm, root)
 
     @classmethod
     def load(
         cls,
         path: str | os.PathLike[str],
-        distribution: Distribution | None = None,
+        distribution: Distribution | int | None = None,
         comm: Any = None,
     ) -> DistArray:
         """Read a ``.npy`` file through MPI-IO; each rank reads its own part."""
-        return _load(Path(path), slab(0) if distribution is None else distribution, world(comm))
+        return _load(Path(path), as_distribution(distribution), world(comm))
 
     # ------------------------------------------------------------------------ as
 
@@ -185,7 +185,7 @@ class DistArray:
     def like(
         self,
         local: Any,
-        distribution: Distribution | None = None,
+        distribution: Distribution | int | None = None,
         global_shape: Shape | int | None = None,
     ) -> DistArray:
         """Return an array with another local part, on a device if the one of this array is.
@@ -196,7 +196,9 @@ class DistArray:
             local = to_device(local, queue=self.local.queue)
         made = DistArray.__new__(DistArray)
         made.comm, made.dtype, made.local = self.comm, np.dtype(local.dtype), local
-        made.distribution = self.distribution if distribution is None else distribution
+        made.distribution = (
+            self.distribution if distribution is None else as_distribution(distribution)
+        )
         made.global_shape = _shape(self.global_shape if global_shape is None else global_shape)
         made.layout = made._layout()
         made._check(made.layout.local_shape(self.comm.rank))

@@ -22,6 +22,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import whole_number
 
 Run: TypeAlias = tuple[int, int]
 """Indices from a first one up to, and without, a last one."""
@@ -217,9 +218,11 @@ def block_cyclic(grid: Sequence[int], block: Sequence[int]) -> Blocks:
     return Blocks(tuple(map(int, grid)), tuple(map(int, block)))
 
 
-def as_distribution(given: Distribution | int) -> Distribution:
-    """Return a distribution; an integer stands for ``slab(axis)``."""
-    return given if isinstance(given, Slab | Blocks) else slab(int(given))
+def as_distribution(given: Distribution | int | None) -> Distribution:
+    """Return a distribution; an integer stands for ``slab(axis)``, and None for ``slab(0)``."""
+    if isinstance(given, Slab | Blocks):
+        return given
+    return slab(0 if given is None else whole_number(given, "distribution"))
 
 
 def common(one: Sequence[Run], other: Sequence[Run]) -> list[Run]:

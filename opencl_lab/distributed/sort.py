@@ -20,6 +20,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import whole_number
 from opencl_lab.distributed.array import DistArray
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.devices import device_of
@@ -32,7 +33,7 @@ from opencl_lab.ops.sort import functions as plain
 from opencl_lab.ops.sort.codes import codes
 from opencl_lab.ops.sort.merging import merge_runs
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native, whole_number
+from opencl_lab.runtime.arrays import as_array, check_sides, is_device_array, native
 from opencl_lab.runtime.exchange import to_device, to_host
 
 DIGIT = 8

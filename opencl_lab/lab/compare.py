@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.options import checked
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.engine.request import Request, point_of
 from opencl_lab.lab.engine.runner import run_point
@@ -13,6 +14,7 @@ from opencl_lab.lab.presentation.table import Measurements
 from opencl_lab.lab.registry import get_operation
 
 
+@checked
 def compare(
     operation: str,
     *,

@@ -13,6 +13,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import plain
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.file_jobs import FindJob
 from opencl_lab.lab.files import FORMATS
@@ -25,9 +26,10 @@ from opencl_lab.runtime.execute import Execution
 __all__ = ["UNLIKE", "Curves", "Difference", "Operation", "Option", "axis_of", "refuse_axis"]
 
 NUMBERS: dict[type, tuple[type, str]] = {
-    int: (Integral, "whole number"),
-    float: (Real, "real number"),
-    complex: (Complex, "number"),
+    bool: (bool, "True or False"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a real number"),
+    complex: (Complex, "a number"),
 }
 
 P = TypeVar("P", bound=Problem)
@@ -286,6 +288,7 @@ class Operation(ABC, Generic[P]):
         InvalidProblem
             For an unknown option, or a value outside its choices or of another type.
         """
+        options = {name: plain(value) for name, value in options.items()}
         known = {option.name: option for option in self.options}
         unknown = sorted(set(options) - set(known))
         if unknown:
@@ -298,5 +301,5 @@ class Operation(ABC, Generic[P]):
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
             kind, kind_name = NUMBERS.get(known[name].type, (object, ""))
             if value is not known[name].default and not isinstance(value, kind):
-                raise InvalidProblem(f"{name} must be a {kind_name}, not {value!r}")
+                raise InvalidProblem(f"{name} must be {kind_name}, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}

@@ -37,32 +37,12 @@ __all__ = [
     "Registry",
     "Solver",
     "made",
-    "real_number",
 ]
 
 AUTO = "auto"
 MOST_SERIAL_US = 2000.0
 """Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
 trust.servant = "opencl_lab.ops.selftest:SelfTest"
-
-
-def real_number(value: Any, name: str) -> float:
-    """Return an argument as a float; a number too large for a float becomes an infinity.
-
-    Raises
-    ------
-    InvalidProblem
-        If it is no real number, named by `name`.
-    """
-    try:
-        # `float` would drop the imaginary part of NumPy's complex numbers, and parse strings.
-        if np.iscomplexobj(value) or isinstance(value, (str, bytes)):
-            raise TypeError
-        return float(value)
-    except OverflowError:  # a large integer
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"{name} must be a real number, not {value!r}") from error
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
+from reprlib import repr as shown
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import whole_number
 from opencl_lab.core.wording import counted
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
@@ -21,14 +22,6 @@ from opencl_lab.runtime.session import session_of
 
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
-
-
-def whole_number(value: Any, name: str) -> int:
-    """Return an argument as a plain `int`; NumPy's integers and booleans are accepted."""
-    try:
-        return int(operator.index(value))
-    except TypeError:
-        raise InvalidProblem(f"{name} must be a whole number, not {value!r}") from None
 
 
 def axis_of(axis: Any, dimensions: int) -> int:
@@ -81,7 +74,13 @@ def as_array(value: Any) -> AnyArray:
                 f"NumPy cannot read this {type(value).__name__} ({error}); copy it to the host, or "
                 "give it to opencl_lab.to_device if it is a buffer of OpenCL"
             ) from error
-    return np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # rows of several lengths
+        raise InvalidProblem(f"{shown(value)} is no array: {error}") from error
+    if array.dtype.kind in "OSU" and not array.ndim:
+        raise InvalidProblem(f"an array or a sequence of numbers is needed, not {shown(value)}")
+    return array
 
 
 def native(array: AnyArray) -> AnyArray:

@@ -27,6 +27,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 import pyopencl as cl
 
+from opencl_lab.core.options import checked
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.bound import BoundCall, Result
 from opencl_lab.runtime.cache import call_when_dropped
@@ -133,15 +134,16 @@ def replayed(
 ) -> Callable[[Callable[Concatenate[Call, P], R]], Callable[P, R]]:
     """Return a decorator that turns a function whose first parameter is a `Call` into a public one.
 
-    The public function has only the other parameters. Its first call with a key is recorded, and
-    further ones replay it. For the arguments named in `values`, small host arrays, the key holds
-    the values; arrays made from them are passed to `Call.constants`.
+    The public function has only the other parameters, which are `checked`. Its first call with a
+    key is recorded, and further ones replay it. For the arguments named in `values`, small host
+    arrays, the key holds the values; arrays made from them are passed to `Call.constants`.
     """
 
     def decorate(function: Callable[Concatenate[Call, P], R]) -> Callable[P, R]:
         whole = inspect.signature(function)
         first, *others = whole.parameters.values()
         signature = whole.replace(parameters=others)
+        function = checked(function)
         keys = Keys(f"{function.__module__}.{function.__qualname__}", signature, values)
 
         @wraps(function)

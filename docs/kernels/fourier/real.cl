@@ -19,9 +19,10 @@
  *     X[k] = E[k] + w^k O[k],   E = (Z[k] + conj(Z[h - k])) / 2,   O = (Z[k] - conj(Z[h - k])) / 2i
  *
  *     r2c_packed   Z / 2 of h numbers  ->  X of h + 1        w = exp(-2 pi i / n)
- *     c2r_packed   X of h + 1          ->  2 (E + i O) of h
+ *     c2r_packed   X of h + 1          ->  E + i O of h
  *
- * The complex transform halves what it reads, as components of Z may be larger than all of X.
+ * Numbers are halved when they are read (for r2c by the complex transform), as components of Z, and
+ * of 2 (E + i O), may be too large where all results are not.
  *
  * Odd length n: two rows a, b share a complex transform of z = a + i b. Each is scaled first, by
  * the power of two that scales.cl.mako finds, so that the rounding errors of a large one do not
@@ -104,8 +105,8 @@ void c2r_packed(__global const complex_t *restrict spectrum,
 {
     const index_t k = point_of(h / 2 + 1), row = row_of(h / 2 + 1);
     if (k <= h / 2) {
-        complex_t a = spectrum[row * (h + 1) + k];
-        complex_t b = conjugate(spectrum[row * (h + 1) + h - k]);
+        complex_t a = (real_t)0.5 * spectrum[row * (h + 1) + k];
+        complex_t b = (real_t)0.5 * conjugate(spectrum[row * (h + 1) + h - k]);
         if (k == 0)
             a.y = b.y = 0;
         const complex_t odd = times(conjugate(twiddles[k]), a - b);

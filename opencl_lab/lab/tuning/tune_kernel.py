@@ -9,6 +9,7 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import checked
 from opencl_lab.core.space import Value
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
@@ -17,6 +18,7 @@ from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY
 from opencl_lab.lab.tuning.tuner import tune
 
 
+@checked
 def tune_kernel(
     file: str | Path,
     params: Mapping[str, Sequence[Value]],

@@ -12,6 +12,7 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError, ReferenceUnavailable
+from opencl_lab.core.options import checked
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import select_device
@@ -216,6 +217,7 @@ def _store(search: Search, best: Evaluation | None) -> bool:
     return True
 
 
+@checked
 def tune(
     operation: str | Operation[Any],
     *,

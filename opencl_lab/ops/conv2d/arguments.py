@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import real_number
 from opencl_lab.ops.conv2d.problem import Conv2dProblem, accumulator_for
 from opencl_lab.ops.conv2d.separable import split
-from opencl_lab.ops.solver import real_number
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.options import whole_number
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.passes.builder import real_dtype
@@ -30,7 +31,6 @@ from opencl_lab.runtime.arrays import (
     native,
     roll,
     shares_memory,
-    whole_number,
 )
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.rows import Rows

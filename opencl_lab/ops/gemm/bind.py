@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import real_number
 from opencl_lab.ops.gemm.problem import (
     ELEMENT_TYPES,
     INTEGER_TYPES,
@@ -19,7 +20,6 @@ from opencl_lab.ops.gemm.problem import (
     is_conjugated,
     is_transposed,
 )
-from opencl_lab.ops.solver import real_number
 from opencl_lab.runtime.arrays import AnyArray, contiguous, is_device_array, is_plain, reshaped
 from opencl_lab.runtime.call import Call
 

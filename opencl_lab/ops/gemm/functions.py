@@ -125,8 +125,9 @@ def gemm(
     BuildError, LaunchError
         If the device's compiler or the device itself fails.
     """
-    given = {"a": a, "b": b, "c": c, "bias": bias}
-    arrays = {name: as_array(array) for name, array in given.items() if array is not None}
+    added = {"c": c, "bias": bias}
+    given = {"a": a, "b": b, **{name: item for name, item in added.items() if item is not None}}
+    arrays = {name: as_array(array) for name, array in given.items()}
     together = asked_for(devices, queue, device, arrays.values())
     call.use(arrays["a"], queue, together[0] if together else device)
     for array in arrays.values():

@@ -10,6 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import checked, whole_number
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
@@ -30,7 +31,6 @@ from opencl_lab.runtime.arrays import (
     pair_of,
     reshaped,
     to_device,
-    whole_number,
 )
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.executable import explain
@@ -155,6 +155,7 @@ def unique(
 ) -> AnyArray | tuple[AnyArray, ...]: ...
 
 
+@checked
 def unique(
     a: Any,
     return_counts: bool = False,

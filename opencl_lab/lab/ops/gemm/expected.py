@@ -156,12 +156,14 @@ class _Bound:
             magnitudes = np.maximum(sums, np.abs(self._problem.alpha) * sums + self._added(part))
         products, rows = part
         finite = np.isfinite(self._rows[products, rows, None] + self._columns[products, None, :])
-        return finite & ~(magnitudes <= self._largest)
+        overflown: Array = finite & ~(magnitudes <= self._largest)
+        return overflown
 
     def _sums(self, part: tuple[slice, slice]) -> Array:
         """Return bounds of the sums of products of a block."""
         products, rows = part
-        return self._rows[products, rows, None] * self._columns[products, None, :]
+        sums: Array = self._rows[products, rows, None] * self._columns[products, None, :]
+        return sums
 
     def _added(self, part: tuple[slice, slice]) -> Array:
         """Return the magnitudes that are added to the products of a block."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.fft import rfftfreq
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import checked, real_number
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.functions.fourier import rfft
@@ -25,7 +26,6 @@ from opencl_lab.ops.fft.transform import (
     real_type,
     to_real,
 )
-from opencl_lab.ops.solver import real_number
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
@@ -136,6 +136,7 @@ def convolve(
     return contiguous(chosen, call)
 
 
+@checked
 def power_spectrum(
     x: Any,
     fs: float = 1.0,
@@ -209,7 +210,7 @@ def power_spectrum(
     if not isinstance(spectrum, np.ndarray):
         spectrum = spectrum.get()
     with np.errstate(over="ignore", invalid="ignore"):
-        # In float64, and scaled first: squares may be too large or too small where the power is not.
+        # In float64, and scaled first: squares may overflow or underflow where the power does not.
         scaled = spectrum.astype(np.complex128) / np.sqrt(total)
         power = scaled.real**2 + scaled.imag**2
         bins = np.moveaxis(power, axis, -1)
