@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -190,13 +191,16 @@ class FakeKernel:
         return self.info[name]
 
 
-def test_a_work_group_above_the_limit_of_the_kernel(fresh, plan_of):
+def test_a_work_group_above_the_limit_of_the_kernel(fresh, plan_of, monkeypatch):
     (launch,) = plan_of(local_size=(32,)).launches
     session = session_of(fresh)
     session._check_group(FakeKernel(32), launch)
     with pytest.raises(InvalidConfig, match=r"kernel add runs with at most 31 items.*not 32"):
         session._check_group(FakeKernel(31), launch)
     session._check_group(FakeKernel(31, (32, 1, 1)), launch)
+    nvidia = replace(session.device, compute_capability=(9, 0))
+    monkeypatch.setattr(session, "device", nvidia)  # whose driver says 256 of each kernel
+    session._check_group(FakeKernel(31), launch)
 
 
 def test_limits_of_the_device_come_before_any_build(fresh, plan_of, built, device):

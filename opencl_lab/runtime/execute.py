@@ -93,7 +93,10 @@ def execute(
                     given[spec.name] = new_array(queue, spec.shape, spec.dtype, allocator)
             call = device_call(executable, queue, tuple(given))
         else:
-            given = {name: np.ascontiguousarray(array) for name, array in given.items()} | out
+            given = {
+                name: np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+                for name, array in given.items()
+            } | out
             call = _host_call(executable, queue, tuple(given), plain_types(given.values()))
         results = call.run(tuple(given.values()), events)
     except cl.Error as error:

@@ -183,8 +183,10 @@ class Programs:
         def info(name: int) -> Any:
             return kernel.get_work_group_info(name, self.device.handle)
 
-        # A kernel built for exactly this size runs with it, even if the driver reports
-        # its general limit, as NVIDIA's does.
+        # NVIDIA's driver reports 256 for every kernel, and runs as many items as its registers
+        # allow: a launch tells. Any kernel built for exactly this size runs with it.
+        if self.device.compute_capability is not None:
+            return
         required = info(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE)
         if tuple(required[: len(launch.local_size)]) == launch.local_size:
             return

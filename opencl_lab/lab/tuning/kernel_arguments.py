@@ -12,6 +12,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Buffer
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.signature import Argument, Signature
+from opencl_lab.runtime.arrays import native
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ def _itemsize(argument: Argument) -> int:
 
 
 def _array(argument: Argument, given: Any) -> np.ndarray[Any, Any]:
-    array = np.asarray(given)
+    array = native(np.asarray(given))
     if array.ndim == 0 or not array.size or array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{argument.text!r} needs an array of numbers that is not empty")
     real = array.real.dtype
@@ -127,7 +128,7 @@ def _number(argument: Argument, given: Any) -> Any:
             "pointer, and numbers of other types as a NumPy scalar"
         )
     if argument.dtype is None:
-        return given
+        return native(np.asarray(given))[()]
     try:
         number = argument.dtype.type(given)
         exact = argument.dtype.kind == "f" or number == given

@@ -16,6 +16,7 @@ from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.solver import Problem
+from opencl_lab.runtime.arrays import native
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.session import session_of
@@ -45,7 +46,7 @@ class Stage:
     def __init__(self, task: TuningTask, problem: Problem, config: Config, queue: Any):
         self.task, self.problem, self.queue = task, problem, queue
         self.inputs: Arrays = {
-            name: np.ascontiguousarray(array)
+            name: native(np.ascontiguousarray(array))
             for name, array in task.operation.generate(problem, task.seed, **task.data).items()
         }
         plan = task.algorithm.plan(problem, config, task.device)
