@@ -96,16 +96,16 @@ def test_list_tells_current_stale_and_unknown_entries(device, oclab, content, ov
     text = (overlay / "gemm.json").read_text()
     (record,) = json.loads(text)["entries"]
     others = [
-        {**record, "sizes": {"m": 999, "n": 9, "k": 9}, "digest": "0000"},
+        {**record, "sizes": {"m": 999, "n": 9, "k": 9}, "version": 0},
         {**record, "sizes": {"m": 888, "n": 8, "k": 8}, "algorithm": "bogo"},
         {**record, "sizes": {"m": 777, "n": 7, "k": 7}, "device": {
             **record["device"], "key": record["device"]["key"] + "-old", "driver": "0.1-old"}},
         {**record, "sizes": {"m": 666, "n": 6, "k": 6}, "device": {
             **record["device"], "key": "gpu/other/other/1", "name": "Elsewhere"}},
-        {**record, "sizes": {"m": 555, "n": 5, "k": 5}, "digest": "0000", "device": {
+        {**record, "sizes": {"m": 555, "n": 5, "k": 5}, "version": 0, "device": {
             **record["device"], "key": "gpu/other/other/1", "name": "Elsewhere"}},
     ]  # fmt: skip
-    document = {"schema": "oclab-tuning/1", "entries": [record, *others]}
+    document = {"schema": "oclab-tuning/2", "entries": [record, *others]}
     (overlay / "gemm.json").write_text(json.dumps(document))
     database.forget()
     found = content("list")["entries"]
@@ -248,7 +248,7 @@ def test_a_foreign_file_is_tried_before_it_is_believed(device, content, oclab, t
     ("text", "words"),
     [
         ("hello", "none of"),
-        ('{"schema": "oclab-tuning/1", "entries": [1]}', "cannot import"),
+        ('{"schema": "oclab-tuning/2", "entries": [1]}', "cannot import"),
         ('{"schema": "oclab-tuning/7", "entries": []}', "update opencl_lab"),
         ('{"schema_version": "1.0.0", "results": []}', "give both"),
         ('{"schema_version": "3.0.0", "results": []}', "3.0.0"),

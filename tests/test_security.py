@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec import structs
-from tuned_entries import DEFAULT, DIGEST, GPU, N1024, store, tuned, used
+from tuned_entries import DEFAULT, GPU, N1024, VERSION, store, tuned, used
 
 import opencl_lab
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
@@ -95,7 +95,7 @@ def test_other_values_of_tuned_configurations_are_not_used(change, monkeypatch, 
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
     store(GPU, 1)
     assert used() == tuned(1)
-    entry = entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(2), 1.0)
+    entry = entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(2), 1.0)
     database.add([structs.replace(entry, config={**entry.config, **change})])
     assert used() == DEFAULT
 

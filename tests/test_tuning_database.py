@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from msgspec import structs
-from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, TILED, store, tuned, used
+from tuned_entries import DEFAULT, GPU, N1024, SISTER, TILED, VERSION, store, tuned, used
 
 from opencl_lab.core.errors import BuildError, InvalidConfig
 from opencl_lab.core.space import Config
@@ -139,8 +139,8 @@ def test_the_public_function_takes_it_from_the_next_call_on(queue, device, rng, 
 def test_levels_from_near_to_far():
     wanted = GemmProblem(1024, 1024, 1024)
     ship(
-        entry_of(GPU, "gemm", "tiled", DIGEST, wanted, tuned(4), 1.0),
-        entry_of(COUSIN, "gemm", "tiled", DIGEST, wanted, tuned(4), 0.5),
+        entry_of(GPU, "gemm", "tiled", VERSION, wanted, tuned(4), 1.0),
+        entry_of(COUSIN, "gemm", "tiled", VERSION, wanted, tuned(4), 0.5),
     )
     store(COUSIN, 3)
     store(SISTER, 2)
@@ -149,7 +149,7 @@ def test_levels_from_near_to_far():
     store(GPU, 2, GemmProblem(4096, 1024, 1024))  # too far
     store(GPU, 3, GemmProblem(1100, 1024, 1024))
     store(STRANGER, 3)
-    found = database.lookup(GPU, "gemm", "tiled", wanted, DIGEST)
+    found = database.lookup(GPU, "gemm", "tiled", wanted, VERSION)
     told = [(m.level, m.entry.shipped, m.entry.sizes["m"], m.entry.device.name) for m in found]
     exact, near, architecture, vendor = database.LEVELS
     assert told == [
@@ -186,8 +186,8 @@ def test_where_a_model_chooses_only_this_device_and_nearly_this_size_count():
     old_driver = replace(GPU, driver="older")
     for device, size in ((SISTER, 1024), (COUSIN, 1024), (GPU, 900), (GPU, 1000), (GPU, 2048)):
         store(device, 0, GemmProblem(size, size, size))
-    ship(entry_of(old_driver, "gemm", "tiled", DIGEST, wanted, tuned(4), 1.0))
-    found = database.lookup(GPU, "gemm", "tiled", wanted, DIGEST, modelled=True)
+    ship(entry_of(old_driver, "gemm", "tiled", VERSION, wanted, tuned(4), 1.0))
+    found = database.lookup(GPU, "gemm", "tiled", wanted, VERSION, modelled=True)
     told = [(match.entry.sizes["m"], match.entry.device.unit) for match in found]
     unit = Origin.of(GPU).unit
     assert told == [(1000, unit), (1024, unit)]
@@ -200,7 +200,7 @@ def test_what_does_not_fit_is_passed_over():
     small = replace(small, capabilities=replace(GPU.capabilities, max_work_group=256))
     store(GPU, 0)  # TILE 32: 1024 items
     assert used(device=small) == TILED.default_config(N1024, small)
-    broken = entry_of(SISTER, "gemm", "tiled", DIGEST, N1024, tuned(1).replace(UNROLL=5), 1)
+    broken = entry_of(SISTER, "gemm", "tiled", VERSION, N1024, tuned(1).replace(UNROLL=5), 1)
     store(COUSIN, 2)
     database.add([broken, structs.replace(broken, config=tuned(1).replace(X=1))])
     assert used(device=SISTER) == tuned(0)
@@ -216,13 +216,14 @@ def test_a_cpu_takes_no_configuration_of_one_with_other_vectors():
 
 
 def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
-    entry = entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.0)
-    ship(entry)
+    entry = entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(0), 1.0)
+    ship(entry, structs.replace(entry, version=0, sizes={**entry.sizes, "m": 4096}))
     newer = replace(GPU, driver="590.0")
     assert used() == tuned(0)
     assert TILED.tuned(N1024, newer)[1].level == "same architecture"
+    assert used(problem=replace(N1024, m=4000)) == DEFAULT  # only the stale one is near
     assert not caplog.records
-    assert [item.shipped for item in database.entries()] == [True]
+    assert [item.shipped for item in database.entries()] == [True, True]
     assert database.clear() == 0 and used() == tuned(0)
 
 
@@ -242,7 +243,7 @@ def test_the_files_of_the_package_are_valid(monkeypatch):
 
 
 def test_a_changed_kernel_makes_stale_and_says_so_once(caplog):
-    store(GPU, 0, digest="0123456789abcdef")
+    store(GPU, 0, version=VERSION - 1)
     with caplog.at_level(logging.WARNING, "opencl_lab"):
         assert used() == DEFAULT
         assert used(problem=GemmProblem(1000, 1000, 1000)) == DEFAULT
@@ -256,7 +257,7 @@ def test_a_changed_kernel_makes_stale_and_says_so_once(caplog):
 def test_an_entry_of_an_earlier_version_is_skipped_with_a_sentence(caplog):
     """Its kernel was another, with other parameters, and problems had fewer sizes."""
     sizes = {"m": 1024, "n": 1024, "k": 1024}
-    store(GPU, 0, digest="0123456789abcdef", sizes=sizes, config=Config(BLOCK=16))
+    store(GPU, 0, version=VERSION - 1, sizes=sizes, config=Config(BLOCK=16))
     with caplog.at_level(logging.WARNING, "opencl_lab"):
         assert used() == DEFAULT
         assert used(device=SISTER) == DEFAULT
@@ -280,7 +281,7 @@ def test_a_changed_driver_makes_stale_and_says_so_once(caplog):
 
 
 def test_a_stale_entry_is_not_mentioned_when_a_fresh_one_serves(caplog):
-    store(GPU, 0, digest="0123456789abcdef")
+    store(GPU, 0, version=VERSION - 1)
     store(GPU, 1, GemmProblem(2048, 2048, 2048))
     assert used() == tuned(1) and not caplog.records
 

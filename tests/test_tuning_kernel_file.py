@@ -20,7 +20,7 @@ from opencl_lab.lab.tuning.journal import journal_of
 from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.signature import signature
-from opencl_lab.lab.tuning.tuner import make_task
+from opencl_lab.lab.tuning.tuner import _starts, make_task
 from opencl_lab.tuned import database
 
 HISTOGRAM = Path(__file__).parents[1] / "docs" / "examples" / "histogram.cl"
@@ -214,6 +214,8 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
         ({"arguments": {**SAXPY, "x": X.astype(float)}}, "cannot be an array of float64"),
         ({"arguments": {**SAXPY, "x": 7}}, "needs an array"),
         ({"arguments": {**SAXPY, "staged": "m"}}, "unknown name 'm'"),
+        ({"tolerance": -1}, "tolerance must be finite and not negative, not -1.0"),
+        ({"tolerance": float("nan")}, "tolerance must be finite"),
         ({"outputs": []}, "no result to check"),
         ({"outputs": ["w"]}, "no argument w"),
         ({"expected": {"x": X}}, "are given for x, and the kernel writes y"),
@@ -234,6 +236,27 @@ def test_it_goes_to_another_process_and_each_task_has_its_journal(device):
 def test_what_cannot_be_is_said(device, changes, words):
     with pytest.raises((InvalidProblem, InvalidConfig), match=re.escape(words)):
         make_task(saxpy(device, **changes), device=device)
+
+
+def test_arrays_in_the_other_byte_order_have_their_values(device):
+    swapped = {name: X.astype(">f4") for name in ("x", "y")}
+    one, other = saxpy(device), saxpy(device, {**SAXPY, **swapped})
+    problem = one.problem()
+    assert problem == other.problem()
+    right = one.run(problem, {"x": X}).outputs["y"]
+    for operation, x in ((one, swapped["x"]), (other, other.generate(problem, 0)["x"])):
+        np.testing.assert_array_equal(operation.run(problem, {"x": x}).outputs["y"], right)
+
+
+def test_only_listed_values_are_tried_also_of_earlier_runs(device):
+    operation = saxpy(device)
+    only, problem = operation.algorithms[0], operation.problem()
+    first = only.default_config(problem, device)
+    database.store(device, operation.name, only, problem, first.replace(WORK=4), 0.1)
+    task = make_task(saxpy(device, params={"WG": (16, 64), "WORK": (2, 3)}), device=device)
+    assert {config["WORK"] for config in _starts(task)} == {2}
+    assert task.algorithm.configure(problem, device)["WORK"] == 2
+    assert only.configure(problem, device)["WORK"] == 4
 
 
 def test_without_an_expected_result_the_first_configuration_gives_it(device):

@@ -10,10 +10,9 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from msgspec import structs
-from tuned_entries import DEFAULT, DIGEST, GPU, N1024, SISTER, store, tuned, used
+from tuned_entries import DEFAULT, GPU, N1024, SISTER, VERSION, store, tuned, used
 
 from opencl_lab.core.errors import OclabError
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.sort.problem import SortProblem
@@ -31,7 +30,7 @@ DAMAGES = {
     "empty": (lambda text: "", ""),
     "a list": (lambda text: "[]", "expected `object`, got `array`"),
     "deep": (lambda text: "[" * 100_000, "nested too deeply"),
-    "no entries": (lambda text: '{"schema": "oclab-tuning/1"}', "missing required field `entries`"),
+    "no entries": (lambda text: '{"schema": "oclab-tuning/2"}', "missing required field `entries`"),
     "other schema": (lambda text: '{"schema": "something", "entries": []}', "something"),
     "time": (lambda text: text.replace("1.5", "-1.5"), "time_ms: expected `float` > 0.0"),
     "NaN": (lambda text: text.replace("1.5", "NaN"), "time_ms: expected"),
@@ -73,14 +72,27 @@ def test_half_a_character_in_a_name_is_kept_as_it_is(overlay):
     assert "bad\\ud800" in overlay.read_text() and used() == tuned(1)
 
 
+def test_a_file_of_the_version_before_is_kept_and_its_entries_are_stale(overlay, caplog):
+    store(GPU, 0)
+    text = overlay.read_text().replace("tuning/2", "tuning/1")
+    overlay.write_text(text.replace('"version": 1', '"digest": "0123456789abcdef"'))
+    database.forget()
+    assert used() == DEFAULT
+    (record,) = caplog.records
+    assert "kernel has changed" in record.message
+    (entry,) = parse(overlay.read_text())
+    store(SISTER, 1)
+    assert entry.version == 0 and entry in database.entries()
+
+
 def test_a_file_of_a_newer_version_is_neither_used_nor_overwritten(overlay, caplog):
-    text = '{"schema": "oclab-tuning/2", "other": 1}'
+    text = '{"schema": "oclab-tuning/3", "other": 1}'
     overlay.parent.mkdir(parents=True)
     overlay.write_text(text)
     assert used() == DEFAULT
     (record,) = caplog.records
-    assert "oclab-tuning/2" in record.message
-    with pytest.raises(OclabError, match=r"oclab-tuning/2.*update opencl_lab"):
+    assert "oclab-tuning/3" in record.message
+    with pytest.raises(OclabError, match=r"oclab-tuning/3.*update opencl_lab"):
         store(GPU, 0)
     assert overlay.read_text() == text
 
@@ -144,7 +156,7 @@ for exponent in range(24):
 def test_two_processes_lose_nothing(tmp_path):
     source = tmp_path / "one.json"
     source.write_text(
-        json.dumps(document([entry_of(GPU, "gemm", "tiled", DIGEST, N1024, tuned(0), 1.5)]))
+        json.dumps(document([entry_of(GPU, "gemm", "tiled", VERSION, N1024, tuned(0), 1.5)]))
     )
     writers = [
         subprocess.Popen(
@@ -188,9 +200,7 @@ def test_entries_survive_the_file(overlay):
     config = algorithm.default_config(problem, GPU)
     database.store(GPU, "sort", algorithm, problem, config, 0.25)
     (entry,) = database.entries()
-    again = entry_of(
-        GPU, "sort", "odd-even-merge", kernel_digest(algorithm.templates), problem, config, 0.25
-    )
+    again = entry_of(GPU, "sort", "odd-even-merge", 1, problem, config, 0.25)
     assert entry == structs.replace(again, timestamp=entry.timestamp)
     assert entry.layout == {"dtype": "uint8", "indices": True, "value_bytes": 0}
     assert entry.sizes == {"n": 1000, "rows": 3} and entry.bucket == (10, 2)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from msgspec import structs
 
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.tuned import database
@@ -29,7 +28,7 @@ GPU = Device(
 SISTER = replace(GPU, name="Paper H200")  # same architecture
 N1024 = GemmProblem(1024, 1024, 1024)
 DEFAULT = TILED.default_config(N1024, GPU)
-DIGEST = kernel_digest(TILED.templates)
+VERSION = TILED.version
 
 
 def tuned(number):
@@ -40,7 +39,7 @@ def tuned(number):
 
 
 def store(device, number, problem=N1024, **changes):
-    entry = entry_of(device, "gemm", "tiled", DIGEST, problem, tuned(number), 1.5)
+    entry = entry_of(device, "gemm", "tiled", VERSION, problem, tuned(number), 1.5)
     database.add([structs.replace(entry, **changes)])
 
 

@@ -93,6 +93,14 @@ class SearchSpace:
                 return constraint.reason
         return None
 
+    def lists(self, values: Mapping[str, Any]) -> bool:
+        """Return whether all of `values` are among the listed ones of their parameters."""
+        return all(
+            values[parameter.name] in parameter.values
+            for parameter in self.parameters
+            if parameter.name in values
+        )
+
     def check(self, values: Mapping[str, Any], default: Config) -> Config:
         """Return `default` updated with `values`, validated.
 

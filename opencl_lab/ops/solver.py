@@ -22,7 +22,6 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.kernels import NO_DOUBLE, is_wide
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
@@ -110,7 +109,10 @@ class Algorithm(ABC, Generic[P]):
     name: ClassVar[str]
     space: ClassVar[SearchSpace]
     templates: ClassVar[tuple[str, ...]] = ()
-    """Templates of its kernels; tuned configurations are valid until one of them changes."""
+    """Templates of its kernels."""
+    version: ClassVar[int] = 1
+    """Raised when configurations come to mean something else: tuned ones name it, and those of
+    other versions are not used."""
     replanned: ClassVar[bool] = False
     """Whether to plan anew at every call, since the code may change: for a user's own kernel."""
     modelled: ClassVar[bool] = False
@@ -163,7 +165,7 @@ class Algorithm(ABC, Generic[P]):
             return self._configure(problem, device, values)
         # Every call that is not replayed needs this, so the result is cached.
         return database.remember(
-            (self, kernel_digest(self.templates), problem, device, database.enabled()),
+            (self, self.version, problem, device, database.enabled()),
             lambda: self._configure(problem, device, {}),
         )
 
@@ -184,16 +186,33 @@ class Algorithm(ABC, Generic[P]):
         """
         if not (database.enabled() and self.templates and self.operation):
             return None
-        digest = kernel_digest(self.templates)
         how = {"modelled": self.modelled, "own": self.replanned}
-        known = database.lookup(device, self.operation, self.name, problem, digest, **how)
+        known = database.lookup(device, self.operation, self.name, problem, self.version, **how)
         for match in known:
-            merged = {**match.entry.config, **(values or {})}
-            # A configuration tuned elsewhere may exceed a limit of this device or problem.
-            with suppress(InvalidConfig, InvalidProblem):
-                config = self.space.check(merged, self.default_config(problem, device))
-                check_plan(self.plan(problem, config, device), device)
+            config = self.allowed(problem, device, match.entry.config, values)
+            if config is not None:
                 return config, match
+        return None
+
+    def allowed(
+        self,
+        problem: P,
+        device: Device,
+        found: Mapping[str, Any],
+        values: Mapping[str, Any] | None = None,
+    ) -> Config | None:
+        """Return the built-in configuration with what was found elsewhere, and then `values`.
+
+        None if the space does not allow it, or it exceeds a limit of this device or problem. Of a
+        user's own kernel, only listed values are allowed: the lists may have changed since.
+        """
+        if self.replanned and not self.space.lists(found):
+            return None
+        with suppress(InvalidConfig, InvalidProblem):
+            default = self.default_config(problem, device)
+            config = self.space.check({**found, **(values or {})}, default)
+            check_plan(self.plan(problem, config, device), device)
+            return config
         return None
 
 

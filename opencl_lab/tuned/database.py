@@ -20,7 +20,6 @@ from typing import Any, Protocol, TypeVar
 from opencl_lab.core.device import Device
 from opencl_lab.core.paths import data_dir
 from opencl_lab.core.space import Config
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.tuned import storage
 from opencl_lab.tuned.entry import Entry, Origin, Sized, entry_of, parts_of, to_bucket
 from opencl_lab.tuned.storage import (
@@ -44,6 +43,7 @@ SAME_SIZE = 0.1
 CHECK_INTERVAL = 1.0
 """Seconds between checks whether a file has changed."""
 MAX_REMEMBERED = 4096
+CHANGED = "the kernel has changed since"
 
 T = TypeVar("T")
 
@@ -56,8 +56,8 @@ class Tunable(Protocol):
         """Its name within the operation."""
 
     @property
-    def templates(self) -> tuple[str, ...]:
-        """The templates of its kernels."""
+    def version(self) -> int:
+        """The version of what its configurations mean."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,8 @@ def store(
     time_ms: float,
 ) -> None:
     """Store a configuration, with all parameters, that was found to be correct and the fastest."""
-    digest = kernel_digest(algorithm.templates)
-    entry = entry_of(device, operation, algorithm.name, digest, problem, Config(config), time_ms)
-    add([entry])
+    about = (device, operation, algorithm.name, algorithm.version, problem)
+    add([entry_of(*about, Config(config), time_ms)])
 
 
 def clear(chosen: Callable[[Entry], bool] = lambda entry: True) -> int:
@@ -150,13 +149,13 @@ def entries() -> list[Entry]:
 # ------------------------------------------------------------------- lookup
 
 
-def staleness(entry: Entry, device: Device, digest: str) -> str | None:
+def staleness(entry: Entry, device: Device, version: int) -> str | None:
     """Return why `entry` must no longer be used on `device`, or None if it may be.
 
-    `digest` is that of the algorithm's present templates.
+    `version` is the present one of the algorithm.
     """
-    if entry.digest != digest:
-        return "the kernel has changed since"
+    if entry.version != version:
+        return CHANGED
     origin = Origin.of(device)
     # Shipped entries were not measured here; another driver only makes them less near.
     if not entry.shipped and entry.device.unit == origin.unit and entry.device.key != origin.key:
@@ -197,7 +196,7 @@ def lookup(
     operation: str,
     algorithm: str,
     problem: Sized,
-    digest: str,
+    version: int,
     modelled: bool = False,
     own: bool = False,
 ) -> list[Match]:
@@ -206,10 +205,10 @@ def lookup(
     The order is: this device and size, this device at the nearest size, the same architecture, the
     same vendor and kind. Within each of these, the user's entries come before shipped ones, and
     nearer sizes first. Entries are left out if their layout differs, if they are more than `REACH`
-    doublings away, or if they are stale; if all entries of this device are stale, a warning is
-    logged once.
+    doublings away, or if they are stale; if the user's entries of this device are all stale, and
+    no shipped one serves, a warning is logged once.
 
-    `digest` is that of the algorithm's present templates. With `modelled`, only entries of this
+    `version` is the present one of the algorithm. With `modelled`, only entries of this
     device and nearly this size are used. `own` says that it is a kernel of the user, for which no
     command can be named.
     """
@@ -225,9 +224,9 @@ def lookup(
         distance = entry.doublings(sizes) if named else []
         if modelled and not (same_unit(entry, device) and max(distance, default=0.0) <= SAME_SIZE):
             continue
-        reason = staleness(entry, device, digest)
+        reason = staleness(entry, device, version)
         if reason is not None:
-            if entry.device.unit == origin.unit:
+            if entry.device.unit == origin.unit and not entry.shipped:
                 stale.append(reason)
             continue
         level = _level(entry, origin, sum(steps))
@@ -246,7 +245,7 @@ def lookup(
 
 
 def relatives(
-    device: Device, operation: str, algorithm: str, problem: Sized, digest: str
+    device: Device, operation: str, algorithm: str, problem: Sized, version: int
 ) -> list[Entry]:
     """Return entries of other sizes, layouts and devices that a tuner may start from.
 
@@ -258,7 +257,7 @@ def relatives(
     for entry in _entries_of(operation, algorithm):
         if entry.device.kind != origin.kind or entry.sizes.keys() != sizes.keys():
             continue
-        if staleness(entry, device, digest) is None:
+        if staleness(entry, device, version) is None:
             distance = sum(entry.doublings(sizes))
             level = _level(entry, origin, distance)
             unlike = sum(entry.layout.get(name) != value for name, value in layout.items())

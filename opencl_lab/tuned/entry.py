@@ -15,7 +15,8 @@ from opencl_lab.core.errors import OclabError
 from opencl_lab.core.records import Positive, as_json, parsed, timestamp, typed
 from opencl_lab.core.space import Config
 
-SCHEMA = "oclab-tuning/1"
+SCHEMA = "oclab-tuning/2"
+EARLIER = "oclab-tuning/1"  # entries had a digest of the kernel's text, and no version
 
 
 class Sized(Protocol):
@@ -60,8 +61,8 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
 
     operation: str
     algorithm: str
-    digest: str
-    """The `kernel_digest` of the algorithm's templates."""
+    version: int
+    """The `Algorithm.version` for which it was found; 0 in entries from before these versions."""
     device: Origin
     layout: dict[str, Any]
     """Fields of the problem on which the fastest configuration depends; they must match."""
@@ -105,6 +106,10 @@ class _Document(_Head):
     entries: list[Entry]
 
 
+class _Earlier(_Head):
+    entries: list[dict[str, Any]]
+
+
 def to_bucket(sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Return the rounded binary logarithm of each size, in the order of their names."""
     return tuple(round(math.log2(max(size, 1))) for _, size in sorted(sizes.items()))
@@ -121,13 +126,13 @@ def entry_of(
     device: Device,
     operation: str,
     algorithm: str,
-    digest: str,
+    version: int,
     problem: Sized,
     config: Config,
     time_ms: float,
 ) -> Entry:
     """Return an entry for a configuration that was just measured."""
-    about = (operation, algorithm, digest, Origin.of(device), *parts_of(problem))
+    about = (operation, algorithm, version, Origin.of(device), *parts_of(problem))
     return Entry(*about, config, float(time_ms), timestamp())
 
 
@@ -145,6 +150,11 @@ def parse(text: str, shipped: bool = False) -> list[Entry]:
     content = parsed(text)
     try:
         schema = typed(_Head, content).schema
+        if schema == EARLIER:
+            old = typed(_Earlier, content).entries
+            known = [{name: item[name] for name in item if name != "digest"} for item in old]
+            content = {"entries": [{"version": 0, **item} for item in known], "schema": SCHEMA}
+            schema = SCHEMA
         if schema != SCHEMA and re.fullmatch(r"oclab-tuning/\d+", schema):
             raise OclabError(
                 f"it is of the version {schema}, this opencl_lab knows {SCHEMA}; update opencl_lab"

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import KINDS, choose_device, devices
 from opencl_lab.lab.cli.common import add_options, settings
 from opencl_lab.lab.registry import operations
@@ -103,11 +102,11 @@ def state_of(entry: Entry) -> tuple[str, str]:
     algorithms = {item.name: item for item in operation.algorithms} if operation else {}
     if entry.algorithm not in algorithms:
         return "unknown", "there is no such algorithm here"
-    digest = kernel_digest(algorithms[entry.algorithm].on(entry.device.kind).templates)
-    if entry.digest != digest:
-        return "stale", "the kernel has changed since"
+    version = algorithms[entry.algorithm].on(entry.device.kind).version
+    if entry.version != version:  # also on a device that is not here
+        return "stale", database.CHANGED
     reasons = {
-        device.key: database.staleness(entry, device, digest)
+        device.key: database.staleness(entry, device, version)
         for device in devices()
         if database.same_unit(entry, device)
     }

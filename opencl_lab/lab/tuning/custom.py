@@ -6,6 +6,7 @@ launch, `opencl_lab.tune_kernel` makes all this from plain data.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
@@ -17,10 +18,11 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Plan, Work
 from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.measuring.difference import Difference, errors_of, shares_of_bound
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.solver import Algorithm, Problem, Solver
+from opencl_lab.ops.solver import Algorithm, Problem, Solver, real_number
 
 P = TypeVar("P", bound=Problem)
 
@@ -29,6 +31,11 @@ class _KernelAlgorithm(Algorithm[P]):
     """The one algorithm of a `KernelOperation`."""
 
     replanned = True
+
+    @property
+    def version(self) -> int:  # type: ignore[override]
+        """The text of the kernel as a number, since nobody raises one with each edit."""
+        return int(kernel_digest(self.templates), 16)
 
     def __init__(
         self,
@@ -133,6 +140,9 @@ class KernelOperation(Operation[P], Generic[P]):
         algorithm: str = "",
         work: Callable[[P], Work] | None = None,
     ):
+        tolerance = real_number(tolerance, "tolerance")
+        if not 0 <= tolerance < math.inf:
+            raise InvalidProblem(f"tolerance must be finite and not negative, not {tolerance}")
         bare = [item.name for item in fields(problem) if item.default is MISSING]
         if bare:
             raise InvalidProblem(f"{problem.__name__}.{bare[0]} needs a default value")

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
+from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Plan, check_plan
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.discovery import select_device
@@ -50,12 +50,7 @@ class TuningTask:
 
     def allowed(self, values: Mapping[str, Any]) -> Config | None:
         """Return the built-in configuration with these values; None if it is not allowed."""
-        try:
-            config = self.algorithm.space.check(values, self.built_in)
-            self.plan(config)
-        except (InvalidConfig, InvalidProblem):
-            return None
-        return config
+        return self.algorithm.allowed(self.problem, self.device, values)
 
     @cached_property
     def check_problems(self) -> tuple[Problem, ...]:

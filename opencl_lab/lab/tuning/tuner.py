@@ -14,7 +14,6 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError, ReferenceUnavailable
 from opencl_lab.core.options import checked
 from opencl_lab.core.space import Config
-from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
@@ -184,8 +183,8 @@ def _starts(task: TuningTask) -> list[Config]:
     algorithm, problem, device = task.algorithm, task.problem, task.device
     found = algorithm.tuned(problem, device)
     starts = [task.built_in, *([] if found is None else [found[0]])]
-    digest = kernel_digest(algorithm.templates)
-    known = database.relatives(device, task.operation.name, algorithm.name, problem, digest)
+    about = (task.operation.name, algorithm.name, problem, algorithm.version)
+    known = database.relatives(device, *about)
     for config in dict.fromkeys(entry.config for entry in known):
         if len(starts) > RELATIVES:
             break
