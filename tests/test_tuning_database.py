@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import runpy
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.registry import operations
+from opencl_lab.lab.tuning.adopt import problem_with
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.sort.problem import SortProblem
@@ -227,16 +230,39 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
     assert database.clear() == 0 and used() == tuned(0)
 
 
-def test_the_files_of_the_package_are_valid(monkeypatch):
-    monkeypatch.undo()
-    paths = sorted(storage.shipped_file("sort").parent.glob("*.json"))
-    assert paths  # not every operation needs one
-    for path in paths:
-        name, text = path.stem, path.read_text()
-        operation = operations()[name]
-        algorithms = {item.name for item in operation.algorithms}
-        for entry in parse(text, shipped=True):
-            assert entry.operation == name and entry.algorithm in algorithms
+SHIPPED = sorted(storage.SHIPPED.glob("*.json"))
+TOOL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "merge_tuning.py"))
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_each_shipped_entry_has_an_effect_on_its_device(path, monkeypatch):
+    monkeypatch.setattr(storage, "SHIPPED", path.parent)
+    devices, entries = TOOL["known_devices"](), parse(path.read_text(), shipped=True)
+    for entry in entries:
+        assert entry.operation == path.stem and TOOL["refusal"](entry, devices) is None
+        device, operation = devices[entry.device.key], operations()[entry.operation]
+        assert Origin.of(device) == entry.device
+        problem = problem_with(operation, {**entry.layout, **entry.sizes})
+        algorithm = operation.choose(problem, device)
+        assert algorithm.tuned(problem, device)[1].entry == entry
+
+
+def test_what_would_have_no_effect_is_not_shipped():
+    refusal, devices = TOOL["refusal"], TOOL["known_devices"]()
+    device = next(item for item in devices.values() if item.kind == "gpu")
+    radix, problem = SORT.algorithm("radix").on("gpu"), SortProblem(1 << 24, F64)
+    default = radix.default_config(problem, device)
+    entry = entry_of(device, "sort", "radix", 1, problem, default.replace(WG_SIZE=512), 1.0)
+    assert refusal(entry, devices) is None
+    for changes, why in (
+        ({"algorithm": "bogo"}, "no such algorithm"),
+        ({"device": structs.replace(entry.device, key="other")}, "no record"),
+        ({"version": 0}, "has changed since"),
+        ({"sizes": {"n": 1000, "rows": 1}}, "auto takes"),
+        ({"config": entry.config.replace(WG_SIZE=2048)}, "not allowed"),
+        ({"config": default}, "the built-in"),
+    ):
+        assert why in refusal(structs.replace(entry, **changes), devices)
 
 
 # ----------------------------------------------------------------------- stale
