@@ -99,6 +99,17 @@ def test_compare_has_no_tolerance_and_warns_of_nothing(dtype, expected, actual, 
         np.testing.assert_equal(difference.max_abs, worst)
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("form", [{"value_bytes": 8}, {"indices": True}])
+def test_values_and_indices_can_be_tuned(form, descending, queue):
+    problem = SortProblem(300, np.dtype("uint8"), 3, descending, **form)
+    inputs = SORT.generate(problem, 1)
+    right, found = SORT.expected(problem, inputs), SORT.run(problem, inputs, queue=queue).outputs
+    assert found.keys() == right.keys() and SORT.compare(problem, inputs, right, found).ok
+    wrong = {**found, "sorted_values": np.roll(found["sorted_values"], 1, axis=1)}
+    assert not SORT.compare(problem, inputs, right, wrong).ok
+
+
 # ---------------------------------------------------------------- properties
 
 

@@ -1,11 +1,12 @@
 """Tune the problems with shipped entries, and print each winner beside the built-in configuration.
 
-    python tools/tune_shipped.py [--device SPEC] [--only TEXT] [--seconds FACTOR]
+    python tools/tune_shipped.py [--device SPEC] [--only TEXT,TEXT...] [--time-limit SECONDS]
         [--total SECONDS] [--export EXPORT.json]
 
-The most valuable problems come first, so that `--total` leaves out the least valuable. The
-export, which is rewritten after each, has the winners that are faster than the built-in
-configuration beyond noise; `tools/merge_tuning.py` merges it into the shipped entries. "gain" is
+Of each problem the algorithm that ``auto`` takes is tuned. The most valuable problems come first,
+so that `--total` leaves out the least valuable. The export, which is rewritten after each, has the
+winners that are faster than the built-in configuration beyond noise, and records of their devices;
+`tools/merge_tuning.py` merges it into the shipped entries. "gain" is
 the built-in configuration's kernel time over the winner's, both from the finals, where they take
 turns. As with `oclab tune`, the user's database is used: set an empty `OCLAB_DATA_DIR`.
 """
@@ -15,86 +16,106 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import opencl_lab as ol
+from opencl_lab.core.device import Device
+from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import write_json
-from opencl_lab.core.template import kernel_digest
+from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.presentation.table import number
+from opencl_lab.lab.registry import get_operation
+from opencl_lab.lab.tuning.result import TuneResult
+from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.tuner import SearchOptions, run_tuning
 from opencl_lab.tuned.entry import Entry, document, entry_of
 
-Task = tuple[str, str, float, dict[str, Any]]
-"""Operation, algorithm, seconds, options of the problem."""
+Task = tuple[str, dict[str, Any]]
+"""Operation, and options of the problem or fields that no option sets, such as `value_bytes`."""
 
 
-def _product(m: int, n: int, k: int, **more: Any) -> dict[str, Any]:
-    return {"m": m, "n": n, "k": k, **more}
+def _product(m: int, n: int, k: int, **more: Any) -> Task:
+    return "gemm", {"m": m, "n": n, "k": k, **more}
 
 
-def _square(size: int, **more: Any) -> dict[str, Any]:
+def _square(size: int, **more: Any) -> Task:
     return _product(size, size, size, **more)
 
 
-GEMM_OF_GPUS: tuple[Task, ...] = (
-    ("gemm", "blocked", 22.0, _square(4096)),
-    ("gemm", "blocked", 20.0, _square(1024)),
-    ("gemm", "tensor", 20.0, _square(4096, dtype="float64")),
-    ("gemm", "tensor", 20.0, _square(4096, precision="3xtf32")),
-    ("gemm", "blocked", 20.0, _square(2048)),
-    ("gemm", "tensor", 18.0, _square(4096, dtype="float16")),
-    ("gemm", "blocked", 18.0, _square(512)),
-    ("gemm", "blocked", 22.0, _square(8192)),
-    ("gemm", "blocked", 18.0, _square(3000)),
-    ("gemm", "tensor", 18.0, _square(4096, precision="tf32")),
-    ("gemm", "gemv", 14.0, _product(1, 4096, 4096)),
-    ("gemm", "blocked", 18.0, _product(64, 4096, 4096)),
-    ("gemm", "tensor", 18.0, _square(2048, dtype="float64")),
-    ("gemm", "blocked", 18.0, _product(8192, 1024, 1024)),
-    ("gemm", "gemv", 14.0, _product(4096, 1, 4096)),
-    ("gemm", "tensor", 18.0, _square(2048, precision="3xtf32")),
-    ("gemm", "tensor", 18.0, _square(8192, dtype="float16")),
-    ("gemm", "blocked", 18.0, _square(1000)),
+def _filtered(size: int, ksize: int) -> Task:
+    return "conv2d", {"size": size, "ksize": ksize}
+
+
+def _keys(n: int, dtype: str, **more: Any) -> Task:
+    return "sort", {"n": n, "dtype": dtype, **more}
+
+
+def _transforms(n: int, batch: int) -> Task:
+    return "dft", {"n": n, "batch": batch}
+
+
+ON_GPUS: tuple[Task, ...] = (  # the first 21 take 8 minutes
+    _keys(1 << 26, "int64"),
+    _keys(10_000_000, "float64"),
+    _keys(10_000, "int64", rows=1000),
+    _keys(1 << 24, "int64", value_bytes=8),
+    _keys(1 << 24, "int64", indices=True),
+    _keys(1 << 24, "int32"),
+    _product(64, 4096, 4096),
+    _product(64, 64, 1 << 20),
+    _square(1000),
+    _square(1024),
+    _square(1024, dtype="float64"),
+    _filtered(4096, 3),
+    _filtered(4096, 7),
+    _filtered(4096, 15),
+    _filtered(1024, 3),
+    _transforms(1024, 1 << 14),
+    _transforms(1 << 14, 1024),
+    _transforms(1 << 20, 16),
+    _transforms(1000, 1 << 14),
+    _square(4096),
+    _square(2048),
+    _square(4096, dtype="float64"),
+    _square(4096, precision="3xtf32"),
+    _square(4096, dtype="float16"),
+    _square(4096, precision="tf32"),
+    _square(512),
+    _square(3000),
+    _square(8192),
+    _product(8192, 1024, 1024),
+    _product(1, 4096, 4096),
+    _product(4096, 1, 4096),
+    _keys(1_000_000, "int64"),
+    _keys(1_000_000, "float64"),
+    _keys(50_000, "int32"),
+    _transforms(256, 1 << 16),
+    _transforms(1009, 1 << 14),
+    _transforms(1 << 16, 1),
+    _transforms(1 << 20, 1),
 )
-GEMM_OF_CPUS: tuple[Task, ...] = (
-    ("gemm", "packed", 24.0, _square(1024)),
-    ("gemm", "packed", 30.0, _square(2048)),
-    ("gemm", "packed", 20.0, _square(512)),
-    ("gemm", "packed", 20.0, _square(256)),
-    ("gemm", "packed", 24.0, _square(1000)),
-    ("gemm", "gemv", 16.0, _product(1, 4096, 4096)),
-    ("gemm", "packed", 40.0, _square(4096)),
-    ("gemm", "packed", 24.0, _square(1024, dtype="float64")),
-    ("gemm", "packed", 30.0, _square(3000)),
-    ("gemm", "gemv", 16.0, _product(4096, 1, 4096)),
-    ("gemm", "packed", 24.0, _product(64, 4096, 4096)),
-    ("gemm", "packed", 30.0, _square(2048, dtype="float64")),
-    ("gemm", "gemv", 12.0, _product(1, 1000, 1000)),
-)
-TASKS: tuple[Task, ...] = tuple(
-    ("sort", "odd-even-merge", 15.0, {"n": size, "dtype": dtype})
-    for dtype in ("int32", "float64")
-    for size in (50_000, 1_000_000)
-)
-TASKS += tuple(
-    ("conv2d", "register", 18.0, {"size": size, "ksize": ksize})
-    for size in (1024, 4096)
-    for ksize in (3, 7, 15)
-)
-TASKS += tuple(
-    ("dft", "fft", 20.0, {"n": n, "batch": batch})
-    for n, batch in (
-        (1024, 1024), (4096, 256), (256, 4096), (1000, 1024), (1009, 256),
-        (1 << 14, 1), (1 << 16, 1), (1 << 18, 1), (1 << 20, 1), (1 << 22, 1),
-    )
-)  # fmt: skip
-LARGE: tuple[Task, ...] = (  # what a GPU needs to be busy
-    ("sort", "odd-even-merge", 20.0, {"n": 16_000_000, "dtype": "int32"}),
-    *(("conv2d", "register", 20.0, {"size": 8192, "ksize": ksize}) for ksize in (3, 7, 15)),
-    *(
-        ("dft", "fft", 30.0, {"n": n, "batch": max(1, (1 << 24) // n)})
-        for n in (256, 1024, 4096, 32_768, 3**10, 5**7, 1000, 1009, 1 << 20, 1 << 24)
-    ),
+ON_CPUS: tuple[Task, ...] = (
+    _square(1024),
+    _square(512),
+    _square(1000),
+    _square(1024, dtype="float64"),
+    _square(2048),
+    _product(64, 4096, 4096),
+    _filtered(1024, 3),
+    _filtered(1024, 7),
+    _filtered(1024, 15),
+    _keys(1_000_000, "int64"),
+    _keys(10_000_000, "int32"),
+    _keys(1_000_000, "int64", value_bytes=8),
+    _transforms(1024, 1024),
+    _transforms(1 << 20, 1),
+    _product(1, 4096, 4096),
+    _product(4096, 1, 4096),
+    _filtered(4096, 3),
+    _filtered(4096, 7),
+    _square(4096),
 )
 ENDING = 2.0
 """Seconds that a run takes beside its limit: processes that start and end."""
@@ -109,7 +130,7 @@ def rate(row: dict[str, Any]) -> str:
     return f"{row['gflops']:.4g} GFLOP/s" if row["gflops"] else f"{row['gbps']:.3g} GB/s"
 
 
-def row(operation: str, algorithm: str, result: ol.TuneResult, size: str) -> str:
+def row(operation: str, algorithm: str, result: TuneResult, size: str) -> str:
     """Return a row of the table in Markdown."""
     best, default = result.best, result.default
     made = len(result.evaluations) - result.resumed
@@ -128,17 +149,30 @@ def row(operation: str, algorithm: str, result: ol.TuneResult, size: str) -> str
     return "| " + " | ".join(cells) + " |"
 
 
-def wanted(device: ol.Device, only: str) -> list[tuple[Task, str]]:
+def wanted(device: Device, only: str) -> list[tuple[Task, str]]:
     """Return the problems for a kind of device, each with its sizes as a text."""
-    gpu = device.kind == "gpu"
-    tasks = (*GEMM_OF_GPUS, *TASKS, *LARGE) if gpu else (*GEMM_OF_CPUS, *TASKS)
+    tasks = ON_CPUS if device.kind == "cpu" else ON_GPUS
     named = [
-        (task, ", ".join(f"{name}={value}" for name, value in task[3].items())) for task in tasks
+        (task, " ".join(f"{name}={value}" for name, value in task[1].items())) for task in tasks
     ]
-    return [(task, size) for task, size in named if only in f"{task[0]} {task[1]} {size}"]
+    texts = [text.strip() for text in only.split(",")]
+    return [
+        (task, size) for task, size in named if any(text in f"{task[0]} {size}" for text in texts)
+    ]
 
 
-def gains(result: ol.TuneResult) -> bool:
+def task_of(name: str, given: Mapping[str, Any], device: Device) -> TuningTask:
+    """Return the task for what ``auto`` takes, where calls on host arrays run."""
+    operation = get_operation(name)
+    options = {option.name for option in operation.options}
+    set_by_options = {key: value for key, value in given.items() if key in options}
+    others = {key: value for key, value in given.items() if key not in options}
+    problem = replace(operation.problem(**operation.with_defaults(set_by_options)), **others)
+    selected = operation.side(problem, device)
+    return TuningTask(operation, operation.choose(problem, selected).name, problem, selected)
+
+
+def gains(result: TuneResult) -> bool:
     """Return whether the winner is another one than the built-in, faster beyond the noise."""
     best, default = result.best, result.default
     return bool(
@@ -146,12 +180,12 @@ def gains(result: ol.TuneResult) -> bool:
     )
 
 
-def entry(result: ol.TuneResult) -> Entry:
+def entry(result: TuneResult) -> Entry:
     """Return what is shipped of a winner."""
     task, best = result.task, result.best
     assert best is not None
-    digest = kernel_digest(task.algorithm.templates)
-    about = (task.device, task.operation.name, task.algorithm_name, digest, task.problem)
+    version = task.algorithm.version
+    about = (task.device, task.operation.name, task.algorithm_name, version, task.problem)
     return entry_of(*about, best.config, best.time_ms)
 
 
@@ -159,34 +193,39 @@ def main() -> None:
     """Tune everything on one device."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device")
-    parser.add_argument("--only", default="", help="part of 'OPERATION ALGORITHM SIZES'")
-    parser.add_argument("--seconds", type=float, default=1.0, help="factor for the time limits")
+    parser.add_argument("--only", default="", help="parts of 'OPERATION SIZES', with commas")
+    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds for each problem")
     parser.add_argument("--total", type=float, default=math.inf, help="seconds for all together")
     parser.add_argument("--export", type=Path, help="where the winners that gain go")
     arguments = parser.parse_args()
-    device, begin = ol.select_device(arguments.device), time.monotonic()
+    device, begin = select_device(arguments.device), time.monotonic()
     print(f"{device}, {time.strftime('%Y-%m-%d')}\n\n{HEADER}", flush=True)
     print("|---|---" + "|--:" * 8 + "|", flush=True)
     winners: list[Entry] = []
-    for (operation, algorithm, seconds, problem), size in wanted(device, arguments.only):
+    devices: dict[str, Device] = {}
+    for (operation, problem), size in wanted(device, arguments.only):
         left = arguments.total - (time.monotonic() - begin) - ENDING
-        limit = min(seconds * arguments.seconds, left)
-        if limit < seconds * arguments.seconds / 2:
-            print(f"not tuned, no time left: {operation} {algorithm} {size}", flush=True)
+        limit = min(arguments.time_limit, left)
+        if limit < arguments.time_limit / 2:
+            print(f"not tuned, no time left: {operation} {size}", flush=True)
             continue
         try:
-            result = ol.tune(
-                operation, algorithm=algorithm, time_limit=limit, device=device, **problem
-            )
-        except ol.OclabError as error:
-            print(f"not tuned: {operation} {algorithm} {size}: {error}", flush=True)
+            task = task_of(operation, problem, device)
+            result = run_tuning(task, SearchOptions(time_limit=limit))
+        except OclabError as error:
+            print(f"not tuned: {operation} {size}: {error}", flush=True)
             continue
-        print(row(operation, algorithm, result, size), flush=True)
+        print(row(operation, task.algorithm_name, result, size), flush=True)
         for note in result.notes:
             print(f"note: {note}")
-        winners += [entry(result)] if gains(result) else []
+        if gains(result):
+            winners.append(entry(result))
+            devices[task.device.key] = task.device
         if arguments.export is not None:
-            write_json(arguments.export, document(winners))
+            records = [found.as_dict() for found in devices.values()]
+            write_json(arguments.export, {**document(winners), "devices": records})
+        if result.stopped == "interrupted":
+            break
     print(f"{len(winners)} winners are faster than the built-in configurations beyond the noise")
 
 

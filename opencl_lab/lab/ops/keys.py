@@ -120,6 +120,8 @@ def exact(right: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> Differenc
         return UNLIKE
     if np.array_equal(right, given, equal_nan=right.dtype.kind == "f"):
         return Difference.exact(0.0, 0.0, True)
+    if right.dtype.kind == "V":  # values of sorted keys, which are no numbers
+        return UNLIKE
     difference, relative = errors_of(right.astype(np.float64), given.astype(np.float64))
     return Difference.exact(float(np.max(difference)), float(np.max(relative)), False)
 

@@ -102,8 +102,18 @@ class Sort(RowsOperation[SortProblem]):
         rows, n = sample_shape(problem)
         return replace(problem, n=n, rows=rows)
 
+    def generate(self, problem: SortProblem, seed: int, **options: Any) -> Arrays:
+        """Return keys, and random bytes as their values where the problem has values."""
+        arrays, nbytes = super().generate(problem, seed, **options), problem.value_bytes
+        if nbytes:
+            drawn = np.random.default_rng(seed).bytes(problem.rows * problem.n * nbytes)
+            arrays["values"] = np.frombuffer(drawn, f"V{nbytes}").reshape(arrays["keys"].shape)
+        return arrays
+
     def expected(self, problem: SortProblem, inputs: Arrays) -> Arrays:
         """Return the result of NumPy's stable sort."""
+        if problem.indices or problem.value_bytes:
+            return self._with_values(problem, **inputs)
         keys = np.sort(inputs["keys"], axis=-1, kind="stable")
         return {"sorted": keys[:, ::-1] if problem.descending else keys}
 
@@ -111,7 +121,23 @@ class Sort(RowsOperation[SortProblem]):
         self, problem: SortProblem, inputs: Arrays, expected: Arrays, actual: Arrays
     ) -> Difference:
         """Compare exactly, since sorting must not change keys."""
-        return exact(expected["sorted"], actual["sorted"])
+        found = [exact(right, actual[name]) for name, right in expected.items()]
+        return next((difference for difference in found if not difference.ok), found[0])
+
+    def _with_values(
+        self,
+        problem: SortProblem,
+        keys: np.ndarray[Any, Any],
+        values: np.ndarray[Any, Any] | None = None,
+    ) -> Arrays:
+        """Return what a sort with values or of indices gives; equal keys keep their order."""
+        step = -1 if problem.descending else 1
+        order = np.argsort(keys[:, ::step], axis=-1, kind="stable")[:, ::step]
+        order = problem.n - 1 - order if problem.descending else order
+        if values is None:
+            return {"sorted_values": order}
+        moved = {"sorted": keys, "sorted_values": values}
+        return {name: np.take_along_axis(array, order, -1) for name, array in moved.items()}
 
 
 SORT = Sort()
