@@ -231,7 +231,8 @@ def test_shipped_entries_serve_other_drivers_and_empty_ones_are_valid(caplog):
 
 
 SHIPPED = sorted(storage.SHIPPED.glob("*.json"))
-TOOL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "merge_tuning.py"))
+TOOLS = Path(__file__).parents[1] / "tools"
+TOOL = runpy.run_path(str(TOOLS / "merge_tuning.py"))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -263,6 +264,15 @@ def test_what_would_have_no_effect_is_not_shipped():
         ({"config": default}, "the built-in"),
     ):
         assert why in refusal(structs.replace(entry, **changes), devices)
+
+
+def test_all_problems_to_tune_for_shipping_can_be_planned():
+    tool = runpy.run_path(str(TOOLS / "tune_shipped.py"))
+    for device in TOOL["known_devices"]().values():
+        for (name, options), _ in tool["wanted"](device, "sort,gemm,conv2d,dft"):
+            task = tool["task_of"](name, options, device)
+            assert task.algorithm.space.parameters and task.plan(task.built_in).launches
+    assert len(tool["wanted"](device, "sort, dft")) > len(tool["wanted"](device, "dft")) > 0
 
 
 # ----------------------------------------------------------------------- stale
