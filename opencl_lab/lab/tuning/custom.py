@@ -16,13 +16,14 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import real_number
 from opencl_lab.core.plan import Plan, Work
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.measuring.difference import Difference, errors_of, shares_of_bound
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.ops.solver import Algorithm, Problem, Solver, real_number
+from opencl_lab.ops.solver import Algorithm, Problem, Solver
 
 P = TypeVar("P", bound=Problem)
 
