@@ -19,7 +19,7 @@ from opencl_lab.lab.ops.conv2d import expected
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import rolling
 from opencl_lab.ops.conv2d.functions import conv2d
-from opencl_lab.ops.conv2d.problem import BOUNDARIES, Conv2dProblem
+from opencl_lab.ops.conv2d.problem import BOUNDARIES, EXACT_TYPES, Conv2dProblem
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.execute import execute
 from opencl_lab.runtime.session import session_of
@@ -167,6 +167,118 @@ def test_integers_are_exact_with_integer_weights(dtype, algorithm, rng, queue):
         np.testing.assert_array_equal(wrapped, exact.astype(dtype))
         clipped = conv2d(image, weights, boundary="nearest", **options)
         np.testing.assert_array_equal(clipped, exact.clip(limits.min, limits.max).astype(dtype))
+
+
+def exact_sums(image, weights, dtype, saturate):
+    """Return the sums of Python's integers over an image that continues by reflection."""
+    around = [(size // 2, size - 1 - size // 2) for size in weights.shape]
+    wide = np.pad(image.astype(object), around, mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(wide, weights.shape)
+    sums = (windows * weights.astype(object)).sum((2, 3))
+    if dtype.kind == "b":
+        return sums != 0
+    limits = np.iinfo(dtype)
+    if saturate:
+        return sums.clip(limits.min, limits.max).astype(dtype)
+    least = int(limits.min)
+    return ((sums - least) % 2**limits.bits + least).astype(dtype)
+
+
+EXACT = [(name, saturate) for name in EXACT_TYPES for saturate in (True, False)]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(("dtype", "saturate"), EXACT)
+def test_images_of_all_integers_are_filtered_exactly(dtype, saturate, rng, queue):
+    kind = np.dtype(dtype)
+    limits = (0, 1) if dtype == "bool" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    image = rng.integers(*limits, (17, 40), np.uint8 if dtype == "bool" else kind, endpoint=True)
+    if dtype == "bool":
+        image = image.view(bool) & (np.arange(40) < 20)
+    for large in (3, 2**20, 2**45):
+        weights = rng.integers(-large, large + 1, (3, 4))
+        weights[1] = 1, 1, -2, 1
+        right = exact_sums(image, weights, kind, saturate)
+        for algorithm in ("auto", "naive") if saturate else ("auto", *ALGORITHMS):
+            options = {"boundary": "reflect", "saturate": saturate, "algorithm": algorithm}
+            result = conv2d(image, weights, queue=queue, **options)
+            assert result.dtype == kind
+            np.testing.assert_array_equal(result, right, err_msg=f"{algorithm} {large}")
+        there = cl.array.to_device(queue, image)
+        result = conv2d(there, weights, boundary="reflect", saturate=saturate)
+        np.testing.assert_array_equal(result.get(), right)
+
+
+def test_exact_sums_whatever_the_weights_and_the_value_outside(queue):
+    white, most = np.full((1, 2), 255, np.uint8), np.full((1, 3), 65535, np.uint16)
+    near = {"boundary": "nearest", "queue": queue}
+    assert (conv2d(white, [[2**31 + 1, -(2**31)]], **near) == 255).all()
+    assert (conv2d(white, [[2**70 + 3]], saturate=False, queue=queue) == 253).all()
+    for cval in (0.5, np.nan):  # no window reaches it
+        wrapped = conv2d(most, np.array([[257, 3, 5]]), cval=cval, saturate=False, **near)
+        assert (wrapped == 65271).all()
+    for cval, first in ((2**31, 65535), (-(2**31), 0), (1e12, 65535)):
+        for saturate, value in ((True, first), (False, int(cval) % 2**16)):
+            how = {"cval": cval, "saturate": saturate, "queue": queue}
+            assert conv2d(most, np.array([[1, 0, 0]]), **how).tolist() == [[value, 65535, 65535]]
+    there = cl.array.to_device(queue, white)
+    for weights in ([[2**57]], [[2**57, 1 - 2**57]]):
+        filtered = conv2d(there, cl.array.to_device(queue, np.array(weights)), boundary="nearest")
+        assert (filtered.get() == 255).all()
+    # Lists of different integers that are one list of floats.
+    one = np.ones((1, 2), np.uint64)
+    for more in (0, 1, 0):
+        how = {"boundary": "wrap", "saturate": False, "queue": queue}
+        assert (conv2d(one, [[2**63 + more, -1]], **how) == 2**63 - 1 + more).all()
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("dtype", ["bool", "int32", "uint32", "int64", "uint64"])
+def test_real_weights_on_other_integers(dtype, rng, queue, device):
+    if dtype != "bool" and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+    kind, real = np.dtype(dtype), rng.uniform(-1, 1, (3, 3))
+    image = rng.integers(0, 2 if dtype == "bool" else 2**31, (20, 30)).astype(kind)
+    image = image if dtype == "bool" else image << kind.type(8 * kind.itemsize - 32)
+    sums = right(image, real)
+    for algorithm in ("register", "separable"):
+        weights = np.outer(real[0], real[1]) if algorithm == "separable" else real
+        sums = right(image, weights)
+        options = {"algorithm": algorithm, "queue": queue}
+        clipped = conv2d(image, weights, **options)
+        if dtype == "bool":
+            np.testing.assert_array_equal(clipped, np.rint(sums) != 0)
+            continue
+        limits, room = np.iinfo(kind), 2.0 ** (kind.itemsize * 8)
+        assert (np.abs(clipped - sums.clip(limits.min, limits.max)) <= 0.5 + room * 1e-15).all()
+        wrapped = conv2d(image, 9 * weights, saturate=False, **options) - 9 * sums
+        assert (np.abs(wrapped - np.rint(wrapped / room) * room) <= 0.5 + room * 1e-14).all()
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_images_are_those_of_ndimage(dtype, rng, queue, device):
+    if dtype == "complex128" and not device.capabilities.fp64:
+        pytest.skip("no double precision")
+
+    def numbers(*shape):
+        return rng.uniform(-1, 1, shape) + 1j * rng.uniform(-1, 1, shape)
+
+    image = numbers(2, 12, 17).astype(dtype)
+    pair = numbers(3), numbers(4).real
+    filters = [(w, w) for w in (numbers(3, 4).real, numbers(3, 4))]
+    for weights, whole in (*filters, (pair, np.outer(*pair))):
+        for flip in (False, True):
+            filter_image = ndimage.convolve if flip else ndimage.correlate
+            planes = [filter_image(plane, whole, mode="constant", cval=2 - 1j) for plane in image]
+            expected, options = np.stack(planes), {"cval": 2 - 1j, "flip": flip}
+            result, out = conv2d(image, weights, queue=queue, **options), image.copy()
+            assert result.dtype == dtype and conv2d(out, weights, out=out, **options) is out
+            there = conv2d(cl.array.to_device(queue, image), weights, **options)
+            assert isinstance(there, cl.array.Array)
+            bound = 60 * np.finfo(dtype).eps * np.abs(whole).sum()
+            for given in (result, out, there.get()):
+                assert np.abs(given - expected).max() <= bound
 
 
 @pytest.mark.few(1)

@@ -34,8 +34,18 @@ def test_out_may_be_the_weights(rng, queue):
     ("image", "weights", "options", "words"),
     [
         (np.ones(3, np.float32), np.ones((3, 3)), {}, "2 dimensions"),
-        (np.ones((3, 3), np.int64), np.ones((3, 3)), {}, "int64"),
-        (np.ones((3, 3), complex), np.ones((3, 3)), {}, "complex"),
+        (np.ones((3, 3), "M8[s]"), np.ones((3, 3)), {}, "datetime64"),
+        (np.ones((3, 3), np.float32), np.array([[0.0, 1e39]]), {}, "beyond the range of float32"),
+        (np.ones((3, 3), np.float32), [[10**400]], {}, "beyond the range of float32"),
+        (
+            np.ones((3, 3)),
+            (np.full(3, 1e200), np.full(3, 1e200)),
+            {},
+            "beyond the range of float64",
+        ),
+        (np.ones((3, 3), np.uint8), np.ones((1, 1), int), {"mode": "full", "cval": "x"}, "cval"),
+        (np.ones((3, 3), np.uint8), [[2**64]], {}, "are too long"),
+        (np.ones((3, 3), np.uint64), np.full((1, 3), 2**62), {}, "are too long"),
         (np.ones((3, 3)), np.ones(3), {}, "two dimensions"),
         (np.ones((3, 3)), np.ones((0, 3)), {}, "needs weights"),
         (np.ones((3, 3)), np.ones((3, 3), complex), {}, "real"),
@@ -122,7 +132,7 @@ def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
     assert conv2d(on_device, weights).get()[13, 13] == pytest.approx(100)
 
     def found(weights):
-        return "row" in weight_inputs(weights, np.dtype(dtype))[0]
+        return "row" in weight_inputs(weights, np.dtype(dtype)).inputs
 
     assert not found(weights)
     for power in (-60, 0, 60):  # magnitudes wide apart, with zeros, of either sign
@@ -138,7 +148,42 @@ def test_a_filter_is_split_only_if_every_weight_stays(dtype, rng, queue):
         changed.flat[places[0]] = 1e-30 * np.abs(whole).max()
         assert not found(changed)
     named = ("box", "gaussian", "sobel", "sobel-y")
-    assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 101))
+    assert all(found(named_filter(name, size)) for name in named for size in (7, 31, 63))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_a_pair_is_its_outer_product_in_every_algorithm(dtype, queue):
+    image = np.zeros((5, 5), dtype)
+    image[2, 2] = 1
+    lines = [
+        np.array([1, 20, 1], np.uint8), np.array([3, -100, 3], np.int8),
+        np.array([1, 70_000, 1], np.int32), np.array([1, 2 ** (30 if dtype == "uint8" else 40), 1]),
+        np.array([1, 300, 1], np.float16), np.array([1 / 3, 0.1, 1 / 3], np.float32),
+    ]  # fmt: skip
+    for line in lines:
+        kind = np.float64 if line.dtype.kind == "f" else object
+        right = np.outer(line.astype(kind), line.astype(kind))
+        whole = right if kind is np.float64 else right.tolist()
+        how = {"flip": True, "queue": queue}
+        results = [conv2d(image, weights, **how) for weights in ((line, line), whole)]
+        np.testing.assert_array_equal(*results)
+        if dtype == "uint8":
+            right = np.rint(right.astype(float)).clip(0, 255)
+        np.testing.assert_array_equal(results[0][1:4, 1:4], right.astype(dtype))
+        if dtype != "uint8":
+            for algorithm in (*ALGORITHMS, "separable"):
+                result = conv2d(image, (line, line), algorithm=algorithm, **how)
+                np.testing.assert_allclose(result, results[0], 4 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(("size", "sigma"), [(15, 0.7), (21, 1), (31, 1.5), (63, 3)])
+def test_a_product_that_was_rounded_is_one_still(size, sigma):
+    """Weights in its corners are subnormal, or zero."""
+    given = named_filter("gaussian", size, sigma)
+    first = weight_inputs(given, np.dtype(np.float32)).inputs
+    again = weight_inputs(first["weights"], np.dtype(np.float32)).inputs
+    for name in ("weights", "row", "column"):
+        np.testing.assert_array_equal(first[name], again[name])
 
 
 @pytest.mark.full

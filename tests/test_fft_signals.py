@@ -96,6 +96,9 @@ def test_power_spectrum(n, rng, queue):
         window = np.full(n, factor)
         _, found = ol.fft.power_spectrum(np.full(n, level, "f4"), window=window, queue=queue)
         assert found[0] == pytest.approx(n * level**2, rel=1e-6)
+    short = np.array([0, 1, 2, 1], np.float32)
+    window = np.array([1e40, 1, 1, 1])  # a factor that is no float32, of a sample that is zero
+    assert not ol.fft.power_spectrum(short, window=window, queue=queue)[1].any()
     window = np.hanning(n)
     given_tone = cl.array.to_device(queue, tone)
     np.testing.assert_allclose(

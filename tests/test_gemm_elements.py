@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -62,11 +65,20 @@ def test_integers_wrap_around_as_numpy(dtype, algorithm, rng, queue):
         np.testing.assert_array_equal(found.get(), right, strict=True)
 
 
-@pytest.mark.parametrize("made", [int, np.int64, np.array, np.uint64])
+def in_an_array(number):
+    return np.array(Fraction(number), object)
+
+
+MADE = [int, np.int64, np.array, np.uint64, Decimal, Fraction, np.longdouble, in_an_array]
+
+
+@pytest.mark.parametrize("made", MADE)
 def test_factors_of_integers_are_exact(made, queue):
     ones, large = np.ones((2, 2), np.int64), 2**60 + 1
     found = ol.gemm(ones, ones, alpha=made(large), beta=made(large), c=ones, queue=queue)
     np.testing.assert_array_equal(found, np.full((2, 2), 3 * large))
+    with pytest.raises(ol.InvalidProblem, match="alpha must be a whole number"):
+        ol.gemm(ones, ones, alpha=Fraction(2 * large + 1, 2), queue=queue)
 
 
 def test_which_algorithms_multiply_integers(device):

@@ -51,7 +51,7 @@ void conv2d_naive(__global const element_t *restrict image,
         const int x = place / channels;
         const int channel = place % channels;
         __global const element_t *source = image + which * height * width * channels + channel;
-        sum_t sum = 0;
+        ${"wide_t sum = {0, 0}" if PIXELS.long_sums else "sum_t sum = 0"};
         for (int j = 0; j < filter_height; ++j) {
             const int row = extend(y + j + offset_y, height);
             for (int i = 0; i < filter_width; ++i) {
@@ -60,8 +60,12 @@ void conv2d_naive(__global const element_t *restrict image,
                 const sum_t value =
                     inside ? load_pixel(source + ((long)row * width + column) * channels) : cval;
                 const int tap = j * filter_width + i;
+% if PIXELS.long_sums:
+                sum = plus_product(sum, weights[${tap}], value);
+% else:
                 sum += weights[${tap}]
                        * value;
+% endif
             }
         }
         store_pixel(sum, result + (which * out_height + y) * out_width * channels + place);

@@ -2,10 +2,11 @@
 ## its edges.
 ##
 ## PIXELS  what the host knows of pixels and weights, by these fields:
-##   element_t  type of the values read: uchar, short, ushort, half, float, double, int or long
-##   result_t   type of the values written, one of these
-##   sum_t      type of weights and sums: float or double; uint where integers wrap around, as it
-##              does so by definition; int or long where they stop at their limits
+##   element_t  type of the values read: OpenCL C's name of it, or bool
+##   result_t   type of the values written, likewise
+##   sum_t      type of weights and sums: float or double; uint or ulong where integers wrap around,
+##              as they do so by definition; int or long where they stop at their limits
+##   long_sums  whether sums of long weights take 128 bits
 ##   boundary   constant, nearest, reflect, mirror or wrap, as scipy.ndimage names them
 ##   far        whether windows reach so far beyond an edge that one reflection is not enough
 ##   saturate   whether integer results stop at the limits of their type
@@ -13,28 +14,87 @@
 ##   constant_weights  whether the weights lie in constant memory
 <%namespace name="extensions" file="/common/extensions.mako"/>\
 <%namespace name="boundaries" file="boundaries.mako"/>\
+<%namespace name="terms" file="terms.mako"/>\
 <%def name="declare(PIXELS)">\
 <%
     limits = {
+        "char": ("SCHAR_MIN", "SCHAR_MAX"),
         "uchar": ("0", "UCHAR_MAX"),
         "short": ("SHRT_MIN", "SHRT_MAX"),
         "ushort": ("0", "USHRT_MAX"),
+        "int": ("INT_MIN", "INT_MAX"),
+        "uint": ("0", "UINT_MAX"),
+        "long": ("LONG_MIN", "LONG_MAX"),
+        "ulong": ("0", "ULONG_MAX"),
     }.get(PIXELS.result_t)
+    vec = terms.module.vec
     # What is left of a sum is rounded by adding 1.5 * 2^23, or is an integer.
     rounded = "(int)(rest + 0x1.8p23f - 0x1.8p23f)" if PIXELS.sum_t == "float" else "rest"
 %>\
 ${extensions.enable(fp64=PIXELS.sum_t == 'double')}\
-typedef ${PIXELS.element_t} element_t;
-typedef ${PIXELS.result_t} result_t;
+typedef ${vec(PIXELS.element_t, 1)} element_t;
+typedef ${vec(PIXELS.result_t, 1)} result_t;
 typedef ${PIXELS.sum_t} sum_t;
 typedef ${"__constant" if PIXELS.constant_weights else "__global const"} sum_t *weights_t;
 
 static inline sum_t load_pixel(__global const element_t *p)
 {
-    return ${"vload_half(0, p)" if PIXELS.element_t == "half" else "*p"};
+    return ${{"half": "vload_half(0, p)", "bool": "*p != 0"}.get(PIXELS.element_t, "*p")};
 }
 
-% if PIXELS.result_t != "half":
+% if PIXELS.long_sums:
+/* A sum: high * 2^64 + low, as a signed number of 128 bits. */
+typedef struct {
+    ulong low;
+    ulong high;
+} wide_t;
+
+static inline wide_t plus_product(wide_t sum, const sum_t weight, const sum_t value)
+{
+    const ulong low = (ulong)weight * (ulong)value;
+    sum.low += low;
+    sum.high += (ulong)mul_hi(weight, value) + (sum.low < low);
+% if PIXELS.element_t == "ulong":
+    sum.high += value < 0 ? (ulong)weight : 0; /* pixels have no sign */
+% endif
+    return sum;
+}
+
+static inline result_t to_result(const wide_t sum)
+{
+% if PIXELS.result_t == "bool":
+    return (sum.low | sum.high) != 0;
+% elif PIXELS.result_t == "ulong":
+    return (long)sum.high < 0 ? 0 : sum.high != 0 ? ULONG_MAX : sum.low;
+% else:
+    const long low = (long)sum.low, high = (long)sum.high;
+    const long rest = high == low >> 63 ? low : high < 0 ? LONG_MIN : LONG_MAX;
+    return (result_t)clamp(rest, (long)${limits[0]}, (long)${limits[1]});
+% endif
+}
+
+% elif PIXELS.result_t == "bool":
+/* Whether the sum, rounded to the nearest integer, is not zero; NaN is not. */
+static inline result_t to_result(const sum_t sum)
+{
+    return ${"!(fabs(sum) <= (sum_t)0.5)" if PIXELS.sum_t in ("float", "double") else "sum != 0"};
+}
+
+% elif limits is not None and PIXELS.sum_t == "double":
+/* Round to the nearest, ties to even. Integers keep their low bits (none of them set for an
+   infinity or NaN), or stop at the limits. */
+static inline result_t to_result(const sum_t sum)
+{
+% if PIXELS.saturate:
+    return convert_${PIXELS.result_t}_sat_rte(sum);
+% else:
+    const double whole = rint(sum);
+    const double rest = isfinite(whole) ? fabs(whole - 0x1p64 * trunc(whole * 0x1p-64)) : 0;
+    return (result_t)(whole < 0 ? 0 - (ulong)rest : (ulong)rest);
+% endif
+}
+
+% elif PIXELS.result_t != "half":
 /* Round to the nearest, ties to even. Integers keep their low bits (none of them set for an
    infinity or NaN), or stop at the limits. In plain operators, of which compilers make vectors
    where rint and saturating conversions are calls. */
@@ -59,7 +119,7 @@ static inline result_t to_result(const sum_t sum)
 }
 
 % endif
-static inline void store_pixel(const sum_t sum, __global result_t *p)
+static inline void store_pixel(const ${"wide_t" if PIXELS.long_sums else "sum_t"} sum, __global result_t *p)
 {
     ${"vstore_half_rte(sum, 0, p);" if PIXELS.result_t == "half" else "*p = to_result(sum);"}
 }

@@ -14,10 +14,10 @@
         """The vector at `pointer`, which is aligned to one element only."""
         if PIXELS.element_t == PIXELS.sum_t and STRIP.vector_width > 1:
             return f"((__global const packed_t *)({pointer}))->v"
-        if PIXELS.element_t == "half" or STRIP.vector_width == 1:
+        if PIXELS.element_t in ("half", "bool") or STRIP.vector_width == 1:
             return listed([f"load_pixel({pointer} + {l})" for l in range(STRIP.vector_width)])
         width = "" if STRIP.piece == 1 else STRIP.piece
-        whole = f"{'int' if PIXELS.sum_t == 'uint' else PIXELS.sum_t}{width}"
+        whole = f"{PIXELS.sum_t.removeprefix('u')}{width}"
         pieces = [f"convert_{whole}(((__global const packed_piece_t *)({pointer} + {k}))->v)"
                   for k in range(0, STRIP.vector_width, STRIP.piece)]
         return listed([f"as_{PIXELS.sum_t}{width}({piece})" for piece in pieces])

@@ -13,7 +13,7 @@
 typedef ${vec(PIXELS.sum_t, STRIP.vector_width)} vec_t;
 % if STRIP.vector_width > 1:
 typedef struct { vec_t v; } __attribute__((packed, aligned(sizeof(sum_t)))) packed_t;
-% if PIXELS.element_t != "half":
+% if PIXELS.element_t not in ("half", "bool"):
 typedef struct {
     ${vec(PIXELS.element_t, STRIP.piece)} v;
 } __attribute__((packed, aligned(sizeof(element_t)))) packed_piece_t;

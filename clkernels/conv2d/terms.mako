@@ -2,7 +2,8 @@
 ## of vectors, which are plain numbers where they have one lane.
 <%!
     def vec(type_name, width):
-        """The type of `width` values."""
+        """The type of `width` values; those of type bool are bytes."""
+        type_name = "uchar" if type_name == "bool" else type_name
         return type_name if width == 1 else f"{type_name}{width}"
 
 

@@ -7,6 +7,7 @@ import math
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
 from reprlib import repr as shown
 from typing import Any, ParamSpec, TypeVar
@@ -36,6 +37,31 @@ def whole_number(value: Any, name: str) -> int:
         raise InvalidProblem(f"{name} must be a whole number, not {shown(value)}") from None
 
 
+def exact_number(value: Any, name: str) -> Any:
+    """Return a real argument exactly: as an `int` if it is whole, else as it is given.
+
+    It may be of any type of numbers, such as `decimal.Decimal` and `numpy.longdouble`, or an array
+    of one number.
+
+    Raises
+    ------
+    InvalidProblem
+        If it is no real number, named by `name`.
+    """
+    try:
+        number = value.item() if isinstance(value, np.ndarray) else value
+        # `float` would drop the imaginary part of NumPy's complex numbers, and parse strings.
+        if np.iscomplexobj(number) or isinstance(number, (str, bytes)):
+            raise TypeError
+        with suppress(OverflowError, ValueError):  # of infinities and NaN
+            if (whole := int(number)) and whole == number:  # zero may have a sign
+                return whole
+            float(number)
+        return number
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} must be a real number, not {shown(value)}") from error
+
+
 def real_number(value: Any, name: str) -> float:
     """Return an argument as a float; a number too large for a float becomes an infinity.
 
@@ -44,15 +70,11 @@ def real_number(value: Any, name: str) -> float:
     InvalidProblem
         If it is no real number, named by `name`.
     """
+    number = exact_number(value, name)
     try:
-        # `float` would drop the imaginary part of NumPy's complex numbers, and parse strings.
-        if np.iscomplexobj(value) or isinstance(value, (str, bytes)):
-            raise TypeError
-        return float(value)
-    except OverflowError:  # a large integer
-        return math.inf if value > 0 else -math.inf
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(f"{name} must be a real number, not {shown(value)}") from error
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def flag(value: Any, name: str) -> bool:

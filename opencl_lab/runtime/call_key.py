@@ -117,6 +117,9 @@ def _values_key(value: Any) -> Hashable:
     array = np.asarray(value)
     if array.dtype.hasobject or array.nbytes > MOST_CONSTANT:
         raise NoKeyError
+    rounded = array is not value and array.dtype == np.float64
+    if rounded and np.abs(array).max(initial=0) >= 2.0**53:
+        raise NoKeyError  # different integers may have become one float
     return type(value), array.shape, array.dtype, array.tobytes()
 
 

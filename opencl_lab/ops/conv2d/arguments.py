@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.options import real_number
-from opencl_lab.ops.conv2d.problem import Conv2dProblem, accumulator_for
+from opencl_lab.core.options import exact_number
+from opencl_lab.ops.conv2d.problem import Conv2dProblem, accumulator_for, limits_of, value_read
 from opencl_lab.ops.conv2d.separable import split
 from opencl_lab.runtime.arrays import (
     AnyArray,
@@ -21,52 +21,54 @@ from opencl_lab.runtime.arrays import (
 )
 from opencl_lab.runtime.call import Call
 
+Host: TypeAlias = np.ndarray[Any, Any]
 WIDE = np.dtype(np.int64)
 COLOURS = (3, 4)
 """Numbers of channels that look like the pixels of a colour image."""
 
 
+class Filter(NamedTuple):
+    """A filter as kernels take it."""
+
+    inputs: dict[str, AnyArray]
+    """The array ``weights``; if the filter has rank 1 and sums are no integers, ``row`` and
+    ``column``, too."""
+    accumulator: np.dtype[Any]
+    long_sums: bool = False
+    """Whether sums take 128 bits."""
+
+
 def weight_inputs(
-    weights: Any, dtype: np.dtype[Any], *, cval: float = 0.0, saturate: bool = False
-) -> tuple[dict[str, np.ndarray[Any, Any]], np.dtype[Any]]:
-    """Return the inputs that describe a host filter for images of `dtype`, and the type of sums.
+    weights: Any,
+    dtype: np.dtype[Any],
+    *,
+    cval: int | float = 0.0,
+    saturate: bool = False,
+    mode: str = "same",
+    boundary: str = "constant",
+) -> Filter:
+    """Return a host filter for images of `dtype`; `saturate` is true for bool.
 
     The weights are two-dimensional, or a tuple of a column and a row that stand for their outer
-    product. The inputs are ``weights``, and ``row`` and ``column`` where the filter has rank 1.
+    product. That is formed exactly of integers, else in float64 or wider. Weights are rounded once,
+    to the type of the sums, and everything else follows from these. So it does not matter in which
+    form a filter is given.
     """
-    lines = None
-    if _is_pair(weights):
-        lines = weights
-        for line in lines:
-            _check_numbers(line)
-        weights = np.multiply.outer(*lines)
-    whole = as_array(weights)
-    _check_numbers(whole)
+    whole = _outer(*map(_numbers, weights)) if _is_pair(weights) else _numbers(weights)
     if whole.ndim != 2:
         raise InvalidProblem(
             f"weights must have two dimensions, or be a column and a row, not {whole.ndim}"
         )
-    exact = whole.dtype.kind in "biu" and float(cval).is_integer()
-    accumulator = accumulator_for(dtype, exact)
-    if accumulator == np.int32 and whole.size:
-        # As Python integers, which do not overflow.
-        largest = max(abs(int(whole.max())), abs(int(whole.min())))
-        if largest >= 2**31 or abs(cval) >= 2**31:
-            accumulator = accumulator_for(dtype)
-        elif saturate:
-            limits = np.iinfo(dtype)
-            pixel = max(-int(limits.min), int(limits.max), abs(int(cval)))
-            if int(np.abs(whole.astype(object)).sum()) * pixel >= 2**31:
-                accumulator = WIDE
-    with np.errstate(over="ignore"):
-        inputs = {"weights": np.ascontiguousarray(whole, accumulator)}
-        if accumulator.kind == "f" and whole.size:
-            if lines is None:
-                lines = split(whole, accumulator)
-            if lines is not None:
-                inputs["column"] = np.ascontiguousarray(lines[0], accumulator)
-                inputs["row"] = np.ascontiguousarray(lines[1], accumulator)
-    return inputs, accumulator
+    cval = exact_number(value_read(cval, mode, boundary, whole.shape), "cval")
+    if dtype.kind in "biu" and whole.dtype.kind != "f" and (isinstance(cval, int) or not cval):
+        accumulator, wide = _integer_sums(dtype, _size(whole), _size(whole, np.sum), saturate, cval)
+        return Filter({"weights": _integers(whole, accumulator)}, accumulator, wide)
+    accumulator = accumulator_for(dtype)
+    inputs = {"weights": _rounded(whole, accumulator)}
+    lines = split(inputs["weights"], accumulator) if whole.size else None
+    if lines is not None:
+        inputs |= {"column": lines[0], "row": lines[1]}
+    return Filter(inputs, accumulator)
 
 
 def _is_pair(weights: Any) -> bool:
@@ -78,29 +80,118 @@ def _is_pair(weights: Any) -> bool:
     )
 
 
-def _check_numbers(weights: np.ndarray[Any, Any]) -> None:
-    if weights.dtype.kind not in "biuf":
-        raise InvalidProblem(f"weights must be real numbers, not of dtype {weights.dtype}")
+def _numbers(weights: Any) -> Host:
+    """Return real weights as an array; integers that fit no dtype as Python's."""
+    found: Host = as_array(weights)
+    if found.dtype == object or (found.dtype == np.float64 and found is not weights):
+        exact = np.asarray(weights, object)  # NumPy makes floats of 2**63 beside -1
+        if exact.size and all(isinstance(number, (int, np.integer)) for number in exact.flat):
+            integers: Host = np.frompyfunc(int, 1, 1)(exact)
+            return integers
+    if found.dtype.kind not in "biuf":
+        raise InvalidProblem(f"weights must be real numbers, not of dtype {found.dtype}")
+    return found
+
+
+def _outer(column: Host, row: Host) -> Host:
+    """Return the outer product, exact for integers."""
+    if "f" in (column.dtype.kind, row.dtype.kind):
+        wide = np.result_type(np.float64, column, row)
+        if any(line.dtype.kind != "f" and line.dtype.itemsize == 8 for line in (column, row)):
+            wide = np.dtype(np.longdouble)
+    else:
+        wide = np.dtype(np.int64 if _size(column) * _size(row) < 2**63 else object)
+    try:
+        with np.errstate(over="raise", under="ignore", invalid="ignore"):
+            product: Host = np.multiply.outer(column.astype(wide), row.astype(wide))
+    except FloatingPointError:
+        raise InvalidProblem(f"a product of column and row is beyond the range of {wide}") from None
+    return product
+
+
+def _size(weights: Host, of: Any = np.max) -> int:
+    """Return the largest magnitude of integers, or the sum of magnitudes, without overflow."""
+    if not weights.size:
+        return 0
+    largest = max(abs(int(weights.max())), abs(int(weights.min())))
+    if of is np.max:
+        return largest
+    kind = np.int64 if largest * weights.size < 2**63 else object
+    return int(np.abs(weights.astype(kind)).sum())
+
+
+def _integer_sums(
+    dtype: np.dtype[Any], largest: int, total: int, saturate: bool, cval: int | float
+) -> tuple[np.dtype[Any], bool]:
+    """Return the type of exact sums, and whether they take 128 bits.
+
+    `largest` and `total` are the largest magnitude of the weights and the sum of magnitudes.
+    """
+    least = accumulator_for(dtype, exact=True)
+    if not saturate:  # modulo the size of the type
+        return least, False
+    most = max(total, 1) * max(*map(abs, limits_of(dtype)), abs(int(cval)))
+    if most < 2**31:
+        return least, False
+    if most < 2**63:
+        return WIDE, False
+    if largest >= 2**63 or most >= 2**127:
+        raise InvalidProblem(
+            f"weights of {largest.bit_length() + 1} bits and sums of {most.bit_length() + 1} are "
+            "too long, 64 and 128 are the most: give smaller weights, saturate=False, or weights "
+            "of a floating-point dtype"
+        )
+    return WIDE, True
+
+
+def _integers(weights: Host, dtype: np.dtype[Any]) -> Host:
+    """Return integers in a type, modulo its size."""
+    if weights.dtype == object:
+        bits = 8 * dtype.itemsize
+        weights = (weights & (2**bits - 1)).astype(f"u{dtype.itemsize}")
+    return np.ascontiguousarray(weights.astype(dtype))
+
+
+def _rounded(weights: Host, dtype: np.dtype[Any]) -> Host:
+    """Return weights in a floating-point type, whose range they must not leave."""
+    with np.errstate(over="ignore", under="ignore"):
+        try:
+            rounded = np.ascontiguousarray(weights, dtype)
+            lost = np.isinf(rounded) & (np.abs(weights) < np.inf)
+        except OverflowError:  # of Python's integers
+            lost = np.ones(1, bool)
+    if lost.any():
+        raise InvalidProblem(
+            f"a weight is beyond the range of {dtype}, in which the sums are made: scale the "
+            "weights, or filter an image of float64"
+        )
+    return rounded
 
 
 def _device_weights(
-    weights: AnyArray, dtype: np.dtype[Any], saturate: bool, call: Call
-) -> tuple[dict[str, AnyArray], np.dtype[Any]]:
-    """Return the inputs of a filter on the device; the host does not read its values."""
+    weights: AnyArray, dtype: np.dtype[Any], saturate: bool, cval: int | float, call: Call
+) -> Filter:
+    """Return a filter on the device; the host does not read its values."""
     if weights.ndim != 2:
         raise InvalidProblem(f"weights on the device must have two dimensions, not {weights.ndim}")
-    allowed = [accumulator_for(dtype)]
-    if dtype.kind in "iu":
-        allowed.append(WIDE if saturate else np.dtype(np.int32))
-        if saturate and weights.dtype == np.int32:  # sums that wrapped around cannot be saturated
-            weights = copied(weights, call, dtype=WIDE)
+    floating, exact = accumulator_for(dtype), accumulator_for(dtype, exact=True)
+    allowed = [floating]
+    if dtype.kind in "biu":
+        allowed += [np.dtype(np.int32), WIDE] if saturate else [exact]
     if weights.dtype not in allowed:
         names = " or ".join(str(kind) for kind in allowed)
         raise InvalidProblem(
             f"weights on the device must be {names} for an image of {dtype} (saturate={saturate}), "
             f"not {weights.dtype}: convert with astype, or give a NumPy array"
         )
-    return {"weights": contiguous(weights, call)}, np.dtype(weights.dtype)
+    accumulator, wide = np.dtype(weights.dtype), False
+    if accumulator.kind == "i" and saturate:
+        largest = 2 ** (8 * accumulator.itemsize - 1)
+        most = largest * weights.size
+        accumulator, wide = _integer_sums(dtype, largest - 1, most, saturate, cval)
+        if accumulator != weights.dtype:
+            weights = copied(weights, call, dtype=accumulator)
+    return Filter({"weights": contiguous(weights, call)}, accumulator, wide)
 
 
 def bind(
@@ -109,7 +200,7 @@ def bind(
     *,
     mode: str,
     boundary: str,
-    cval: float,
+    cval: Any,
     flip: bool,
     channels_last: bool | None,
     saturate: bool,
@@ -120,7 +211,7 @@ def bind(
     Host weights for an image on the device are allowed; they are not copied here.
     """
     call = call or Call()
-    cval = real_number(cval, "cval")
+    cval = exact_number(cval, "cval")
     least = 3 if channels_last else 2
     if image.ndim < least:
         raise InvalidProblem(
@@ -136,11 +227,16 @@ def bind(
                 f"images of {columns} x {channels}"
             )
     dtype = np.dtype(image.dtype).newbyteorder("=")
-    saturate = bool(saturate) and dtype.kind in "iu"
+    # Sums that wrap around do not tell whether they are zero.
+    saturate = dtype.kind == "b" or (bool(saturate) and dtype.kind in "iu")
     if is_device_array(weights):
-        inputs, accumulator = _device_weights(weights, dtype, saturate, call)
+        read = value_read(cval, mode, boundary, weights.shape)
+        found = _device_weights(weights, dtype, saturate, read, call)
     else:
-        inputs, accumulator = weight_inputs(weights, dtype, cval=cval, saturate=saturate)
+        found = weight_inputs(
+            weights, dtype, cval=cval, saturate=saturate, mode=mode, boundary=boundary
+        )
+    inputs = found.inputs
     height, width = image.shape[-least : image.ndim - least + 2]
     rows, columns = inputs["weights"].shape
     problem = Conv2dProblem(
@@ -156,8 +252,9 @@ def bind(
         cval,
         bool(flip),
         saturate,
-        accumulator,
+        found.accumulator,
         "row" in inputs,
+        found.long_sums,
     )
     inputs["image"] = reshaped(contiguous(image, call), problem.image_shape, call)
     return problem, inputs

@@ -33,6 +33,7 @@ class Naive(Convolution):
     name = "naive"
     templates = ("conv2d/naive.cl.mako",)
     kernel = "conv2d_naive"
+    has_long_sums = True
     space = SearchSpace(
         (
             Parameter("WG_X", (1, 4, 8, 16, 32, 64, 128, 256), "values of a row in a work-group"),

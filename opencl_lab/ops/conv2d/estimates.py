@@ -17,6 +17,8 @@ REGISTER_NS = 1.6, 0.22
 SEPARABLE_NS = 2.0, 0.3
 HALF_NS = 25.0
 """To convert a vector from half precision and back."""
+WIDE_NS = 2.0
+"""A product whose sum takes 128 bits."""
 MANY_TAPS = 49
 """Weights from which on two short filters beat one in `register`: 7 x 7 was the first to gain."""
 
@@ -37,6 +39,8 @@ def parallel_us(problem: Conv2dProblem, units: int) -> float:
 
 
 def _us(problem: Conv2dProblem, nanoseconds: tuple[float, float], separable: bool) -> float:
+    if problem.long_sums:
+        return 1e-3 * WIDE_NS * problem.products
     rows, columns = problem.filter_shape
     taps = rows + columns if separable else rows * columns
     vectors = math.prod(problem.result_shape) * problem.sum_type.itemsize / VECTOR_BYTES

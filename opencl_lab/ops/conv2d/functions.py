@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.conv2d.arguments import bind, result_shape
@@ -14,7 +16,10 @@ from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
     assign,
+    check_out,
+    contiguous,
     direct_target,
+    empty,
     is_device_array,
     reshaped,
     to_device,
@@ -31,7 +36,7 @@ def conv2d(
     *,
     mode: Mode = "same",
     boundary: Boundary = "constant",
-    cval: float = 0.0,
+    cval: complex = 0.0,
     flip: bool = False,
     channels_last: bool | None = None,
     saturate: bool = True,
@@ -46,13 +51,14 @@ def conv2d(
     Parameters
     ----------
     image : array_like or pyopencl.array.Array, shape (..., height, width)
-        uint8, int16, uint16, float16, float32 or float64; leading dimensions are a
-        batch, any strides. With `channels_last` the shape is (..., height, width,
-        channels), as in most files, and each channel is filtered separately.
+        bool, integers of 8 to 64 bits, float16, float32, float64, complex64 or complex128;
+        leading dimensions are a batch, any strides. With `channels_last` the shape is
+        (..., height, width, channels), as in most files, and each channel is filtered separately.
     weights : array_like or pyopencl.array.Array, shape (rows, columns)
-        Real numbers; sizes may be odd or even, unequal, and larger than the image. Or a
-        tuple of a column and a row, one-dimensional NumPy arrays whose outer product is
-        the filter. Such filters are faster, and are also recognised when given whole. For
+        Real numbers, for complex images also complex ones; sizes may be odd or even, unequal,
+        and larger than the image. Or a tuple of a column and a row, one-dimensional NumPy
+        arrays whose outer product is the filter, formed exactly of integers, else in float64 or
+        wider. Such filters are faster, and are also recognised when given whole. For
         an image on the device, weights may be on the host; on the device they must have
         the type in which sums are made.
     mode : str
@@ -63,6 +69,7 @@ def conv2d(
         Values beyond the edges: ``"constant"`` (`cval`), ``"nearest"``,
         ``"reflect"`` (d c b a | a b c d), ``"mirror"`` (d c b | a b c d) or ``"wrap"``.
     cval : float
+        Complex for complex images only.
     flip : bool
         Rotate the filter by 180 degrees: convolution, as in `scipy.ndimage.convolve` and
         `scipy.signal.convolve2d`.
@@ -71,7 +78,7 @@ def conv2d(
         suggests so, 3 or 4 after more than 4 rows and columns, is refused.
     saturate : bool
         Clip integer results to the limits of their type, as OpenCV does. Otherwise they wrap around
-        as in SciPy: they are the sums modulo 2^8 or 2^16, and zero for an infinity or NaN.
+        as in SciPy: they are the sums modulo 2^8 to 2^64, and zero for an infinity or NaN.
     algorithm : str
         ``"auto"`` or the name of an algorithm of the operation ``conv2d``.
     config : mapping, optional
@@ -93,8 +100,9 @@ def conv2d(
     ------
     InvalidProblem
         For an unsupported dtype, too few dimensions, an image that looks as if it had channels
-        without `channels_last`, masked arrays, an empty filter, an unknown mode or boundary, a
-        wrong `out`, or arrays that do not fit into the device's memory.
+        without `channels_last`, masked arrays, an empty filter, weights beyond the range of the
+        type in which sums are made, an unknown mode or boundary, a wrong `out`, or arrays that do
+        not fit into the device's memory.
     InvalidConfig
         For an unknown algorithm or a configuration that the device cannot run.
     BuildError, LaunchError
@@ -102,9 +110,14 @@ def conv2d(
 
     Notes
     -----
-    Integer images with weights of an integer dtype are summed exactly, in integers; other sums are
-    made in float64 for float64 images, else in float32. For integer results they are rounded to
-    the nearest integer (SciPy truncates); float16 results are rounded once, at the end.
+    Images of integers or bool with weights of an integer dtype are summed exactly, in integers, of
+    128 bits if results saturate and 64 may not be enough; `cval` must be whole for that, unless it
+    lies under no filter. Other sums are made in float64 for images of float64 or integers of 32 and
+    64 bits, else in float32. For integer results they are rounded to the nearest integer (SciPy
+    truncates); float16 results are rounded once, at the end. Results of bool images are False where
+    the sum is zero after that; `saturate` does not matter. Of complex images, the real and the
+    imaginary part are filtered, with both parts of the weights if these are complex, too: with
+    their conjugates unless `flip`, as in SciPy.
 
     For all algorithms, the error of a result is at most that of a direct sum in any order: for n
     weights, about n times half the machine epsilon times the sum of the magnitudes of its products.
@@ -121,24 +134,19 @@ def conv2d(
     `scipy.ndimage` leaves out the weights that are zero.
     """
     given = as_array(image)
+    options: dict[str, Any] = {"mode": mode, "boundary": boundary, "flip": flip}
+    options |= {"channels_last": channels_last, "saturate": saturate}
     call.use(given, queue, device)
+    if given.dtype.kind == "c":
+        options |= {"algorithm": algorithm, "config": config, "queue": queue, "device": device}
+        return _of_complex(call, given, weights, cval, out, options)
     if is_device_array(weights):
         if not is_device_array(given):
             raise InvalidProblem(
                 "weights are on the device and the image is not; use weights.get()"
             )
         call.check(weights)
-    problem, inputs = bind(
-        given,
-        weights,
-        mode=mode,
-        boundary=boundary,
-        cval=cval,
-        flip=flip,
-        channels_last=channels_last,
-        saturate=saturate,
-        call=call,
-    )
+    problem, inputs = bind(given, weights, cval=cval, call=call, **options)
     if is_device_array(given):
         inputs = {
             name: array if is_device_array(array) else to_device(array, call.queue)
@@ -161,4 +169,41 @@ def conv2d(
         return result
     if target is None:
         assign(out, result, call)
+    return out
+
+
+def _of_complex(
+    call: Call, image: AnyArray, weights: Any, cval: Any, out: Any, options: Mapping[str, Any]
+) -> AnyArray:
+    """Filter complex images by real convolutions, of each part with each part of the weights."""
+    if isinstance(weights, tuple) and any(np.iscomplexobj(line) for line in weights):
+        weights = np.multiply.outer(*(np.asarray(line, np.complex128) for line in weights))
+    factors = weights if isinstance(weights, tuple) else as_array(weights)
+    image = contiguous(image, call)
+
+    def filtered(factor: Any) -> list[AnyArray]:
+        parts = (image.real, np.real(cval)), (image.imag, np.imag(cval))
+        return [conv2d(part, factor, cval=value, **options) for part, value in parts]
+
+    if isinstance(factors, tuple) or factors.dtype.kind != "c":
+        real, imaginary = filtered(factors)
+    else:
+        (real, imaginary), (across, minus) = filtered(factors.real), filtered(factors.imag)
+        with np.errstate(invalid="ignore", over="ignore"):
+            if options["flip"]:
+                real, imaginary = real - minus, imaginary + across
+            else:  # correlations take the conjugates of the weights
+                real, imaginary = real + minus, imaginary - across
+    result = empty(image, real.shape, image.dtype.newbyteorder("="), call)
+    numbers = result.view(real.dtype)
+    for place, part in enumerate((real, imaginary)):
+        target = numbers[..., place::2]
+        assign(target, part, call)
+        if is_device_array(result):
+            for event in target.events:
+                result.add_event(event)
+    if out is None:
+        return result
+    check_out(out, image, result.shape, result.dtype)
+    assign(out, result, call)
     return out

@@ -25,9 +25,13 @@ class Convolution(Algorithm[Conv2dProblem]):
 
     kernel: ClassVar[str]
     synchronises: ClassVar[bool] = False
+    has_long_sums: ClassVar[bool] = False
+    """Whether it can make sums of 128 bits."""
 
     def supports(self, problem: Conv2dProblem, device: Device) -> str | None:
         """Need double precision for float64, and barriers where items share tiles."""
+        if problem.long_sums and not self.has_long_sums:
+            return "its sums have 64 bits, and these weights need more: naive has them"
         reason = lacks_type(device, problem.sum_type)
         return reason or (lacks_barriers(device) if self.synchronises else None)
 

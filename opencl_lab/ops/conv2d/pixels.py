@@ -63,6 +63,7 @@ class Pixels:
     sum_t: str
     boundary: str
     far: bool
+    long_sums: bool
     saturate: bool
     flip: bool
     constant_weights: bool
@@ -74,22 +75,29 @@ class Pixels:
         """Return the pixels of a pass; weights lie in constant memory if wanted and if they fit."""
         sum_type = problem.sum_type
         weights_bytes = one.taps[0] * one.taps[1] * sum_type.itemsize
-        wraps = sum_type == np.int32 and not problem.saturate  # as unsigned numbers may
+        wraps = sum_type.kind == "i" and not problem.saturate  # as unsigned numbers may
         boundary, _ = problem.extension
         return cls(
-            element_t=c_type(one.source_type),
-            result_t=c_type(one.target_type),
-            sum_t="uint" if wraps else c_type(sum_type),
+            element_t=_name_of(one.source_type),
+            result_t=_name_of(one.target_type),
+            sum_t="u" * wraps + c_type(sum_type),
             boundary=boundary,
             far=one.reaches_far(boundary),
+            long_sums=problem.long_sums,
             saturate=problem.saturate and one.target_type.kind in "iu",
             flip=problem.flip,
             constant_weights=constant_weights and weights_bytes <= device.constant_memory,
         )
 
 
+def _name_of(dtype: np.dtype[Any]) -> str:
+    return "bool" if dtype.kind == "b" else c_type(dtype)
+
+
 def value_outside(problem: Conv2dProblem) -> np.generic:
     """Return the value beyond the edges, for the boundary ``constant``."""
+    if problem.value_type.kind == "u":  # sums of 128 bits know that pixels have no sign
+        return np.uint64(problem.extension[1]).view(np.int64)
     with np.errstate(over="ignore"):  # beyond the type's range it is infinite there
         value: np.generic = problem.sum_type.type(problem.extension[1])
     return value

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import exact_number, real_number
 from opencl_lab.core.plan import Work
 from opencl_lab.ops.solver import Problem
 
@@ -17,6 +18,8 @@ Mode: TypeAlias = Literal["same", "valid", "full"]
 Boundary: TypeAlias = Literal["constant", "nearest", "reflect", "mirror", "wrap"]
 MODES = get_args(Mode)
 BOUNDARIES = get_args(Boundary)
+EXACT_TYPES = ("bool", "int8", "int32", "uint32", "int64", "uint64")
+"""Types of images that are filtered, too; they are not measured or tuned."""
 FLOAT32 = np.dtype("float32")
 SIDE_LIMIT = 2**30
 """Sides must be shorter, so that coordinates of the extended image are 32-bit integers."""
@@ -25,16 +28,29 @@ SIDE_LIMIT = 2**30
 def accumulator_for(dtype: np.dtype[Any], exact: bool = False) -> np.dtype[Any]:
     """Return the type in which products of a pixel of `dtype` and a weight are summed.
 
-    `exact` says that the weights are integers, so that sums over integer images are exact.
+    `exact` says that the weights are integers, so that sums over integer images are exact; where
+    they do not wrap around, they may need more bits than this type has.
     """
-    if dtype == np.float64:
-        return dtype
-    return np.dtype(np.int32) if exact and dtype.kind in "iu" else FLOAT32
+    large = dtype.itemsize == 8
+    if exact and dtype.kind in "biu":
+        return np.dtype(np.int64 if large else np.int32)
+    return np.dtype(np.float64) if large or dtype.name in ("int32", "uint32") else FLOAT32
 
 
-def _fits(value: float, dtype: np.dtype[Any]) -> bool:
+def limits_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the smallest and the largest number of an integer type or bool."""
+    if dtype.kind == "b":
+        return 0, 1
     limits = np.iinfo(dtype)
-    return float(value).is_integer() and limits.min <= value <= limits.max
+    return int(limits.min), int(limits.max)
+
+
+def value_read(
+    cval: int | float, mode: str, boundary: str, filter_shape: tuple[int, ...]
+) -> int | float:
+    """Return the value beyond the edges, or zero where no window reaches it."""
+    read = boundary == "constant" and mode != "valid" and math.prod(filter_shape) != 1
+    return cval if read else 0.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ class Conv2dProblem(Problem):
     width: int
     filter_height: int
     filter_width: int
-    # Type of images and results: uint8, int16, uint16, float16, float32 or float64.
+    # Type of images and results: one of `IMAGE_TYPES` or `EXACT_TYPES`.
     dtype: np.dtype[Any] = FLOAT32
     batch: int = 1  # images, one after the other in memory
     # Values of a pixel, contiguous in memory; each channel is filtered by itself.
@@ -65,19 +81,22 @@ class Conv2dProblem(Problem):
     # one.
     mode: str = "same"
     boundary: str = "constant"  # what lies beyond the edges, by the names of `scipy.ndimage`
-    cval: float = 0.0  # the value there for ``constant``
+    cval: int | float = 0.0  # the value there for ``constant``
     flip: bool = False  # turn the filter by 180 degrees first: true convolution
-    # Integer results stop at the limits of their type instead of wrapping around.
+    # Integer results stop at the limits of their type instead of wrapping around; needed for bool.
     saturate: bool = False
     # Type of weights and sums; default: `accumulator_for` the image.
     accumulator: np.dtype[Any] | None = None
     # Whether the filter is the outer product of two vectors, which then are inputs, too.
     separable: bool = False
+    # Whether sums of int64 weights take 128 bits.
+    long_sums: bool = False
 
     def __post_init__(self) -> None:
-        if self.dtype.name not in IMAGE_TYPES or not self.dtype.isnative:
+        if self.dtype.name not in IMAGE_TYPES + EXACT_TYPES or not self.dtype.isnative:
             raise InvalidProblem(
-                f"cannot filter images of dtype {self.dtype}; supported: {', '.join(IMAGE_TYPES)}"
+                f"cannot filter images of dtype {self.dtype}; "
+                f"supported: {', '.join(IMAGE_TYPES + EXACT_TYPES)}"
             )
         for name, known in (("mode", MODES), ("boundary", BOUNDARIES)):
             if getattr(self, name) not in known:
@@ -96,11 +115,24 @@ class Conv2dProblem(Problem):
             raise InvalidProblem("a filter of 2^31 weights is too large")
         if self.accumulator is None:
             object.__setattr__(self, "accumulator", accumulator_for(self.dtype))
-        if self.sum_type.kind == "i" and not _fits(self.cval, self.sum_type):
-            raise InvalidProblem(f"cval {self.cval} does not fit {self.sum_type}, the sums' type")
-        if math.isnan(self.cval):  # one NaN object for all, so that equal problems compare equal
-            object.__setattr__(self, "cval", math.nan)
+        object.__setattr__(self, "cval", self._held_cval())
         self._check_mode()
+
+    def _held_cval(self) -> int | float:
+        """Return the value beyond the edges as kernels use it; equal problems compare equal."""
+        cval = value_read(self.cval, self.mode, self.boundary, self.filter_shape)
+        if self.sum_type.kind == "f":
+            cval = real_number(cval, "cval")
+            return math.nan if math.isnan(cval) else cval  # one NaN object for all
+        whole = exact_number(cval, "cval")
+        if whole and not isinstance(whole, int):
+            raise InvalidProblem(f"cval {cval} is no whole number, and sums are made in integers")
+        least, most = limits_of(self.value_type)
+        if not self.saturate:
+            return (int(whole) - least) % (most - least + 1) + least
+        if not least <= whole <= most:
+            raise InvalidProblem(f"cval {cval} does not fit {self.value_type}, the sums' type")
+        return int(whole)
 
     def _check_mode(self) -> None:
         if self.mode == "valid" and not self.exchanged:
@@ -124,6 +156,11 @@ class Conv2dProblem(Problem):
         return self.accumulator
 
     @property
+    def value_type(self) -> np.dtype[Any]:
+        """Type of a value as a factor of a product."""
+        return self.dtype if self.long_sums and self.dtype == np.uint64 else self.sum_type
+
+    @property
     def exchanged(self) -> bool:
         """Whether image and filter change roles: ``valid``, and the filter is the larger."""
         larger = self.filter_height >= self.height and self.filter_width >= self.width
@@ -134,7 +171,7 @@ class Conv2dProblem(Problem):
         )
 
     @property
-    def extension(self) -> tuple[str, float]:
+    def extension(self) -> tuple[str, int | float]:
         """The boundary and its value as kernels need them: zero around an exchanged image."""
         return ("constant", 0.0) if self.exchanged else (self.boundary, self.cval)
 

@@ -50,5 +50,5 @@ class Recheck:
             tiles=total * ceil_divide(valid_y, ROWS),
             share=2 * ERROR / taps,  # a direct sum has an error of taps * eps / 2 of its magnitudes
             # Integer results are rounded, so that an error of a quarter matters little.
-            hidden=0.5 / (taps * eps) if problem.dtype.kind in "iu" else 0.0,
+            hidden=0.5 / (taps * eps) if problem.dtype.kind in "biu" else 0.0,
         )

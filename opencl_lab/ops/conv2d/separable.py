@@ -19,13 +19,14 @@ def split(weights: Weights, dtype: np.dtype[Any]) -> tuple[Weights, Weights] | N
 
     Each weight is compared by itself, so that small ones are not lost beside large ones, and sums
     with the column and the row keep the error bound of sums with the weights. Differences of a few
-    roundings of `dtype`, the type of the sums, are allowed.
+    roundings in `dtype`, the type of the sums and of the weights, are allowed; subnormal numbers
+    have fewer digits to round to.
 
     The row is that of the largest weight; the column is the column of that weight divided by it.
     So sums along the rows are those of a row of the filter, and overflow no sooner. If the weight
     is above 1, about its square root moves from the row to the column, so that both stay in range.
     """
-    whole = np.ascontiguousarray(weights, np.float64)
+    whole = np.ascontiguousarray(weights.astype(dtype, copy=False), np.float64)
     split = _kept_split if whole.nbytes <= MOST_KEPT else _split
     return split(whole.tobytes(), whole.shape, dtype)
 
@@ -44,7 +45,10 @@ def _split(
         column = np.ldexp(weights[:, at_column] / (largest or 1.0), power).astype(dtype)
         row = np.ldexp(weights[at_row], -power).astype(dtype)
         rest = np.abs(weights - np.outer(column.astype(np.float64), row.astype(np.float64)))
-    if not (rest <= ROUNDINGS * float(np.finfo(dtype).eps) * sizes).all():
+    limits = np.finfo(dtype)
+    eps = float(limits.eps)
+    rounding = eps * np.maximum(sizes, float(limits.tiny))
+    if not (rest <= ROUNDINGS * rounding).all():
         return None
     for line in (column, row):
         line.flags.writeable = False

@@ -29,6 +29,8 @@ class Conv2dSolver(Solver[Conv2dProblem]):
 
     def ranked(self, problem: Conv2dProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms by the size of the filter."""
+        if problem.long_sums:
+            return ("naive",)
         one = ("rolling",) if is_one_thread(device) and rolling.pays(problem) else ()
         if problem.filter_height * problem.filter_width < estimates.MANY_TAPS:
             return (*one, "register")  # two passes over memory would not save enough

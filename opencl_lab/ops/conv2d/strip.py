@@ -104,7 +104,7 @@ class Strip:
 def _aligned(problem: Conv2dProblem, one: Pass, config: Config) -> int:
     """Return the alignment of rows in elements, given aligned buffers; 1: not aligned."""
     types = {one.source_type, one.target_type}
-    if np.dtype(np.float16) in types:  # there are no vectors of half precision
+    if types & {np.dtype(np.float16), np.dtype(bool)}:  # there are no vectors of these
         return 1
     align = min(4, max(1, 16 // max(dtype.itemsize for dtype in types)))
     rows = (one.size[1] * problem.channels, one.out_size[1] * problem.channels)

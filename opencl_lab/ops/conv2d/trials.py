@@ -66,6 +66,20 @@ def _separable(rng: np.random.Generator) -> Task:
     return Task(call, (image,), (right.astype(np.float32),))
 
 
+def _long_sums(rng: np.random.Generator) -> Task:
+    limits = np.iinfo(np.int64)
+    image = rng.integers(limits.min, limits.max, (75, 66), endpoint=True)
+    image = image.repeat(2, 1)  # every other sum is a pixel: the long products cancel
+    weights = np.array([[1, -(2**40), 2**40]])
+    left, middle, right = (np.roll(image, step, 1).astype(object) for step in (1, 0, -1))
+    sums = (left + 2**40 * (right - middle)).clip(limits.min, limits.max)
+
+    def call(x: Any, **how: Any) -> Any:
+        return conv2d(x, weights, boundary="wrap", **how)
+
+    return Task(call, (image,), (sums.astype(np.int64),))
+
+
 def _trials() -> Iterator[Trial]:
     boundaries = cycle(BOUNDARIES)
     for dtype, (shape, rare) in product(IMAGE_TYPES, FILTERS.items()):
@@ -77,6 +91,7 @@ def _trials() -> Iterator[Trial]:
         call = partial(_filtered, dtype, (63, 63), "mirror")
         yield Trial(f"63 x 63 on {dtype}, mirror", call, dtype, full=dtype == "float64")
     yield Trial("9 x 9 of rank one on strided float32", _separable, "float32")
+    yield Trial("1 x 3 on int64, sums of 128 bits", _long_sums, "int64", exact=True)
 
 
 TYPICAL = tuple(Conv2dProblem(500, 500, 3, 3, np.dtype(name)) for name in ("float32", "float64"))

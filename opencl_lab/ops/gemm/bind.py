@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.options import real_number
+from opencl_lab.core.options import exact_number, real_number
 from opencl_lab.ops.gemm.problem import (
     ELEMENT_TYPES,
     INTEGER_TYPES,
@@ -103,12 +101,11 @@ def _common_type(arrays: Mapping[str, AnyArray]) -> str:
     return common if common in ELEMENT_TYPES else "float64"
 
 
-def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> complex:
+def _scalar(value: Any, name: str, dtype: np.dtype[Any]) -> Any:
     """Return alpha or beta: a real number, or a complex one, which the problem may refuse."""
-    if dtype.kind in "iu":
-        with suppress(TypeError):
-            return operator.index(value)  # large integers would not be exact as floats
     try:
+        if dtype.kind in "iu":
+            return exact_number(value, name)
         return complex(value) if np.iscomplexobj(value) else real_number(value, name)
     except (TypeError, ValueError, InvalidProblem) as error:
         kind = "number" if dtype.kind == "c" else "real number"
@@ -250,7 +247,7 @@ def bind(
     )
     if problem.beta:
         if c is None:
-            raise InvalidProblem(f"beta is {beta:g}, so c is needed")
+            raise InvalidProblem(f"beta is {beta}, so c is needed")
         inputs["c"] = shaped(contiguous(c, call), problem.shape, call)
     inputs["a"] = shaped(inputs["a"], problem.shape_a, call)
     inputs["b"] = shaped(inputs["b"], problem.shape_b, call)

@@ -48,8 +48,9 @@ def coordinates(problem: Conv2dProblem) -> tuple[Array, Array]:
 
 
 def correlate(problem: Conv2dProblem, images: Array, weights: Array) -> Array:
-    """Return the result of a problem, summed in float64, or in int64 for integer weights."""
-    wide = np.dtype(np.int64 if problem.sum_type.kind == "i" else np.float64)
+    """Return the result of a problem, summed in float64, or exactly for integer weights."""
+    exact = np.dtype(object if problem.long_sums else np.int64)
+    wide = exact if problem.sum_type.kind == "i" else np.dtype(np.float64)
     result = np.empty(problem.result_shape, problem.dtype)
     if not result.size:
         return result
@@ -92,11 +93,12 @@ def rounded(problem: Conv2dProblem, sums: Array) -> Array:
     """Return sums in the type of the result, by the rules of the operation."""
     if problem.dtype.kind == "f":
         return sums
-    if sums.dtype.kind == "f":
+    real = sums.dtype.kind == "f"
+    if real:
         sums = np.rint(sums)
     if problem.saturate:
         limits = np.iinfo(problem.dtype)
         sums = np.where(sums > limits.min, np.minimum(sums, limits.max), limits.min)
-    else:  # no 64-bit integer can hold a float so large, whose low bits are zero
+    elif real:  # no 64-bit integer can hold a float so large, whose low bits are zero
         sums = np.where(np.abs(sums) < 2.0**62, sums, 0)
     return sums.astype(np.int64).astype(problem.dtype)

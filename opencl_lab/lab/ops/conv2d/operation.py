@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.core.kernels import host_c_type
 from opencl_lab.lab.files import FORMATS, PICTURES, read_array
 from opencl_lab.lab.measuring.difference import Difference
@@ -29,6 +29,8 @@ from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 
 
 def _c_defines(problem: Conv2dProblem) -> dict[str, str]:
+    if problem.long_sums:
+        raise ReferenceUnavailable("the sums need more than 64 bits")
     defines = {"ELEMENT_T": host_c_type(problem.dtype), "SUM_T": host_c_type(problem.sum_type)}
     if problem.dtype.kind in "iu":
         limits = np.iinfo(problem.dtype)
@@ -138,21 +140,20 @@ class Conv2d(Operation[Conv2dProblem]):
         weights = self._given_weights(chosen)
         ksize = 3 if chosen["ksize"] is None else chosen["ksize"]
         rows, columns = (ksize, ksize) if weights is None else weights.shape
-        accumulator, separable = None, False
+        sums: dict[str, Any] = {}
         if weights is not None:
-            found, accumulator = weight_inputs(
-                weights, dtype, cval=chosen["cval"], saturate=chosen["saturate"]
-            )
-            separable = "row" in found
+            options = {name: chosen[name] for name in ("cval", "saturate", "mode", "boundary")}
+            found = weight_inputs(weights, dtype, **options)
+            sums = {"accumulator": found.accumulator, "long_sums": found.long_sums}
+            sums["separable"] = "row" in found.inputs
         names = ("batch", "channels", "mode", "boundary", "cval", "flip", "saturate")
         return Conv2dProblem(
             height=height,
             width=width,
             filter_height=rows,
             filter_width=columns,
-            accumulator=accumulator,
-            separable=separable,
             dtype=dtype,
+            **sums,
             **{name: chosen[name] for name in names},
         )
 
@@ -255,9 +256,9 @@ class Conv2d(Operation[Conv2dProblem]):
             weights /= max(1.0, np.abs(weights).sum())
             if problem.separable:
                 weights = np.outer(weights[:, 0], weights[0])
-        found, _ = weight_inputs(
-            weights, problem.dtype, cval=problem.cval, saturate=problem.saturate
-        )
+        names = ("cval", "saturate", "mode", "boundary")
+        options = {name: getattr(problem, name) for name in names}
+        found = weight_inputs(weights, problem.dtype, **options).inputs
         kept = ("weights", "row", "column") if problem.separable else ("weights",)
         return {"image": image, **{name: found[name] for name in kept}}
 

@@ -34,16 +34,18 @@ def _rounded(problem: Any, sums: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return sums.astype(problem.dtype)
 
 
-def _only_same(problem: Any, name: str) -> None:
+def _refuse_others(problem: Any, name: str) -> None:
     if problem.mode != "same":
         raise ReferenceUnavailable(f"{name} has no mode {problem.mode!r}, only 'same'")
+    if problem.long_sums:
+        raise ReferenceUnavailable(f"{name} has no sums of 128 bits")
 
 
 def scipy_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Filter by `scipy.ndimage.correlate` or `convolve`, rounded as the operation does."""
     from scipy import ndimage  # type: ignore[import-untyped,unused-ignore]
 
-    _only_same(problem, "scipy.ndimage")
+    _refuse_others(problem, "scipy.ndimage")
     filter_image = ndimage.convolve if problem.flip else ndimage.correlate
     sum_type = np.dtype(np.float64) if problem.dtype != np.float32 else problem.dtype
     result = np.empty(problem.result_shape, problem.dtype)
@@ -63,7 +65,7 @@ def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Filter by `cv2.filter2D`, which saturates integers, with the threads that OpenCV has."""
     import cv2  # type: ignore[import-not-found,unused-ignore]
 
-    _only_same(problem, "OpenCV")
+    _refuse_others(problem, "OpenCV")
     borders = {
         "constant": cv2.BORDER_CONSTANT,
         "nearest": cv2.BORDER_REPLICATE,

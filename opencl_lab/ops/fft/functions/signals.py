@@ -205,7 +205,8 @@ def power_spectrum(
         shape = [n if d == axis else 1 for d in range(host.ndim)]
         real_type(host)  # refuses complex numbers
         real = converted(host, real_dtype(complex_dtype(host.dtype)), call)
-        given = (real * weights.reshape(shape)).astype(real.dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            given = (real * weights.reshape(shape)).astype(real.dtype)
     spectrum = rfft(given, axis=axis, queue=call.queue)
     if not isinstance(spectrum, np.ndarray):
         spectrum = spectrum.get()
