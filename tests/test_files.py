@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import lzma
 import re
 import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +140,8 @@ def test_numbers_in_text(tmp_path, text, numbers):
         ("1;2\n3;4;5\n", "line 2 has 3 fields, and line 1 has 2"),
         ('1,2\n3, "4"\n', "line 2, field 2 is not a number: '\"4\"'"),
         ("1\n1_0\n", "line 2, field 1 is not a number"),
+        ('"1,234"\n"2,345"\n', "line 1, field 1 .*: '1,234'; write thousands without commas"),
+        (",a\n0,7\n", "line 1, field 1 is empty, .*leave the index out"),
     ],
 )
 def test_text_that_is_refused(tmp_path, text, words):
@@ -144,6 +149,53 @@ def test_text_that_is_refused(tmp_path, text, words):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InvalidProblem, match=rf"cannot read .*x\.csv: .*{words}"):
         read_array(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        ("9007199254740993\n9007199254740992\n0.5\n", "line 1, field 1: 9007199254740993 becomes"),
+        ("id,x\n1,.5\n# y\n-1234567890123456789,5\n", "line 4, field 1: -1234567890123456789 b"),
+        ("-1,18446744073709551615\n", "line 1, field 2: 18446744073709551615 becomes"),
+        ("5\n100000000000000000000001\n", "line 2, field 1: 100000000000000000000001 becomes"),
+        ("9007199254740993.0;1\n", "line 1, field 1: 9007199254740993.0 becomes 9007199254740992 "),
+        ("1\n1j\n2-9007199254740993j\n", "line 3, field 1: 2-9007199254740993j becomes"),
+    ],
+)
+def test_whole_numbers_that_float64_would_change_are_refused(tmp_path, text, lost):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidProblem, match=f"{re.escape(lost)}.*--dtype float64"):
+        read_array(path)
+    assert read_stored(path, rounded=True).array.dtype in ("float64", "complex128")
+    if text.startswith("id"):
+        assert read_array(f"{path}:id").tolist() == [1, -1234567890123456789]
+        with pytest.raises(InvalidProblem, match=re.escape(lost)):
+            read_array(f"{path}:x,id")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("9007199254740993,18446744073709551615\n", [2**53 + 1, 2**64 - 1]),
+        ("18446744073709551616,.9007199254740993\n", [2.0**64, 0.9007199254740993]),
+        ("9007199254740992,1e23\n", [2.0**53, 1e23]),
+        ("-inf,90071992547409930e-1\n", [-np.inf, 2.0**53]),
+    ],
+)
+def test_whole_numbers_are_read_exactly(tmp_path, text, numbers):
+    (tmp_path / "x.csv").write_text(text)
+    assert read_array(tmp_path / "x.csv").tolist() == numbers
+
+
+@pytest.mark.parametrize("number", ["7" * 5000, "-1e400", "1+1e309j"])
+def test_numbers_beyond_float64_are_no_infinities(tmp_path, number):
+    path = tmp_path / "x.csv"
+    path.write_text(f"a,b\n1,{number}\n")
+    for name in (path, f"{path}:b"):
+        for rounded in (False, True):
+            with pytest.raises(InvalidProblem, match=r"line 2, field 2: .* is beyond the largest"):
+                read_stored(name, rounded=rounded)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +270,37 @@ def test_pictures_are_turned_as_the_camera_was_held(tmp_path):
     np.testing.assert_array_equal(read, np.rot90(pixels, -1))
 
 
+def _png(kind, bits, row):
+    """Return an image of one row, by its type of colour."""
+
+    def chunk(name, data):
+        check = struct.pack(">I", zlib.crc32(name + data))
+        return struct.pack(">I", len(data)) + name + data + check
+
+    size = 8 * len(row) // bits // {0: 1, 2: 3, 4: 2, 6: 4}[kind]
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", size, 1, bits, kind, 0, 0, 0))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + head
+        + chunk(b"IDAT", zlib.compress(b"\0" + row))
+        + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("kind", [2, 4, 6])
+def test_colours_of_16_bits_are_not_cut_to_8(tmp_path, kind):
+    row = np.arange(0, 480, 20, dtype=">u2")
+    (tmp_path / "x.png").write_bytes(_png(0, 16, row.tobytes()))
+    assert read_array(tmp_path / "x.png", PICTURES).tolist() == [row.tolist()]
+    (tmp_path / "x.png").write_bytes(_png(kind, 8, row.tobytes()))
+    assert read_array(tmp_path / "x.png", PICTURES).dtype == np.uint8
+    (tmp_path / "x.png").write_bytes(_png(kind, 16, row.tobytes()))
+    (tmp_path / "x.ppm").write_bytes(b"P6\n8 1\n65535\n" + row.tobytes())
+    for suffix in (".png", ".ppm"):
+        with pytest.raises(InvalidProblem, match="its colours have 16 bits"):
+            read_array(tmp_path / f"x{suffix}", PICTURES)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "float64"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_sound_that_scipy_wrote(tmp_path, dtype, channels):
@@ -255,6 +338,9 @@ def test_sound_of_the_extensible_form_and_of_unknown_length(tmp_path):
         (_wave(1, 24, b"\0\0\x40" + b"\0\0\xe0", size=0xFFFFFFFF), [0.5, -0.25]),
         (_wave(1, 16, struct.pack("<5h", 2**14, 0, -(2**13), 0, 1), 2), [[0.5, -0.25], [0, 0]]),
         (_wave(1, 8, b""), []),
+        (_wave(1, 8, b"\xc0") + b"\0TAG" + b" " * 125, [0.5]),  # behind the form
+        (_wave(1, 8, b"") + b"\xc0\x40", [0.5, -0.5]),  # of a recorder that was stopped
+        (b"RIFF" + bytes(4) + _wave(1, 8, b"\xc0\x40", size=0)[8:], [0.5, -0.5]),
     ):
         path.write_bytes(content)
         np.testing.assert_array_equal(read_array(path, SOUNDS), np.array(expected, np.float32))
@@ -263,7 +349,7 @@ def test_sound_of_the_extensible_form_and_of_unknown_length(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "no RIFF WAVE"),
+        (b"", "it is empty"),
         (b"RIFX" + bytes(40), "no RIFF WAVE"),
         (_wave(1, 16, b"")[:30], "cut off"),
         (_wave(1, 16, bytes(100), size=102), "cut off: 102 bytes"),
@@ -290,6 +376,21 @@ def test_text_in_another_encoding_is_refused_in_words(lines, tmp_path):
     path.write_bytes(lines.encode("latin-1"))
     with pytest.raises(InvalidProblem, match=r"latin\.csv: it is not UTF-8; save it as UTF-8$"):
         read_stored(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "pack", "reason"),
+    [
+        ("x.csv", gzip.compress, "it is compressed by gzip"),
+        ("x.txt", lzma.compress, "it is compressed by xz"),
+        ("x.npy", lambda text: b"", "it is empty"),
+        ("x.npz", lambda text: b"", "it is empty"),
+    ],
+)
+def test_files_that_hold_something_else_are_called_what_they_are(tmp_path, name, pack, reason):
+    (tmp_path / name).write_bytes(pack(b"1\n2\n" * 100))
+    with pytest.raises(InvalidProblem, match=reason):
+        read_array(tmp_path / name)
 
 
 # --------------------------------------------------------------------- parts

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from opencl_lab.core.paths import check_target
 from opencl_lab.drivers.discovery import Selection
@@ -90,7 +91,8 @@ def read_data(asked: OperationRequest) -> Data:
             f"{chosen.name} takes {len(asked.files)} input files ({', '.join(chosen.inputs)}) "
             "or none"
         )
-    read = [read_stored(file, chosen.formats) for file in files]
+    rounded = np.dtype(options.get("dtype", bool)).kind in "fc"
+    read = [read_stored(file, chosen.formats, rounded) for file in files]
     for item in read:
         chosen.check_columns(item.names)
         options = {**item.options, **options}

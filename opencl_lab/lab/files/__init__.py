@@ -43,6 +43,14 @@ FORMATS = (*NUMPY, ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
 SOUNDS = (".wav",)  # only read
 TEXTS = {".csv": ",", ".txt": " "}
+PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK": "zip",
+}
+"""The first bytes of compressed files, and the programs that make them."""
 
 NOTHING: Mapping[str, np.ndarray[Any, Any]] = MappingProxyType({})
 
@@ -72,23 +80,28 @@ def read_array(name: str | Path, formats: tuple[str, ...] = FORMATS) -> np.ndarr
     return read_stored(name, formats).array
 
 
-def read_stored(name: str | Path, formats: tuple[str, ...] = FORMATS) -> Stored:
+def read_stored(
+    name: str | Path, formats: tuple[str, ...] = FORMATS, rounded: bool = False
+) -> Stored:
     """Read an array of numbers, and values of options from a file.
 
     `name` is a file whose name ends in one of `formats`, ``data.npz:member``, or
     ``table.csv:column,column``. The text ``-`` is standard input, like ``/dev/stdin`` and
     ``/dev/stdin:column``; its format is detected. See `read_text`, `read_picture` and `read_sound`
     for the shapes and types of arrays; sound also has the option ``rate``, samples per second.
-    `InvalidProblem` is raised for files that are missing, unreadable, of another format, not
-    numeric, or contain Python objects.
+    `rounded` is whether whole numbers of text may be rounded to float64. `InvalidProblem` is raised
+    for files that are missing, unreadable, of another format, not numeric, or contain Python
+    objects.
     """
     file, part = split_part(name, formats)
     if file == DEVICE or name == STDIN:
-        return _read(standard_input(), part, formats, DEVICE)
-    return _read(Path(file), part, formats)
+        return _read(standard_input(), part, formats, rounded, DEVICE)
+    return _read(Path(file), part, formats, rounded)
 
 
-def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> Stored:
+def _read(
+    path: Path, part: str, formats: tuple[str, ...], rounded: bool, shown: str = ""
+) -> Stored:
     """Read a file, or a named array in it; `shown` is its name in messages."""
     _check_format(path, "read", formats, shown)
     suffix, shown = path.suffix.lower(), shown or str(path)
@@ -96,8 +109,10 @@ def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> S
     names: tuple[str, ...] = ()
     try:
         if suffix in TEXTS:
-            table = read_columns(path, part) if part else read_text(path)
+            table = read_columns(path, part, rounded) if part else read_text(path, rounded)
             array, names = table.numbers, table.names
+        elif not path.stat().st_size:
+            raise ValueError("it is empty")
         elif suffix in NUMPY:
             array = _read_numpy(path, part, shown)
         elif part:
@@ -109,7 +124,7 @@ def _read(path: Path, part: str, formats: tuple[str, ...], shown: str = "") -> S
     except OSError as error:
         raise InvalidProblem(f"cannot read {shown}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        reason = "it is not UTF-8; save it as UTF-8" if suffix in TEXTS else "it is damaged"
+        reason = _undecodable(path) if suffix in TEXTS else "it is damaged"
         raise InvalidProblem(f"cannot read {shown}: {reason}") from error
     except (ValueError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is damaged"
@@ -154,6 +169,15 @@ def _read_numpy(path: Path, part: str, shown: str) -> np.ndarray[Any, Any]:
             hint = f", and no {part!r}" if part else f"; name one, as {shown}:{there[0]}"
             raise ValueError(names + (hint if there else ""))
         return np.asarray(loaded[part or there[0]])
+
+
+def _undecodable(path: Path) -> str:
+    """Return why a file is no text."""
+    head = path.read_bytes()[:6]
+    for beginning, packer in PACKED.items():
+        if head.startswith(beginning):
+            return f"it is compressed by {packer}; unpack it first"
+    return "it is not UTF-8; save it as UTF-8"
 
 
 def _begins_as_numpy(path: Path) -> bool:

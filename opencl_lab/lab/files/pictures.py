@@ -9,11 +9,16 @@ import numpy as np
 
 
 def read_picture(path: Path) -> np.ndarray[Any, Any]:
-    """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16."""
+    """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16.
+
+    ValueError is raised for colours of 16 bits, of which Pillow reads 8.
+    """
     from PIL import Image, ImageOps
 
     try:
         with Image.open(path) as stored:
+            if not stored.mode.startswith("I") and _is_deep(stored.tile):
+                raise ValueError("its colours have 16 bits; save it with 8, or as .npy")
             image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
             if image.mode.startswith("I"):
                 return np.asarray(image).astype(np.uint16)
@@ -24,6 +29,15 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
             return np.asarray(image)
     except Image.DecompressionBombError as error:
         raise ValueError(str(error)) from error
+
+
+def _is_deep(tiles: list[Any]) -> bool:
+    """Return whether values have more than 8 bits in the file, by Pillow's modes and maxima."""
+    parts = [part for *_, how in tiles for part in (how if isinstance(how, tuple) else (how,))]
+    return any(
+        ";16" in part if isinstance(part, str) else isinstance(part, int) and part > 255
+        for part in parts
+    )
 
 
 def _white(image: np.ndarray[Any, Any]) -> int:

@@ -46,15 +46,19 @@ def read_sound(path: Path) -> tuple[np.ndarray[Any, Any], int]:
 
 
 def _chunks(content: bytes) -> dict[bytes, memoryview]:
-    """Return the first chunk of each name."""
+    """Return the first chunk of each name, up to the description and the samples."""
     found: dict[bytes, memoryview] = {}
+    (form,) = struct.unpack_from("<I", content, 4)
     at = 12
-    while at + 8 <= len(content):
+    while at + 8 <= len(content) and not {b"fmt ", b"data"} <= found.keys():
         name, size = struct.unpack_from("<4sI", content, at)
         at += 8
-        if at + size > len(content) and size < STREAMED:
-            raise ValueError(f"it is cut off: {size} bytes are announced, and {len(content) - at}"
-                             " are there")  # fmt: skip
+        left = len(content) - at
+        # A recorder that was stopped has written no sizes, or those of a form without samples.
+        if name == b"data" and not size and (form == 0 or 8 + form <= at):
+            size = left
+        if size > left and size < STREAMED:
+            raise ValueError(f"it is cut off: {size} bytes are announced, and {left} are there")
         found.setdefault(name, memoryview(content)[at : at + size])
         at += size + size % 2  # chunks begin at even offsets
     return found

@@ -7,11 +7,14 @@ position. Otherwise a header read as numbers, or numbers read as a header, would
 from __future__ import annotations
 
 import csv
+import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,9 @@ DELIMITERS = (";", "\t", ",")
 or tabs, but may contain decimal commas."""
 MISSING = {"", "-", "--", ".", "?", "na", "n/a", "<na>", "nil", "none", "null", "missing"}
 SHOWN = 30  # characters of a field in a message
+NUMERAL = re.compile(r"(\d+|(?=\.\d))(\.\d*)?(e[+-]?\d+)?", re.IGNORECASE)
+EXACT = 2.0**53
+"""Up to here float64 holds all whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,12 @@ class Table:
 # --------------------------------------------------------------------- reading
 
 
-def read_text(path: Path) -> Table:
+def read_text(path: Path, rounded: bool = False) -> Table:
     """Read int64 (or uint64) if all numbers are whole, else float64 or complex128.
 
     A single row or column has one dimension, but a row below names has two. ValueError is raised
-    for a field that is not a number, and for a line with more or fewer fields than others.
+    for a field that is not a number, for a line with more or fewer fields than others, for a number
+    beyond float64, and, unless `rounded`, for a whole number that float64 would change.
     """
     lines = _lines(path)
     first = next(lines, None)
@@ -61,15 +68,20 @@ def read_text(path: Path) -> Table:
     except (ValueError, DeprecationWarning):
         _find_fault(path, delimiter, skip)
         raise
+    columns = len(_numbers(second[1], delimiter))
+    below = (item for item in _lines(path) if item[0] > skip)
+    for number, line in compress(below, _large_rows(numbers, columns)):
+        for place, field in enumerate(_numbers(line, delimiter), 1):
+            _check_value(number, place, field, rounded)
     return Table(numbers, names)
 
 
-def read_columns(path: Path, wanted: str) -> Table:
+def read_columns(path: Path, wanted: str, rounded: bool = False) -> Table:
     """Read columns by their names in the first line; others may contain anything.
 
     `wanted` is a name, or several separated by commas: a single column has one dimension, several
-    have two. ValueError is raised for a missing column, a field that is not a number, and a line
-    with more or fewer fields than there are names.
+    have two. ValueError is raised for a missing column, a line with more or fewer fields than there
+    are names, and for values as in `read_text`.
     """
     lines = _lines(path)
     _, line = next(lines, (0, ""))
@@ -83,7 +95,7 @@ def read_columns(path: Path, wanted: str) -> Table:
             found = "several columns" if name in names else "no column"
             raise ValueError(f"it has {found} {name!r}; it has: {', '.join(names)}")
     places = [names.index(name) for name in chosen]
-    rows = []
+    rows: dict[int, list[str]] = {}
     for number, line in lines:
         fields = _fields(line, delimiter)
         if len(fields) != len(names):
@@ -95,10 +107,14 @@ def read_columns(path: Path, wanted: str) -> Table:
         for place in places:
             if not _is_number(fields[place]):
                 raise ValueError(_fault(number, place + 1, fields[place], delimiter))
-        rows.append(" ".join(fields[place] for place in places))
+        rows[number] = [fields[place] for place in places]
     if not rows:
         raise ValueError("it holds no numbers")
-    return Table(_numbers_of(rows, len(chosen)), tuple(chosen))
+    numbers = _numbers_of(list(map(" ".join, rows.values())), len(chosen))
+    for number, fields in compress(rows.items(), _large_rows(numbers, len(chosen))):
+        for place, field in zip(places, fields, strict=True):
+            _check_value(number, place + 1, field, rounded)
+    return Table(numbers, tuple(chosen))
 
 
 def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarray[Any, Any]:
@@ -113,6 +129,30 @@ def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarra
             with suppress(ValueError, DeprecationWarning):
                 return np.loadtxt(source, dtype=np.dtype(name), **how)
         return np.loadtxt(source, dtype=np.dtype("complex128"), **how)
+
+
+def _large_rows(numbers: np.ndarray[Any, Any], columns: int) -> list[bool]:
+    """Return for each row whether float64 may have changed one of its whole numbers."""
+    if numbers.dtype.kind not in "fc":
+        return []
+    parts = np.abs(numbers.reshape(-1, columns).view(np.float64))  # real and imaginary
+    large: list[bool] = (parts >= EXACT).any(axis=1).tolist()
+    return large
+
+
+def _check_value(number: int, place: int, field: str, rounded: bool) -> None:
+    """Raise ValueError for a field that float64 does not hold; digits of a fraction may be lost."""
+    where = f"line {number}, field {place}: {_shown(field)}"
+    for digits, fraction, exponent in NUMERAL.findall(field):
+        value = float(digits + fraction + exponent)
+        if math.isinf(value):
+            raise ValueError(f"{where} is beyond the largest float64")
+        whole = not exponent and not fraction.strip(".0")
+        if whole and not rounded and Decimal(digits or 0) != value:
+            raise ValueError(
+                f"{where} becomes {value:.0f} in float64, which other numbers need; --dtype "
+                "float64 accepts that, and .npy files keep every type"
+            )
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -207,15 +247,25 @@ def _find_fault(path: Path, delimiter: str | None, skip: int) -> None:
         columns, before = len(fields), number
 
 
+def _shown(field: str) -> str:
+    return field if len(field) <= SHOWN else field[:SHOWN] + "..."
+
+
 def _fault(number: int, place: int, field: str, delimiter: str | None, nor: str = "") -> str:
     """Return an error message about a field."""
-    shown = field if len(field) <= SHOWN else field[:SHOWN] + "..."
-    where = f"line {number}, field {place}"
+    where, shown = f"line {number}, field {place}", _shown(field)
+    if not field and nor and place == 1:  # as pandas writes its index
+        return (
+            f"{where} is empty, where a column needs a name; leave the index out (index=False), or "
+            "name the columns to read, as in table.csv:price"
+        )
     if not field:
         return f"{where} is empty; fill it in, or leave the line out"
     if field.lower() in MISSING:
         return f"{where} is a missing value, {shown!r}; fill it in, or leave the line out"
     hint = "; write decimals with a point" if re.fullmatch(r"[+-]?[\d.]*,\d+", field) else ""
+    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?", field):
+        hint = "; write thousands without commas, and decimals with a point"
     if delimiter is None and field.endswith(","):
         hint = "; call a file with commas .csv"
     return f"{where} is {'neither' if nor else 'not'} a number{nor}: {shown!r}{hint}"
