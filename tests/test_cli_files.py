@@ -340,6 +340,20 @@ def test_parts_of_files_and_standard_input(tmp_path, monkeypatch):
         assert Path("out.csv").read_text() == out
 
 
+def test_the_result_on_standard_output_stands_alone(tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n3,2\n1,0.5\n")
+    sort = [*command("sort", tmp_path / "x.csv", "--axis", 0, "-o", "-", *QUICK)]
+    result = subprocess.run(sort, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "a,b\n1,0.5\n3,2\n", "")
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(sort, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (result.returncode, result.stderr) == (0, b"")
+    result = oclab("sort", "--n", 5, "-o", "-", "--json")
+    assert result.returncode == 2 and "cannot both be printed" in result.stderr
+
+
 def test_empty_input(tmp_path):
     (tmp_path / "in.csv").write_text("")
     result = oclab("sort", tmp_path / "in.csv", "-o", tmp_path / "out.csv", *QUICK)

@@ -240,6 +240,8 @@ def _refused(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _descriptor(path) == 1:
+            raise  # the reader of the output has ended, which is no fault
         raise InvalidProblem(f"cannot write {path}: {error.strerror or error}") from error
 
 

@@ -33,7 +33,11 @@ def operation_command(chosen: Operation[Any]) -> click.Command:
     @_parts_options(chosen)
     @_ranks_options(chosen)
     @click.option(
-        "-o", "--output", metavar="FILE", shell_complete=files, help="Write the result to a file."
+        "-o",
+        "--output",
+        metavar="FILE",
+        shell_complete=files,
+        help="Write the result to a file; - prints it, as comma-separated text, and nothing else.",
     )
     @click.option(
         "--csv", "csv_file", metavar="FILE", shell_complete=files, help="Write the table as CSV."

@@ -16,7 +16,7 @@ from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import output_path, settings
 from opencl_lab.lab.cli.options import RunOptions, given_of
 from opencl_lab.lab.engine.request import Point, point_of
-from opencl_lab.lab.files import Stored, check_output, read_stored
+from opencl_lab.lab.files import STDIN, STDOUT, Stored, check_output, read_stored
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.reference.descriptor import Arrays
@@ -47,6 +47,10 @@ def request_of(chosen: Operation[Any], given: dict[str, Any]) -> OperationReques
     run = RunOptions.taken_from(given)
     limit = given.pop("memory_limit", None)
     output, csv, plot = (given.pop(name) for name in ("output", "csv_file", "plot_file"))
+    if output == STDIN:  # "-" for an output, too
+        if settings().json:
+            raise click.UsageError("the result and --json cannot both be printed; name a file")
+        output, settings().quiet = STDOUT, True
     files = tuple(given.pop(name) for name in chosen.inputs)
     request = OperationRequest(
         chosen,

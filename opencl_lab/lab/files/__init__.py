@@ -17,13 +17,15 @@ from opencl_lab.lab.files.blocks import NpyFile, scratch_file
 from opencl_lab.lab.files.convert import convert
 from opencl_lab.lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.lab.files.sound import read_sound
-from opencl_lab.lab.files.source import DEVICE, STDIN, split_part, standard_input
+from opencl_lab.lab.files.source import DEVICE, STDIN, STDOUT, split_part, standard_input
 from opencl_lab.lab.files.text import check_text, read_columns, read_text, write_columns, write_text
 
 __all__ = [
     "FORMATS",
     "PICTURES",
     "SOUNDS",
+    "STDIN",
+    "STDOUT",
     "NpyFile",
     "Stored",
     "check_array",
@@ -68,8 +70,13 @@ class Stored:
     of_text: bool = False
 
 
+def _suffix(path: Path) -> str:
+    """Return the format of a file by its name; what is printed is like a ``.csv`` file."""
+    return ".csv" if path == Path(STDOUT) else path.suffix.lower()
+
+
 def _check_format(path: Path, verb: str, formats: tuple[str, ...], shown: str = "") -> None:
-    if path.suffix.lower() not in formats:
+    if _suffix(path) not in formats:
         endings = " ".join(formats)
         must = f"it must hold one of {endings}" if shown else f"its name must end in {endings}"
         raise InvalidProblem(f"cannot {verb} {shown or path}: {must}")
@@ -104,7 +111,7 @@ def _read(
 ) -> Stored:
     """Read a file, or a named array in it; `shown` is its name in messages."""
     _check_format(path, "read", formats, shown)
-    suffix, shown = path.suffix.lower(), shown or str(path)
+    suffix, shown = _suffix(path), shown or str(path)
     options: dict[str, Any] = {}
     names: tuple[str, ...] = ()
     try:
@@ -138,7 +145,7 @@ def _read(
 
 def is_text(path: Path) -> bool:
     """Return whether a file is a text file, by its name."""
-    return path.suffix.lower() in TEXTS
+    return _suffix(path) in TEXTS
 
 
 def summary(stored: Stored) -> str:
@@ -203,7 +210,7 @@ def check_array(
 
     InvalidProblem is raised if the format cannot hold them, or the disk has no room.
     """
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     check_target(path, sum(_least_bytes(suffix, item) for item in parts.values() or (array,)))
     try:
         if suffix in PICTURES:
@@ -247,7 +254,7 @@ def write_array(
     """
     _check_format(path, "write", (*FORMATS, *PICTURES))
     check_array(path, array, columns, like=like, parts=parts)
-    suffix = path.suffix.lower()
+    suffix = _suffix(path)
     try:
         with write_target(path) as temporary:
             if suffix in PICTURES:
