@@ -100,6 +100,18 @@ def test_bad_usage_is_one_sentence(arguments, words):
     assert result.returncode == 2 and one_sentence(result) and words in result.stderr
 
 
+def test_a_reference_that_differs_is_named_and_costs_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.full((9, 9), 1e16))
+    np.save("w.npy", [[1e-16, 0.0, 0.0]])  # which SciPy takes as 0
+    line = ["conv2d", "x.npy", "--weights", "w.npy", "--boundary", "nearest", "--repeats", 1]
+    result = oclab(*line, "--against", "scipy", "-o", "y.npy", "--json")
+    assert result.returncode == 0 and np.load("y.npy").tolist() == np.ones((9, 9)).tolist()
+    ours, scipy = json.loads(result.stdout)["results"]
+    assert ours["ok"] and scipy["status"] == "correctness" and "known to differ" in scipy["reason"]
+    assert oclab(*line, "--against", "scipy", "--quiet").returncode == 0
+
+
 def test_a_picture_needs_a_filter(photo):
     result = oclab("conv2d", photo)
     assert result.returncode == 2 and one_sentence(result) and "which filter" in result.stderr

@@ -212,6 +212,22 @@ def test_targets_that_cannot_be_are_refused_before_the_run(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("chosen", operations().values(), ids=lambda chosen: chosen.name)
+def test_data_beyond_the_hosts_memory_are_not_made(tmp_path, monkeypatch, chosen):
+    monkeypatch.setattr("opencl_lab.lab.engine.request.host_memory", lambda: 20_000)
+    monkeypatch.setattr(type(chosen), "generate", pytest.fail)
+    size = 60 if chosen.size_option == "size" else 5000
+    sweep = ["bench", chosen.name, "--sizes", f"16,{size}"]
+    for command in (
+        [chosen.name, f"--{chosen.size_option}", size],
+        [*sweep, "--out", tmp_path / "new"],
+        ["bench", chosen.name, "--sizes", size, "--calls"],
+    ):
+        result = oclab(*command)
+        assert result.returncode == 2 and one_sentence(result)
+        assert "the result and the right result take" in result.stderr
+
+
 @pytest.mark.full
 def test_a_file_that_cannot_be_written_costs_nothing_else(
     tmp_path, monkeypatch, capsys, character_device

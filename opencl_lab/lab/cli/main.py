@@ -112,7 +112,7 @@ def _drop_output() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    0 fine; 1 a result did not match; 2 bad usage or input; 3 no device or a
+    0 fine; 1 a result of ours did not match; 2 bad usage or input; 3 no device or a
     missing component; 4 a kernel did not build or launch; 130 interrupted.
     """
     settings = Settings()

@@ -16,7 +16,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.engine.launch_baseline import LaunchBaseline
-from opencl_lab.lab.engine.request import Point, Request
+from opencl_lab.lab.engine.request import Point, Request, check_host_memory
 from opencl_lab.lab.measuring.back_to_back import back_to_back, calls_for
 from opencl_lab.lab.measuring.quiesce import quiesce
 from opencl_lab.lab.measuring.rounds import Rounds
@@ -122,6 +122,7 @@ def measure_calls(point: Point, device: Device, *, seed: int = 0) -> CallReport:
     is that of their order.
     """
     chosen, problem, calls = point.operation, point.problem, point.operation.calls
+    check_host_memory(point, device)
     inputs = point.make_inputs()
     queue = device.queue()
     on_device = {name: to_device(np.ascontiguousarray(a), queue) for name, a in inputs.items()}

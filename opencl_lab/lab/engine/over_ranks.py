@@ -14,13 +14,12 @@ from opencl_lab.core.device import Device
 from opencl_lab.distributed import DistArray, agreed, collective, phases, same, slab
 from opencl_lab.lab.engine.implementations import Workload
 from opencl_lab.lab.engine.link import Link, measured_link
-from opencl_lab.lab.engine.request import Point
-from opencl_lab.lab.engine.row import Measurement, OverRanks
+from opencl_lab.lab.engine.request import Point, check_host_memory
+from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.reference.peers import OurCall, named
 
-NAME = "mpi:opencl"
 REPEATS = 5
 LEAST_SAMPLES = 2
 BUDGET = 20.0
@@ -90,6 +89,7 @@ def measure(
     same(comm, (chosen.name, problem.as_dict(), repeats), "the problem")
     steps = (repeats or REPEATS) + 3
     progress(0, steps, "input")
+    agreed(comm, lambda: None if comm.rank else check_host_memory(point, device))
     inputs = point.make_inputs() if comm.rank == 0 else {}
     make = chosen.calls.over_ranks
     assert make is not None  # other operations do not have the option
@@ -114,9 +114,9 @@ def measure(
     progress(steps - 1, steps, "right result on the host")
     whole = tuple(one.gather(0) for one in (result if isinstance(result, tuple) else (result,)))
     row = Measurement(
-        NAME,
+        OVER_RANKS,
         "mpi",
-        NAME,
+        OVER_RANKS,
         threads=comm.size,
         workers=comm.size,
         total_ms=Times.of([1e3 * sample for sample in samples]),

@@ -22,10 +22,9 @@ from opencl_lab.core.wording import counted
 from opencl_lab.drivers.pinning import AFFINITY, UNITS, WORKERS
 from opencl_lab.drivers.processes import default_threads, on_all_processors
 from opencl_lab.lab.engine.link import relative
-from opencl_lab.lab.engine.over_ranks import NAME
 from opencl_lab.lab.engine.references import References
 from opencl_lab.lab.engine.request import PlannedRuns
-from opencl_lab.lab.engine.row import Measurement, Status
+from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, Status
 from opencl_lab.lab.engine.runner import ProgressReport
 from opencl_lab.lab.engine.stored import measurement_of
 from opencl_lab.lab.engine.sweep import Sweep
@@ -67,7 +66,7 @@ class RankJobs:
         """
         missing = no_mpi()
         if missing is not None:
-            return [Measurement(NAME, "mpi", NAME, "unavailable", missing)]
+            return [Measurement(OVER_RANKS, "mpi", OVER_RANKS, "unavailable", missing)]
         wanted = [*([0] if self.alone else []), *self.ranks]
         found = []
         for place, ranks in enumerate(wanted):
@@ -105,7 +104,7 @@ class RankJobs:
 
     def _row(self, ranks: int, code: int, out: str, err: str) -> Measurement:
         """Return the row that a job has printed, or one that says how it failed."""
-        named = f"{NAME} x{ranks}"
+        named = f"{OVER_RANKS} x{ranks}"
         work = self.chosen.problem(**self.options_on(max(1, ranks))).work
         with suppress(ValueError, LookupError, TypeError):
             content = json.JSONDecoder().raw_decode(out)[0]
@@ -120,7 +119,7 @@ class RankJobs:
         return Measurement(
             named if ranks else "opencl:auto",
             kind,
-            NAME if ranks else "auto",
+            OVER_RANKS if ranks else "auto",
             STATUS.get(code, "runtime"),
             _said(err) or f"exit status {code}, and nothing said",
             threads=max(1, ranks),

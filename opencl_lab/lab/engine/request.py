@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.plan import check_plan
-from opencl_lab.drivers.processes import default_threads
+from opencl_lab.core.wording import size_text
+from opencl_lab.drivers.processes import default_threads, host_memory
 from opencl_lab.lab.engine.implementations import Implementation, ReferenceRun, Workload
 from opencl_lab.lab.engine.ours import OpenCL, row_name
 from opencl_lab.lab.engine.references import References, names_of, references_of, workers_of
@@ -143,7 +144,7 @@ def check_point(point: Point, device: Device) -> PlannedRuns:
     Raises
     ------
     InvalidProblem, InvalidConfig
-        If the problem does not fit the device, or a name is unknown.
+        If the problem does not fit the device or the host, or a name is unknown.
     """
     request = point.request
     _check_effort(request)
@@ -166,6 +167,7 @@ def check_point(point: Point, device: Device) -> PlannedRuns:
     planned = PlannedRuns(runs, configs, sides, references, numbers, ranks, request.skip, choices)
     if request.baseline is not None:
         check_baseline(request.baseline, planned.names)
+    check_host_memory(point, device)
     return planned
 
 
@@ -184,6 +186,21 @@ def _checked_config(
     if resident or not chosen.in_parts(problem, device, name, config):
         check_plan(algorithm.plan(problem, config, device), device)
     return dict(config)
+
+
+def check_host_memory(point: Point, device: Device) -> None:
+    """Raise InvalidProblem if inputs, result and right result do not fit into the host's memory."""
+    problem = point.problem
+    algorithm = point.operation.choose(problem, device)
+    plan = algorithm.plan(problem, algorithm.configure(problem, device), device)
+    results = 2  # ours and the right one
+    needs = sum(buffer.nbytes for buffer in plan.with_role("in"))
+    needs += results * sum(buffer.nbytes for buffer in plan.with_role("out"))
+    if needs > host_memory():
+        raise InvalidProblem(
+            f"the data, the result and the right result take {size_text(needs)}, and this machine "
+            f"has {size_text(host_memory())}; take a smaller problem"
+        )
 
 
 def check_baseline(name: str, names: Sequence[str]) -> None:

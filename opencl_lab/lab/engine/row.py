@@ -18,6 +18,8 @@ Status: TypeAlias = Literal[
 
 BASELINE = "c:seq"
 """The default baseline of speed-ups."""
+OVER_RANKS = "mpi:opencl"
+"""The name of our rows over ranks, beside kind ``opencl``."""
 
 Side: TypeAlias = Literal["host", "device"]
 """Where inputs and results are."""
@@ -209,13 +211,14 @@ def over_baseline(rows: Sequence[Measurement], name: str | None) -> list[Measure
 
 
 def exit_status(rows: Sequence[Measurement]) -> int:
-    """Return 0 if all rows are correct, 4 if a kernel failed, 1 for a wrong result."""
+    """Return 0 if our rows are correct, 4 if a kernel failed, 1 for a wrong result of ours."""
     failed = {row.status for row in rows if row.kind == "opencl"}
     if failed & {"compile", "runtime", "timeout"}:
         return 4
     if failed & {"constraints"}:
         return 2
-    return 1 if any(row.status in ("correctness", "runtime") for row in rows) else 0
+    failed |= {row.status for row in rows if row.algorithm == OVER_RANKS}
+    return 1 if failed & {"correctness", "runtime"} else 0
 
 
 def first_failure(points: Iterable[Sequence[Measurement]]) -> int:

@@ -67,6 +67,8 @@ class HostReference:
     `function` does not tell. It is entered for each sample, outside the timing."""
     builds: bool = False
     """Whether its first call, which is not timed, makes something that the next ones use."""
+    differs: Callable[[Any, Arrays], str] = lambda problem, inputs: ""
+    """``differs(problem, inputs)``: why its result is known to be another one here; else empty."""
 
     kind = "library"
 

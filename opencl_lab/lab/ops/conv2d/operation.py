@@ -18,7 +18,13 @@ from opencl_lab.lab.ops.conv2d import tolerance
 from opencl_lab.lab.ops.conv2d.calls import CALLS
 from opencl_lab.lab.ops.conv2d.expected_fft import correlate_soon
 from opencl_lab.lab.ops.conv2d.filters import FILTERS, MAGNITUDE, SIGNED, named_filter
-from opencl_lab.lab.ops.conv2d.references import opencv_conv2d, scipy_conv2d, torch_conv2d
+from opencl_lab.lab.ops.conv2d.references import (
+    opencv_conv2d,
+    opencv_spreads,
+    scipy_conv2d,
+    scipy_drops,
+    torch_conv2d,
+)
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference, needs
 from opencl_lab.lab.reference.peers import from_host
@@ -118,13 +124,14 @@ class Conv2d(Operation[Conv2dProblem]):
     output = "result"
     references = (
         *in_c("conv2d.c", "conv2d", _c_defines, _c_arguments, _products),
-        HostReference("scipy", scipy_conv2d, needs("scipy"), cost=_products),
+        HostReference("scipy", scipy_conv2d, needs("scipy"), cost=_products, differs=scipy_drops),
         HostReference(
             "opencv",
             opencv_conv2d,
             needs("cv2", "opencv-python-headless"),
             threaded=True,
             held=opencv_threads,
+            differs=opencv_spreads,
         ),
         in_torch(torch_conv2d, _products),
         from_host(CALLS, "cupy"),

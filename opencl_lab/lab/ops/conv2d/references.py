@@ -14,6 +14,9 @@ from opencl_lab.lab.reference.descriptor import Arrays
 CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
 """Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
 
+OPENCV_TRANSFORMS = 50
+"""Least number of weights from which on `cv2.filter2D` may take a DFT."""
+
 TORCH_PADDING = {
     "constant": "constant",
     "nearest": "replicate",
@@ -59,6 +62,20 @@ def scipy_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
             )
             target[..., channel] = _rounded(problem, sums)
     return {"result": result}
+
+
+def scipy_drops(problem: Any, inputs: Arrays) -> str:
+    """Return that SciPy leaves out weights, if it does."""
+    sizes = np.abs(inputs["weights"])
+    dropped = bool(((sizes > 0) & (sizes <= np.finfo(np.float64).eps)).any())
+    return "SciPy takes weights of 2.2e-16 and less as 0" if dropped else ""
+
+
+def opencv_spreads(problem: Any, inputs: Arrays) -> str:
+    """Return that OpenCV's transforms, which it takes for large filters, spread NaN."""
+    finite = np.isfinite(inputs["image"]).all() or problem.dtype.kind != "f"
+    spreads = not finite and inputs["weights"].size >= OPENCV_TRANSFORMS
+    return "OpenCV filters by DFT here, which spreads NaN and infinities" if spreads else ""
 
 
 def opencv_conv2d(problem: Any, inputs: Arrays, threads: int) -> Arrays:
