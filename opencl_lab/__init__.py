@@ -4,6 +4,9 @@ The public names are listed here; everything else may move. A name is imported a
 that `import opencl_lab`, the command line's ``--help`` and child processes do not wait for OpenCL.
 """
 
+import opencl_lab.core.early  # noqa: F401 - before all others: Ctrl-C may come at any time
+
+# isort: split
 import os
 from importlib import import_module
 from itertools import chain

@@ -2,7 +2,8 @@
 
 import sys
 
-from opencl_lab.lab.interrupt import exit_at_interrupt, interrupted
+from opencl_lab.core.early import INTERRUPTED, interrupted
+from opencl_lab.lab.interrupt import exit_at_interrupt
 
 
 def main() -> int:
@@ -13,6 +14,7 @@ def main() -> int:
         return run()
     except KeyboardInterrupt:  # before or after `run` handles it
         interrupted()
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

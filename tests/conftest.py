@@ -42,6 +42,9 @@ from opencl_lab.drivers.discovery import devices, select_device
 from opencl_lab.drivers.pocl import prepare_cache
 from opencl_lab.drivers.pocl_target import set_target
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start jobs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # children get the default with it
+
 CACHE_DIR = os.environ["OCLAB_CACHE_DIR"]
 Path(os.environ["POCL_CACHE_DIR"]).mkdir(parents=True, exist_ok=True)
 

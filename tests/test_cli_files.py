@@ -218,12 +218,12 @@ def test_data_beyond_the_hosts_memory_are_not_made(tmp_path, monkeypatch, chosen
     monkeypatch.setattr(type(chosen), "generate", pytest.fail)
     size = 60 if chosen.size_option == "size" else 5000
     sweep = ["bench", chosen.name, "--sizes", f"16,{size}"]
-    for command in (
+    for arguments in (
         [chosen.name, f"--{chosen.size_option}", size],
         [*sweep, "--out", tmp_path / "new"],
         ["bench", chosen.name, "--sizes", size, "--calls"],
     ):
-        result = oclab(*command)
+        result = oclab(*arguments)
         assert result.returncode == 2 and one_sentence(result)
         assert "the result and the right result take" in result.stderr
 

@@ -72,7 +72,7 @@ def test_commands_find_numpys_random_numbers_imported():
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("module", ["click", "pyopencl", "rich"])
+@pytest.mark.parametrize("module", ["typing", "click", "pyopencl", "rich"])
 def test_ctrl_c_during_an_import_that_swallows_it(tmp_path, module):
     (tmp_path / f"{module}.py").write_text(
         "import os, signal\n"

@@ -180,11 +180,10 @@ def test_modules_in_the_current_folder_are_not_imported(tmp_path, monkeypatch):
 
 
 INTERRUPTED = """
-import os, signal, sys, time
+import os, sys, time
 sys.path[:0] = [{root!r}, {tests!r}]
 from opencl_lab.lab.reference.isolated import IsolatedReference
 from test_reference_isolated import Task, work
-signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs ignore it
 child = IsolatedReference(work)
 child.load(Task(), {{}}, 1)
 try:

@@ -274,9 +274,8 @@ def test_the_end_leaves_no_process(sandbox):
 
 
 SCRIPT = """
-import planted, signal
+import planted
 import opencl_lab as ol
-signal.signal(signal.SIGINT, signal.default_int_handler)
 ol.tune(planted.PLANTED, strategy="exhaustive", budget=50, timeout=30, builders=2, device="cpu")
 """
 

@@ -1,21 +1,14 @@
-"""Handling of Ctrl-C during imports, and of SIGTERM and SIGHUP; standard library only."""
+"""Handling of Ctrl-C during imports, and of SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-STATUS = 130
-
-
-def interrupted(*signal_and_frame: Any) -> NoReturn:
-    """Print that the process was interrupted, and end it."""
-    os.write(2, b"oclab: interrupted\n")
-    os._exit(STATUS)
+from opencl_lab.core.early import interrupted
 
 
 @contextmanager
@@ -27,14 +20,14 @@ def exit_at_interrupt() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     main_thread = threading.current_thread() is threading.main_thread()
     # The parent process may have set Ctrl-C to be ignored.
-    if not main_thread or before is not signal.default_int_handler:
+    if not main_thread or before not in (signal.default_int_handler, interrupted):
         yield
         return
     signal.signal(signal.SIGINT, interrupted)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

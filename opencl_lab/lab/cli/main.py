@@ -14,12 +14,12 @@ from typing import Any
 import click
 
 from opencl_lab._version import __version__
+from opencl_lab.core.early import INTERRUPTED
 from opencl_lab.core.errors import BuildError, OclabError
 from opencl_lab.drivers.pinning import rank_of_job
 from opencl_lab.lab.cli.common import Settings, global_options
 from opencl_lab.lab.cli.lazy import LazyGroup
 
-INTERRUPTED = 130
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 
 
@@ -44,14 +44,24 @@ class _Interrupted(click.ClickException):
         _complain("interrupted")
 
 
+@contextmanager
+def _without_blank_line() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise _Interrupted("interrupted") from None
+
+
 class _Commands(LazyGroup):
     """The group of all commands, without the blank line that Click prints at Ctrl-C."""
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with _without_blank_line():
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _without_blank_line():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise _Interrupted("interrupted") from None
 
 
 @click.group(
