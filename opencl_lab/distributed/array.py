@@ -353,7 +353,7 @@ def _from_global(array: Any, distribution: Distribution, comm: Any, root: int | 
 def _load(path: Path, distribution: Distribution, comm: Any) -> DistArray:
     same(comm, (str(path), distribution), "path and distribution")
     shape, fortran, dtype, begin = agreed(comm, lambda: _header(path))
-    if fortran:  # the file has the transpose
+    if fortran and sum(n != 1 for n in shape) > 1:  # the file has the transpose
         raise_if = (
             f"{path} is in Fortran order; np.save(path, np.ascontiguousarray(x)) writes C order"
         )

@@ -78,7 +78,10 @@ def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[Source]]:
     files = [
         Source(str(Path(file).resolve()), array.shape, array.__array_interface__["data"][0])
         for file, array in stored
-        if file is not None and file.lower().endswith(".npy") and Path(file).is_file()
+        if array.flags.c_contiguous  # not so, if the file has the transpose
+        and file is not None
+        and file.lower().endswith(".npy")
+        and Path(file).is_file()
     ]
     return data.point.problem, files
 
