@@ -20,6 +20,7 @@ from opencl_lab.lab.files import (
     FORMATS,
     PICTURES,
     SOUNDS,
+    NpyFile,
     convert,
     read_array,
     read_stored,
@@ -391,6 +392,13 @@ def test_files_that_hold_something_else_are_called_what_they_are(tmp_path, name,
     (tmp_path / name).write_bytes(pack(b"1\n2\n" * 100))
     with pytest.raises(InvalidProblem, match=reason):
         read_array(tmp_path / name)
+    if name == "x.npy":  # as it is opened where it may be sorted in parts
+        with pytest.raises(InvalidProblem, match=reason), NpyFile.opened(tmp_path / name):
+            pass
+    np.savez(tmp_path / "none.npz")
+    for part in ("none.npz", "none.npz:a"):
+        with pytest.raises(InvalidProblem, match=r"it holds no array$"):
+            read_array(str(tmp_path / part))
 
 
 # --------------------------------------------------------------------- parts

@@ -171,10 +171,11 @@ def _read_numpy(path: Path, part: str, shown: str) -> np.ndarray[Any, Any]:
         return loaded
     with loaded:
         there = loaded.files
+        if not there:
+            raise ValueError("it holds no array")
         if part not in there and (part or len(there) != 1):
-            names = f"it holds the arrays {', '.join(there)}" if there else "it holds no array"
             hint = f", and no {part!r}" if part else f"; name one, as {shown}:{there[0]}"
-            raise ValueError(names + (hint if there else ""))
+            raise ValueError(f"it holds the arrays {', '.join(there)}{hint}")
         return np.asarray(loaded[part or there[0]])
 
 

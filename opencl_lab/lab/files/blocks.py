@@ -65,12 +65,14 @@ class NpyFile:
 
     @classmethod
     def _of(cls, name: str, file: BinaryIO) -> NpyFile:
-        npy = np.lib.format
+        npy, size = np.lib.format, os.fstat(file.fileno()).st_size
         try:
+            if not size:
+                raise ValueError("it is empty")
             first = npy.read_magic(file) < (2, 0)
             read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
             shape, fortran, dtype = read(file)
-            offset, size = file.tell(), os.fstat(file.fileno()).st_size
+            offset = file.tell()
         except OSError as error:
             raise _unreadable(name, error) from error
         except ValueError as error:
