@@ -136,8 +136,8 @@ def _large_rows(numbers: np.ndarray[Any, Any], columns: int) -> list[bool]:
     if numbers.dtype.kind not in "fc":
         return []
     parts = np.abs(numbers.reshape(-1, columns).view(np.float64))  # real and imaginary
-    large: list[bool] = (parts >= EXACT).any(axis=1).tolist()
-    return large
+    large: Any = (parts >= EXACT).any(axis=1)
+    return list(large)
 
 
 def _check_value(number: int, place: int, field: str, rounded: bool) -> None:
