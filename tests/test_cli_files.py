@@ -356,6 +356,14 @@ def test_parts_of_files_and_standard_input(tmp_path, monkeypatch):
         assert Path("out.csv").read_text() == out
 
 
+def test_whole_numbers_are_rounded_if_the_user_says_so(tmp_path):
+    (tmp_path / "x.csv").write_text("9007199254740993\n0.5\n")
+    for dtype, status in (("float64", 0), ("int64", 2), ("float16x", 2)):
+        result = oclab("sort", tmp_path / "x.csv", "--dtype", dtype, *QUICK)
+        assert result.returncode == status and (status == 0 or one_sentence(result))
+    assert "--dtype float64" in oclab("sort", tmp_path / "x.csv").stderr
+
+
 def test_the_result_on_standard_output_stands_alone(tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n3,2\n1,0.5\n")
     sort = [*command("sort", tmp_path / "x.csv", "--axis", 0, "-o", "-", *QUICK)]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from opencl_lab.core.paths import check_target
 from opencl_lab.drivers.discovery import Selection
@@ -95,7 +94,7 @@ def read_data(asked: OperationRequest) -> Data:
             f"{chosen.name} takes {len(asked.files)} input files ({', '.join(chosen.inputs)}) "
             "or none"
         )
-    rounded = np.dtype(options.get("dtype", bool)).kind in "fc"
+    rounded = str(options.get("dtype")).startswith(("float", "complex"))
     read = [read_stored(file, chosen.formats, rounded) for file in files]
     for item in read:
         chosen.check_columns(item.names)
