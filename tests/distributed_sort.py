@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sort_checks import stable_order
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
@@ -30,13 +31,6 @@ def keys_of(rng, dtype, n, kind="few"):
         keys[where > 0.98] = -np.nan
         keys[where > 0.99] = np.inf
     return keys
-
-
-def order_of(keys, descending=False):
-    """Return the stable order of keys, NaN last, or first when descending."""
-    if not descending:
-        return np.argsort(keys, kind="stable")
-    return len(keys) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
 
 
 def alike(found, expected):
@@ -68,7 +62,7 @@ def here(comm, x, lengths):
 
 def every_function(comm, x, given, descending):
     """Compare all functions with NumPy, the stable order included."""
-    n, order = len(x), order_of(x, descending)
+    n, order = len(x), stable_order(x, descending)
     alike(even(sort(given, descending=descending), n, comm), x[order])
     alike(even(argsort(given, descending=descending), n, comm), order)
     values = np.arange(n)[::-1]
@@ -104,7 +98,7 @@ def check_fewer_keys_than_ranks(comm, rng):
         x = keys_of(rng, "f4", n)
         given = DistArray.from_global(x, slab(0, parts_of(rng, n, comm.size)))
         every_function(comm, x, given, descending=True)
-        alike(topk(given, n)[1], order_of(x, True))
+        alike(topk(given, n)[1], stable_order(x, True, nan_first=True))
 
 
 def check_parts_are_even_whatever_the_keys(comm, rng):
@@ -113,9 +107,9 @@ def check_parts_are_even_whatever_the_keys(comm, rng):
         for kind in ("zipf", "equal", "sorted", "reversed", "few"):
             x = keys_of(rng, dtype, n, kind)
             given = DistArray.from_global(x)
-            alike(even(sort(given), n, comm), x[order_of(x)])
+            alike(even(sort(given), n, comm), x[stable_order(x)])
             if dtype == "i4":
-                alike(even(argsort(given, descending=True), n, comm), order_of(x, True))
+                alike(even(argsort(given, descending=True), n, comm), stable_order(x, True))
 
 
 def check_large_arrays(comm, rng):
@@ -124,7 +118,7 @@ def check_large_arrays(comm, rng):
     given = DistArray.from_global(x, slab(0, parts_of(rng, n, comm.size)))
     every_function(comm, x, given, descending=False)
     x = keys_of(rng, "u1", n)
-    alike(even(sort(DistArray.from_global(x)), n, comm), x[order_of(x)])
+    alike(even(sort(DistArray.from_global(x)), n, comm), x[stable_order(x)])
     x = rng.integers(0, n, n).astype(np.float32)
     every_value(comm, x, DistArray.from_global(x))
 
@@ -162,8 +156,8 @@ def check_cuts_are_exact(comm, rng):
         owner = np.repeat(np.arange(comm.size), lengths)
         for descending in (False, True):
             mine = here(comm, x, lengths)
-            mine = mine[order_of(mine, descending)]
-            pieces = np.array_split(order_of(x, descending), comm.size)
+            mine = mine[stable_order(mine, descending)]
+            pieces = np.array_split(stable_order(x, descending), comm.size)
             expected = [np.count_nonzero(owner[piece] == comm.rank) for piece in pieces]
             assert np.diff(_cuts(comm, mine, descending)).tolist() == expected
 
@@ -173,19 +167,19 @@ def check_local_parts_and_any_distribution(comm, rng):
     lengths = parts_of(rng, 700, comm.size)
     mine = here(comm, x, lengths)
     before = mine.copy()
-    alike(even(sort(mine), 700, comm), x[order_of(x)])
-    alike(even(sort(mine[::-1][::-1]), 700, comm), x[order_of(x)])
+    alike(even(sort(mine), 700, comm), x[stable_order(x)])
+    alike(even(sort(mine[::-1][::-1]), 700, comm), x[stable_order(x)])
     assert mine.tobytes() == before.tobytes()
     places = here(comm, np.arange(700), lengths)
-    alike(even(sort_by_key(mine, places)[1], 700, comm), order_of(x))
+    alike(even(sort_by_key(mine, places)[1], 700, comm), stable_order(x))
     cyclic = DistArray.from_global(x, block_cyclic((comm.size,), (3,)))
-    alike(even(argsort(cyclic), 700, comm), order_of(x))
+    alike(even(argsort(cyclic), 700, comm), stable_order(x))
     values = DistArray.from_global(np.arange(700))  # in another distribution than the keys
     for keys in (cyclic, DistArray.from_local(mine)):
-        alike(even(sort_by_key(keys, values)[1], 700, comm), order_of(x))
-    alike(topk(cyclic, 9)[1], order_of(x, True)[:9])
+        alike(even(sort_by_key(keys, values)[1], 700, comm), stable_order(x))
+    alike(topk(cyclic, 9)[1], stable_order(x, True, nan_first=True)[:9])
     foreign = x.astype(x.dtype.newbyteorder())
-    alike(even(sort(DistArray.from_global(foreign)), 700, comm), x[order_of(x)])
+    alike(even(sort(DistArray.from_global(foreign)), 700, comm), x[stable_order(x)])
 
 
 def check_values_of_any_dtype(comm, rng):
@@ -194,7 +188,7 @@ def check_values_of_any_dtype(comm, rng):
     for dtype in map(np.dtype, kinds):
         values = rng.integers(0, 255, 300 * dtype.itemsize, np.uint8).view(dtype)
         moved = sort_by_key(DistArray.from_global(x), DistArray.from_global(values))[1]
-        alike(even(moved, 300, comm), values[order_of(x)])
+        alike(even(moved, 300, comm), values[stable_order(x)])
 
 
 def check_parts_on_devices(comm, rng):
@@ -203,7 +197,7 @@ def check_parts_on_devices(comm, rng):
         x = keys_of(rng, "f4", n)
         given = DistArray.from_local(ol.to_device(DistArray.from_global(x).local, device))
         values = given.like(np.arange(n)[given.local_slice()])
-        order = order_of(x)
+        order = stable_order(x)
         results = [sort(given), argsort(given), *sort_by_key(given, values), *unique(given, True)]
         assert all(one.on_device for one in results)
         _, first, counts = np.unique(x, return_index=True, return_counts=True)
@@ -220,9 +214,9 @@ def check_a_part_of_the_ranks(comm, rng):
     group = comm.Split(color)
     x = keys_of(np.random.default_rng(color), "f4", 400 + color)
     found = sort(DistArray.from_global(x, comm=group))
-    alike(even(found, 400 + color, group), x[order_of(x)])
+    alike(even(found, 400 + color, group), x[stable_order(x)])
     mine = here(group, x, parts_of(np.random.default_rng(color), len(x), group.size))
-    alike(even(argsort(mine, comm=group, device=device_of(group)), len(x), group), order_of(x))
+    alike(even(argsort(mine, comm=group, device=device_of(group)), len(x), group), stable_order(x))
     group.Free()
 
 

@@ -40,13 +40,6 @@ GPU = Device(
 )  # fmt: skip
 
 
-def stable_order(keys, descending=False):
-    if not descending:
-        return np.argsort(keys, axis=-1, kind="stable")
-    flipped = np.argsort(np.flip(keys, -1), axis=-1, kind="stable")
-    return keys.shape[-1] - 1 - np.flip(flipped, -1)
-
-
 def need(form, queue):
     """Return how a form is asked for, and skip if it is for other devices.
 

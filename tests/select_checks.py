@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
-from radix_checks import specials, stable_order
+from radix_checks import specials
+from sort_checks import stable_order
 
 from opencl_lab.ops.select.topk import SELECTION
 from opencl_lab.runtime.execute import execute
@@ -17,7 +18,7 @@ N = 20_011  # cut into parts, of which the last one is shorter
 
 
 def right_topk(keys, k, largest=True):
-    order = stable_order(keys, largest)[..., :k]
+    order = stable_order(keys, largest, nan_first=True)[..., :k]
     return np.take_along_axis(keys, order, -1), order
 
 

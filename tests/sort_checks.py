@@ -26,13 +26,17 @@ VIEWS = {
 }
 
 
-def stable_order(keys, axis=-1, descending=False):
-    """Return the stable order of keys, NaN last, or first when descending."""
+def stable_order(keys, descending=False, axis=-1, nan_first=False):
+    """Return the stable order of keys, NaN and NaT last unless `nan_first`."""
     if not descending:
         return np.argsort(keys, axis=axis, kind="stable")
     # Reversing before and after a stable sort keeps equal keys in their order.
     flipped = np.argsort(np.flip(keys, axis), axis=axis, kind="stable")
-    return keys.shape[axis] - 1 - np.flip(flipped, axis)
+    order = keys.shape[axis] - 1 - np.flip(flipped, axis)
+    if nan_first or keys.dtype.kind not in "fmM":
+        return order
+    missing = np.take_along_axis(np.isnan(keys), order, axis)
+    return np.take_along_axis(order, np.argsort(missing, axis=axis, kind="stable"), axis)
 
 
 def bits(array):

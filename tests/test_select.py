@@ -300,7 +300,7 @@ def test_searchsorted_by_a_sorter(dtype, rng, queue):
         ([[1, 2]], 1, {}, "a must have one dimension, not 2"),
         (5, 1, {}, "a must have one dimension, not 0"),
         ([1, 2], 1, {"side": "up"}, "side must be 'left' or 'right', not 'up'"),
-        ([1j], 1, {}, "cannot order keys of dtype complex128"),
+        ([1j], 1, {}, "cannot sort keys of dtype complex128"),
         ([1], "x", {}, "a sequence of numbers"),
         ([1, 2], [1], {"out": np.zeros(2, np.int64)}, "out must have shape"),
         ([1, 2], 1, {"sorter": [0]}, "sorter must have the shape of a"),

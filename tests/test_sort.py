@@ -103,10 +103,10 @@ def test_both_zeros_are_equal_keys(queue):
     assert ol.argsort(keys, descending=True, queue=queue).tolist() == [0, 1, 3, 4, 2]
 
 
-def test_nan_goes_last_and_descending_first(queue):
+def test_nan_goes_last_in_both_orders(queue):
     keys = np.array([np.nan, np.inf, 1.0, np.nan, -np.inf])
     assert ol.argsort(keys, queue=queue).tolist() == [4, 2, 1, 0, 3]
-    assert ol.argsort(keys, descending=True, queue=queue).tolist() == [0, 3, 1, 2, 4]
+    assert ol.argsort(keys, descending=True, queue=queue).tolist() == [1, 2, 4, 0, 3]
 
 
 @pytest.mark.parametrize("options", [{"axis": 1.5}, {"axis": "0"}, {"queue": 5}])
@@ -251,7 +251,7 @@ def test_axis_out_of_bounds(axis, queue):
 
 @pytest.mark.parametrize(
     "keys",
-    [[1j], ["a"], np.zeros(1, "M8[s]"), np.zeros(1, "V4"), np.zeros(1, np.longdouble)],
+    [[1j], ["a"], np.zeros(1, "V4"), np.zeros(1, np.longdouble)],
     ids=lambda keys: str(np.asarray(keys).dtype),
 )
 def test_unsupported_keys(keys, queue):

@@ -19,8 +19,8 @@ from radix_checks import (
     skewed,
     sorted_by,
     specials,
-    stable_order,
 )
+from sort_checks import stable_order
 
 import opencl_lab as ol
 from opencl_lab.core import template

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sort_checks import bits, stable_order
 
 from opencl_lab.ops.sort.merge_runs import MOST_RUNS
 from opencl_lab.ops.sort.merging import merge_runs
@@ -20,18 +21,8 @@ def runs_of(rng, dtype, lengths, descending):
         keys = rng.choice(keys[:50], keys.size)  # many are equal
     parts = []
     for part in np.split(keys, np.cumsum(lengths)[:-1]) if lengths else [keys]:
-        parts.append(part[order_of(part, descending)])
+        parts.append(part[stable_order(part, descending)])
     return np.concatenate(parts)
-
-
-def order_of(keys, descending):
-    if not descending:
-        return np.argsort(keys, kind="stable")
-    return keys.size - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
-
-
-def bits(keys):
-    return keys.view(f"u{keys.itemsize}")
 
 
 FULL = [("bool", False), ("int16", True), ("uint32", True), ("int64", False), ("float16", False),
@@ -49,7 +40,7 @@ FULL = [("bool", False), ("int16", True), ("uint32", True), ("int64", False), ("
 def test_runs_are_merged_stably(device, rng, dtype, descending):
     for lengths in LENGTHS:
         keys = runs_of(rng, dtype, lengths, descending)
-        order = order_of(keys, descending)
+        order = stable_order(keys, descending)
         (found,) = merge_runs([keys], lengths, descending=descending, queue=device.queue())
         assert np.array_equal(bits(found), bits(keys[order]))
         values = np.arange(keys.size)

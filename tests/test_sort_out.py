@@ -46,7 +46,7 @@ def test_keys_without_a_type_of_every_device(dtype, descending, rng, queue):
     """Every half there is, NaN of all payloads among them; on host and device, along an axis."""
     keys = rng.permutation(2**16).astype(np.uint16).view(np.float16).reshape(256, 256)
     keys = keys if dtype == "float16" else np.signbit(keys)
-    order = stable_order(keys, 0, descending)
+    order = stable_order(keys, descending, 0)
     right = np.take_along_axis(keys, order, 0)
     places = np.broadcast_to(np.arange(256)[:, None], keys.shape)
     out = np.empty((256, 256), dtype)

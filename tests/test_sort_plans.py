@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from radix_checks import GPU, N, need, stable_order
+from radix_checks import GPU, N, need
+from sort_checks import stable_order
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities

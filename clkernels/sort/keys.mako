@@ -3,26 +3,44 @@
 ##   code(bits)   of a key's bits: less if the key goes before; equal for equal keys, as -0.0 and 0.0
 ##                are, and all NaN. The key itself is moved, as a code does not say which it was.
 ##   elem_t       a key's bits, and its value if it has one
+##   key_of(c)    the bits of a key of that code, by `inverse`; of a float 0.0, or the last NaN
 ##
 ## Signed integers have their sign bit inverted. The bits of a float b, as an integer, are its size
 ## below a sign bit: -b for negative ones (in two's complement, where -0.0 is the middle, as 0.0 is)
-## and b + middle for others are in order; with -infinity moved to 0, any NaN lies above +infinity.
+## and b + middle for others are in order; with -infinity moved to 0, any NaN lies above +infinity. Of a
+## time the least integer is NaT, which in that order is moved to the end. Descending codes are `last`, the
+## code of the largest number, less the ascending ones: that of NaN and NaT, last + 1, becomes -1, the last.
 ##
 ## ELEMENT        what is sorted (`Element` of opencl_lab/ops/sort/elements.py):
 ##   key            type of a key: a name of OpenCL C
-##   descending     reverse the order of keys that differ
+##   descending     reverse the order of keys that differ, but NaN and NaT stay last
+##   nan_first      where descending, these come first
+##   time           whether keys are times, among them NaT
 ##   value          type of the value that travels with a key, or None
 ##   bits           which bits of the code count, (low, high) with 0 <= low < high <= KEY_BITS, or None
 ##   indices        whether values are positions in the row, and keys are not wanted: for those who load
 ##                  and store
 <%namespace name="types" file="/common/types.mako"/>\
+<%!
+    def fraction_of(element):
+        return {"half": 10, "float": 23, "double": 52}.get(element.key)
+
+
+    def turned(code, element):
+        """From an ascending code the one that is wanted, and back."""
+        if not element.descending:
+            return code
+        fraction = fraction_of(element)
+        beyond = 0 if element.nan_first else 2 << fraction if fraction else 2 * element.time
+        return f"(ukey_t)-{beyond} - {code}" if beyond else f"~{code}"
+%>\
 <%def name="declare(ELEMENT)">\
 <%
     size, unsigned = types.module.size(ELEMENT.key), types.module.unsigned(ELEMENT.key)
     bits = 8 * size
     suffix = "UL" if size == 8 else "U"
     low, high = ELEMENT.bits or (0, bits)
-    fraction = {"half": 10, "float": 23, "double": 52}.get(ELEMENT.key)
+    fraction = fraction_of(ELEMENT)
 
     def number(value):
         return f"((ukey_t)0x{value:x}{suffix})"
@@ -45,12 +63,12 @@ static inline ukey_t code(const ukey_t bits)
 % elif ELEMENT.key.startswith("u"):
     const ukey_t result = bits;
 % else:
-    const ukey_t result = bits ^ ${number(2 ** (bits - 1))};
+    const ukey_t result = (bits ^ ${number(2 ** (bits - 1))})${" - 1" if ELEMENT.time else ""};
 % endif
 % if ELEMENT.bits:
-    return (ukey_t)${"~result" if ELEMENT.descending else "result"} >> ${low} & ${number(2 ** (high - low) - 1)};
+    return (ukey_t)(${turned("result", ELEMENT)}) >> ${low} & ${number(2 ** (high - low) - 1)};
 % else:
-    return ${"~result" if ELEMENT.descending else "result"};
+    return ${turned("result", ELEMENT)};
 % endif
 }
 
@@ -65,4 +83,20 @@ typedef struct {
 } elem_t;
 #define KEY_OF(e) ((e).key)
 % endif
+</%def>\
+<%def name="inverse(ELEMENT)">\
+/* The bits of a key of a code, of which all bits count. */
+static inline ukey_t key_of(const ukey_t code)
+{
+    const ukey_t ordered = ${turned("code", ELEMENT)};
+% if fraction_of(ELEMENT):
+    const ukey_t number = ordered + ((ukey_t)1 << ${fraction_of(ELEMENT)}), top = (ukey_t)1 << (KEY_BITS - 1);
+    return number < top ? (ukey_t)0 - number : number - top;
+% elif ELEMENT.key.startswith("u"):
+    return ordered;
+% else:
+    return ${"(ordered + 1)" if ELEMENT.time else "ordered"} ^ ((ukey_t)1 << (KEY_BITS - 1));
+% endif
+}
+
 </%def>\

@@ -38,10 +38,13 @@
 <%namespace name="paths" file="/common/merge_path.mako"/>\
 ${keys.declare(ELEMENT)}\
 <%
-    inexact = ELEMENT.key in ("half", "float", "double")  # codes of different keys may be equal
+    inexact = keys.module.fraction_of(ELEMENT)  # codes of different keys may be equal
     slots = bool(ELEMENT.value or inexact)
     value_out_t = "long" if INDICES_OUT else "value_t"
 %>\
+% if not inexact:
+${keys.inverse(ELEMENT)}\
+% endif
 typedef ${INDEX_T} index_t;
 #define ITEM_KEYS ${ITEM_KEYS}
 #define TILE ${WG_SIZE * ITEM_KEYS}
@@ -156,7 +159,7 @@ ${registers.each("j", "ITEM_KEYS", PTX)}
         const ulong at = first + (ulong)row * n;
         if (row < own_rows && place < count) {
 % if not INDICES_OUT:
-            target[at + place] = ${"source[at + staged_slots[i]]" if inexact else "code(staged[i])"};
+            target[at + place] = ${"source[at + staged_slots[i]]" if inexact else "key_of(staged[i])"};
 % endif
 % if ELEMENT.indices:
             target_values[at + place] = (${value_out_t})begin + staged_slots[i];
@@ -221,7 +224,7 @@ void merge_tiles(__global const ukey_t *restrict source,
         const size_t from = (staged_slots[i] < from_a ? a_at : b_at) + staged_slots[i];
 % endif
 % if not INDICES_OUT:
-        target[at] = ${"source[from]" if inexact else "code(staged[i])"};
+        target[at] = ${"source[from]" if inexact else "key_of(staged[i])"};
 % endif
 % if ELEMENT.value:
         target_values[at] = (${value_out_t})source_values[from];

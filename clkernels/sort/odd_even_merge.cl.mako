@@ -34,8 +34,8 @@
  * dimension 0, as others may be short; `width` is a power of two, at least TILE in
  * merge_pass; `source` and `target` do not overlap.
  *
- * ELEMENT        what is sorted: see keys.mako. Keys are compared as they are, no NaN being less than
- *                a number
+ * ELEMENT        what is sorted: see keys.mako. Keys are compared as they are; only times in ascending
+ *                order as unsigned numbers above NaT
  * POSITIONS_IN   whether values are positions that no array holds yet
  * INDICES_OUT    whether values in the target are long
  * INDEX_T        unsigned type that counts the elements of a row
@@ -52,19 +52,19 @@
 ${extensions.enable(fp64=ELEMENT.key == 'double')}\
 <%
     RUN = 16 if BLOCKED and TILE >= 16 * WG_SIZE else 1
-    before = "LESS(b, a)" if ELEMENT.descending else "LESS(a, b)"
+    one, other = ("b", "a") if ELEMENT.nan_first else ("a", "b")
+    sign = ">" if ELEMENT.descending and not ELEMENT.nan_first else "<"
+    before = f"{one} {sign} {other}"
+    if ELEMENT.key in ("float", "double"):
+        before = f"({before}) | (({one} == {one}) & ({other} != {other}))"
+    elif ELEMENT.time and sign == "<":
+        before = f"(ulong){one} - (ulong)LONG_MIN - 1 < (ulong){other} - (ulong)LONG_MIN - 1"
 %>\
 typedef ${ELEMENT.key} key_t;
 typedef ${INDEX_T} index_t;
 % if ELEMENT.value:
 typedef ${ELEMENT.value} value_t;
 typedef ${"long" if INDICES_OUT else "value_t"} value_out_t;
-% endif
-
-% if ELEMENT.key in ("float", "double"):
-#define LESS(a, b) (((a) < (b)) | (((a) == (a)) & ((b) != (b))))
-% else:
-#define LESS(a, b) ((a) < (b))
 % endif
 
 /* Whether key a goes before key b. */

@@ -29,10 +29,9 @@
 <%namespace name="network" file="network.mako"/>\
 <%namespace name="parts" file="quicksort_cpu_parts.mako"/>\
 <%
-    fraction = {"half": 10, "float": 23, "double": 52}.get(ELEMENT.key)
     ROWS = network.module.ROWS
     GROUP, SQUARES = LANES // WIDTH, ROWS // LANES
-    one_code = fraction and not POSITION  # keys that differ may have one code
+    one_code = keys.module.fraction_of(ELEMENT) and not POSITION  # keys that differ may have one code
     pairs = ELEMENT.value and not ELEMENT.indices
     # What is sorted with words: parameters, and arguments for the row at `at`.
     arrays = {}
@@ -52,20 +51,7 @@ ${network.declare(WORD, LANES, WIDTH=WIDTH)}
 ${parts.declare(WORD, NETWORK, LANES)}
 % endif
 % if not POSITION:
-/* A key of a code. */
-static inline ukey_t key_of(const ukey_t code)
-{
-    const ukey_t ordered = ${"~code" if ELEMENT.descending else "code"};
-% if fraction:
-    const ukey_t number = ordered + ((ukey_t)1 << ${fraction}), top = (ukey_t)1 << (KEY_BITS - 1);
-    return number < top ? (ukey_t)0 - number : number - top;
-% elif ELEMENT.key.startswith("u"):
-    return ordered;
-% else:
-    return ordered ^ ((ukey_t)1 << (KEY_BITS - 1));
-% endif
-}
-
+${keys.inverse(ELEMENT)}\
 % endif
 % if one_code:
 /* Put zeros and NaN of a row where their codes are, in their order. */

@@ -29,12 +29,12 @@ static inline words_t plain(const words_t bits)
 % else:
     const words_t result = bits ^ ${sign};
 % endif
-    return ${"~result" if ELEMENT.descending else "result"};
+    return ${"~result" if ELEMENT.descending else "result - 1" if ELEMENT.time else "result"};
 }
 
 static inline words_t key_of_plain(const words_t code)
 {
-    const words_t ordered = ${"~code" if ELEMENT.descending else "code"};
+    const words_t ordered = ${"~code" if ELEMENT.descending else "code + 1" if ELEMENT.time else "code"};
 % if floating:
     return ordered ^ ((ordered >> ${top}) - (words_t)1 | ${sign});
 % else:

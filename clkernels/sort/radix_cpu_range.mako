@@ -12,6 +12,10 @@
 ## ELEMENT, CUT, BLOCK   see there
 <%namespace name="blocks" file="radix_cpu_blocks.mako"/>\
 <%def name="declare(ELEMENT, CUT, BLOCK)">\
+<%
+    # Where NaN is last in either order, numbers change their sign; else buckets are numbered backwards.
+    sign = "-" if ELEMENT.descending and not ELEMENT.nan_first else ""
+%>\
 /* Which bucket a key is in: those of a range that a sample of the row spans, the same in whatever task.
    What the sample has not extremes is in the first or the last one. */
 typedef struct {
@@ -32,7 +36,7 @@ static range_t sample_range(const source_t source, const index_t n)
     bool any = false;
     const index_t stride = GREATER(n / ${CUT.sample}, (index_t)1);
     for (index_t i = 0; i < n; i += stride) {
-        const ${CUT.float_type} one = as_${CUT.float_type}(source.keys[i]);
+        const ${CUT.float_type} one = ${sign}as_${CUT.float_type}(source.keys[i]);
         if (one - one != 0)
             continue; /* neither infinite nor NaN */
         least = any ? LESSER(least, one) : one;
@@ -50,9 +54,9 @@ static range_t sample_range(const source_t source, const index_t n)
 /* Rounding keeps the order. NaN and what is too large is in the last bucket. */
 static inline uint bucket_of(const ukey_t key, const range_t range)
 {
-    const ${CUT.float_type} place = (as_${CUT.float_type}(key) - range.least) * range.scale;
+    const ${CUT.float_type} place = (${sign}as_${CUT.float_type}(key) - range.least) * range.scale;
     const int bucket = place > 0 ? place < BUCKETS - 1 ? (int)place : BUCKETS - 1 : place <= 0 ? 0 : BUCKETS - 1;
-    return ${"BUCKETS - 1 - bucket" if ELEMENT.descending else "bucket"};
+    return ${"BUCKETS - 1 - bucket" if ELEMENT.nan_first else "bucket"};
 }
 % else:
 /* Where most keys of the sample are in a small section of their range, at either end, buckets are narrow

@@ -54,7 +54,7 @@ def sort(
         Of shape (n,) and a dtype of `opencl_lab.sort`: a distributed array in any distribution, or
         this rank's part of it, as for `DistArray.from_local`. It is not changed.
     descending : bool
-        Reverse the order: NaN first. Equal keys still keep their order.
+        Reverse the order, but NaN stays last. Equal keys still keep their order.
     comm : mpi4py.MPI.Comm, optional
         By default that of a distributed array, or else all ranks.
     device : Device, str or int, optional

@@ -126,12 +126,15 @@ def exact(right: np.ndarray[Any, Any], given: np.ndarray[Any, Any]) -> Differenc
     return Difference.exact(float(np.max(difference)), float(np.max(relative)), False)
 
 
-def c_defines(dtype: np.dtype[Any], descending: bool = False) -> dict[str, str]:
+def c_defines(
+    dtype: np.dtype[Any], descending: bool = False, nan_first: bool = False
+) -> dict[str, str]:
     """Return the macros of ``order.h``."""
     return {
         "KEY_T": host_c_type(dtype),
         "KEY_IS_FLOAT": str(int(dtype.kind == "f")),
         "DESCENDING": str(int(descending)),
+        "NAN_FIRST": str(int(nan_first)),
     }
 
 

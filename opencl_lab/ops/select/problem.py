@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,7 @@ import numpy as np
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.ops.solver import Problem
-from opencl_lab.ops.sort.problem import KEY_TYPES, SortProblem
-
-
-def _check(dtype: np.dtype[Any], *sizes: int) -> None:
-    if max(sizes) >= 2**63:
-        raise InvalidProblem(f"{max(sizes)} keys are more than a 64-bit index counts")
-    if dtype.name not in KEY_TYPES or not dtype.isnative:
-        raise InvalidProblem(
-            f"cannot order keys of dtype {dtype}; supported: {', '.join(KEY_TYPES)}"
-        )
+from opencl_lab.ops.sort.problem import SortProblem, check_keys
 
 
 @dataclass(frozen=True)
@@ -37,7 +28,7 @@ class TopkProblem(Problem):
 
     def __post_init__(self) -> None:
         self._check_sizes("n", "rows")
-        _check(self.dtype, self.n, self.rows, self.n * self.rows)
+        check_keys(self.dtype, max(self.n, self.rows, self.n * self.rows))
         if not 0 <= self.k <= self.n:
             raise InvalidProblem(f"k must be 0 to {self.n}, the keys that there are, not {self.k}")
 
@@ -51,12 +42,15 @@ class TopkProblem(Problem):
     @property
     def order(self) -> SortProblem:
         """The sort of all positions by their keys."""
-        return SortProblem(self.n, self.dtype, self.rows, self.largest, indices=True)
+        return replace(self.selected, n=self.n, indices=True, value_bytes=0)
 
     @property
     def selected(self) -> SortProblem:
         """The sort of the keys that are selected, with their positions."""
-        return SortProblem(self.k, self.dtype, self.rows, self.largest, value_bytes=8)
+        down = self.largest
+        return SortProblem(
+            self.k, self.dtype, self.rows, descending=down, value_bytes=8, nan_first=down
+        )
 
     @property
     def work(self) -> Work:
@@ -81,7 +75,7 @@ class UniqueProblem(Problem):
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        _check(self.dtype, self.n)
+        check_keys(self.dtype, self.n)
 
     @property
     def title(self) -> str:
@@ -120,7 +114,7 @@ class SearchProblem(Problem):
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        _check(self.dtype, self.n, self.m)
+        check_keys(self.dtype, max(self.n, self.m))
 
     @property
     def title(self) -> str:

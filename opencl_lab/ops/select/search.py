@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, item_launch, positive
+from opencl_lab.core.kernels import index_type, item_launch, positive
 from opencl_lab.core.plan import Argument, Buffer, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.estimates import on_threads
@@ -66,7 +66,7 @@ class BinarySearch(Algorithm[SearchProblem]):
             return Plan(buffers, ())
         index = index_type(problem.n)
         params = {
-            "ELEMENT": Element(c_type(problem.dtype)),
+            "ELEMENT": Element.of(problem.dtype),
             "RIGHT": problem.right,
             "SORTER": problem.sorter,
             "WIDE": index is np.uint64,

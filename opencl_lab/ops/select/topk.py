@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, is_one_thread, lacks_groups, positive
+from opencl_lab.core.kernels import index_type, is_one_thread, lacks_groups, positive
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, named
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
@@ -78,6 +78,11 @@ class Selection(Algorithm[TopkProblem]):
         return _Launches(problem, config, device).plan()
 
 
+def _element(problem: TopkProblem) -> Element:
+    """Return what keys are, in their order."""
+    return Element.of(problem.dtype, descending=problem.largest, nan_first=problem.largest)
+
+
 def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
     """Return the buffers of the user."""
     n, k, rows = problem.n, problem.k, problem.rows
@@ -98,7 +103,7 @@ class _Launches:
         self.wg_size = config.integer("WG_SIZE")
         self.radix = 1 << config.integer("DIGIT_BITS")
         self.params: dict[str, Any] = {
-            "ELEMENT": Element(c_type(problem.dtype), descending=problem.largest),
+            "ELEMENT": _element(problem),
             "FORM": "whole" if self.whole else "twice" if self.alike else "passes",
             "WIDE": self.index is np.uint64,
             **config,
@@ -217,7 +222,7 @@ class RadixRank(Algorithm[TopkProblem]):
         if not rows * k:
             return Plan(_given(problem), ())
         params = {
-            "ELEMENT": Element(c_type(problem.dtype), descending=problem.largest),
+            "ELEMENT": _element(problem),
             "MOST_RANKED": MOST_RANKED,
             **config,
         }

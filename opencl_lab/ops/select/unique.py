@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.kernels import c_type, index_type, is_one_thread, lacks_groups
+from opencl_lab.core.kernels import index_type, is_one_thread, lacks_groups
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, named
 from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select.problem import UniqueProblem
@@ -55,7 +55,7 @@ class Heads(Algorithm[UniqueProblem]):
             return Plan(tuple(buffers), ())
         index = index_type(n)
         params: dict[str, Any] = {
-            "ELEMENT": Element(c_type(problem.dtype)),
+            "ELEMENT": Element.of(problem.dtype),
             "WIDE": index is np.uint64,
             "COUNTS": problem.counts,
             "FIRST": problem.first,

@@ -12,27 +12,30 @@ Keys = np.ndarray[Any, Any]
 def codes(keys: Keys, descending: bool = False) -> Keys:
     """Return unsigned integers in the same order as the keys of a dense array.
 
-    Equal keys get equal codes: -0.0 and 0.0 are equal, and so are all NaN, which come last. If
-    descending, the order is reversed, NaN first.
+    Equal keys get equal codes: -0.0 and 0.0 are equal, and so are all NaN. These come last, as NaT
+    does, also if the order is descending.
     """
     bits = keys.view(f"u{keys.itemsize}")
     kind = keys.dtype.kind
-    if kind in "if":
+    if kind in "ifmM":
         top = bits.dtype.type(1 << (8 * keys.itemsize - 1))
-        if kind == "i":
+        if kind != "f":
             bits = bits ^ top
         else:
             signs = keys.view(f"i{keys.itemsize}") >> (8 * keys.itemsize - 1)
             bits = bits ^ (signs.view(bits.dtype) | top)
             bits += bits == top - 1  # -0.0 gets the code of 0.0
-            np.putmask(bits, np.isnan(keys), np.iinfo(bits.dtype).max)
-    return ~bits if descending else bits
+    if descending:
+        bits = ~bits
+    if kind in "fmM":
+        np.putmask(bits, np.isnan(keys), np.iinfo(bits.dtype).max)
+    return bits
 
 
 def last_key(dtype: np.dtype[Any], descending: bool) -> Any:
     """Return a key that sorts last: no other key comes after it."""
-    if dtype.kind == "f":
-        return dtype.type(-np.inf if descending else np.nan)
+    if dtype.kind in "fmM":
+        return dtype.type(np.nan if dtype.kind == "f" else "NaT")
     if dtype.kind == "b":
         return dtype.type(not descending)
     limits = np.iinfo(dtype)

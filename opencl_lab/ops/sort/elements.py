@@ -21,6 +21,14 @@ class Element:
     value: str | None = None  # OpenCL C type of a value while it is sorted
     bits: tuple[int, int] | None = None  # the bits of a key's code to sort by; None: all
     indices: bool = False  # whether values are positions in the row, and keys are not wanted
+    nan_first: bool = False  # whether descending keys begin with NaN, as `SortProblem` says
+    time: bool = False  # whether keys are times, of which the least integer is NaT
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any], **options: Any) -> Element:
+        """Return what templates need to know of keys of a NumPy dtype, with the other fields."""
+        time = dtype.kind in "mM"
+        return cls("long" if time else c_type(dtype), **options, time=time)
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,14 @@ class Elements:
     def element(self) -> Element:
         """These types and options as one argument of a template."""
         problem = self.problem
-        key = c_type(problem.dtype)
-        return Element(key, problem.descending, self.value_type, problem.bits, problem.indices)
+        return Element.of(
+            problem.dtype,
+            descending=problem.descending,
+            value=self.value_type,
+            bits=problem.bits,
+            indices=problem.indices,
+            nan_first=problem.nan_first,
+        )
 
     @property
     def buffers(self) -> list[Buffer]:

@@ -14,8 +14,19 @@ from opencl_lab.core.wording import counted
 from opencl_lab.ops.solver import Problem
 
 KEY_TYPES = tuple(name for name in C_TYPES if not name.startswith("complex"))
-"""Names of the dtypes that can be sorted."""
+"""Names of the dtypes that can be sorted, besides those of times in any unit."""
 PARTIAL_KEYS = "only radix sorts by some bits of the keys"
+
+
+def check_keys(dtype: np.dtype[Any], count: int) -> None:
+    """Refuse keys of a dtype that has no order here, and more of them than can be counted."""
+    if count >= 2**63:
+        raise InvalidProblem(f"{count} keys are more than a 64-bit index counts")
+    if (dtype.name not in KEY_TYPES and dtype.kind not in "mM") or not dtype.isnative:
+        raise InvalidProblem(
+            f"cannot sort keys of dtype {dtype}; supported: {', '.join(KEY_TYPES)}, datetime64, "
+            "timedelta64"
+        )
 
 
 @dataclass(frozen=True)
@@ -28,21 +39,17 @@ class SortProblem(Problem):
     n: int  # keys in a row
     dtype: np.dtype[Any]  # type of the keys, in the machine's byte order
     rows: int = 1
-    # Reverse NumPy's order, NaN first; equal keys still keep their order.
+    # Reverse NumPy's order, but NaN and NaT stay last; equal keys still keep their order.
     descending: bool = False
     indices: bool = False  # return each key's position in its row (int64) instead of the keys
     value_bytes: int = 0  # size of the value that belongs to each key; 0 for none
     # First bit to sort by, and one after the last, as `opencl_lab.sort` describes; None: all.
     bits: tuple[int, int] | None = None
+    nan_first: bool = False  # where descending: NaN and NaT are the largest keys
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        if self.n * self.rows >= 2**63:
-            raise InvalidProblem(f"{self.n * self.rows} keys are more than a 64-bit index counts")
-        if self.dtype.name not in KEY_TYPES or not self.dtype.isnative:
-            raise InvalidProblem(
-                f"cannot sort keys of dtype {self.dtype}; supported: {', '.join(KEY_TYPES)}"
-            )
+        check_keys(self.dtype, self.n * self.rows)
         if self.bits is not None:
             most = 8 * self.dtype.itemsize
             if not 0 <= self.bits[0] < self.bits[1] <= most:

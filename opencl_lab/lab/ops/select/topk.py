@@ -75,7 +75,7 @@ class Topk(RowsOperation[TopkProblem]):
         *in_c(
             "topk.c",
             "topk_heap",
-            lambda problem: c_defines(problem.dtype, problem.largest),
+            lambda problem: c_defines(problem.dtype, problem.largest, nan_first=True),
             _c_arguments,
         ),
         HostReference("numpy", numpy_topk),

@@ -10,6 +10,7 @@ from opencl_lab import distributed
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import without_rows
 from opencl_lab.lab.ops.sort.pyopencl_sorts import bitonic_sort, padded_length, radix_sort
+from opencl_lab.lab.ops.sort.references import sorted_rows, torch_rows
 from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.sort.functions import sort
 from opencl_lab.ops.sort.problem import SortProblem
@@ -39,12 +40,11 @@ def _sent(problem: SortProblem, ranks: int) -> tuple[float, float]:
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    keys = module.sort(arrays["keys"], axis=-1)
-    return keys[..., ::-1] if problem.descending else keys
+    return sorted_rows(problem, module, arrays["keys"])
 
 
 def _torch(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return module.sort(arrays["keys"], descending=problem.descending).values
+    return torch_rows(problem, module, arrays["keys"])
 
 
 def _radix_cost(problem: SortProblem) -> int:

@@ -28,6 +28,7 @@ from opencl_lab.lab.ops.sort.references import (
     no_avx512_sort,
     numpy_avx2_environment,
     numpy_sort,
+    sorted_rows,
     torch_sort,
 )
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference
@@ -56,7 +57,7 @@ class Sort(RowsOperation[SortProblem]):
         Option("rows", int, 1, "number of rows of n keys, each sorted separately"),
         DTYPE,
         ORDER,
-        Option("descending", bool, False, "sort the largest key first"),
+        Option("descending", bool, False, "sort the largest key first, NaN last"),
         Option(
             "axis", int, None, "axis of an input file to sort along", default_text="the last, -1"
         ),
@@ -114,8 +115,7 @@ class Sort(RowsOperation[SortProblem]):
         """Return the result of NumPy's stable sort."""
         if problem.indices or problem.value_bytes:
             return self._with_values(problem, **inputs)
-        keys = np.sort(inputs["keys"], axis=-1, kind="stable")
-        return {"sorted": keys[:, ::-1] if problem.descending else keys}
+        return {"sorted": sorted_rows(problem, np, inputs["keys"], kind="stable")}
 
     def compare(
         self, problem: SortProblem, inputs: Arrays, expected: Arrays, actual: Arrays
@@ -133,7 +133,10 @@ class Sort(RowsOperation[SortProblem]):
         """Return what a sort with values or of indices gives; equal keys keep their order."""
         step = -1 if problem.descending else 1
         order = np.argsort(keys[:, ::step], axis=-1, kind="stable")[:, ::step]
-        order = problem.n - 1 - order if problem.descending else order
+        if problem.descending:
+            order = problem.n - 1 - order
+            missing = np.isnan(np.take_along_axis(keys, order, -1))  # last in both orders
+            order = np.take_along_axis(order, np.argsort(missing, axis=-1, kind="stable"), -1)
         if values is None:
             return {"sorted_values": order}
         moved = {"sorted": keys, "sorted_values": values}

@@ -14,6 +14,7 @@ import pyopencl.array
 
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.core.kernels import WORD_TYPES
+from opencl_lab.lab.ops.sort.references import in_order
 from opencl_lab.lab.reference.on_queue import OnQueue
 
 
@@ -26,7 +27,7 @@ class _Sorted(NamedTuple):
     def get(self) -> np.ndarray[Any, Any]:
         """Return the rows without padding, in the order of the problem."""
         rows = self.keys.get().reshape(self.problem.rows, -1)[:, : self.problem.n]
-        return rows[:, ::-1] if self.problem.descending else rows
+        return np.asarray(in_order(self.problem, np, rows))
 
 
 def _key_expression(dtype: np.dtype[Any]) -> str:

@@ -12,21 +12,44 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
 
+def sorted_rows(problem: Any, module: Any, keys: Any, **how: Any) -> Any:
+    """Sort by NumPy or CuPy; descending results are reversed ascending ones, with NaN last."""
+    return in_order(problem, module, module.sort(keys, axis=-1, **how))
+
+
+def in_order(problem: Any, module: Any, rows: Any) -> Any:
+    """Return rows of NumPy or CuPy, which are ascending, in the order of the problem."""
+    if not problem.descending:
+        return rows
+    n = rows.shape[-1]
+    if problem.dtype.kind != "f" or not module.isnan(rows[..., -1:]).any():
+        return rows[..., ::-1]
+    numbers = (rows == rows).sum(-1, keepdims=True)
+    return module.take_along_axis(rows, (numbers - 1 - module.arange(n)) % n, axis=-1)
+
+
 def numpy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
-    """Sort rows by `numpy.sort`; descending results are reversed ascending ones."""
-    keys = np.sort(inputs["keys"], axis=-1)
-    return {"sorted": keys[:, ::-1] if problem.descending else keys}
+    """Sort rows by `numpy.sort`."""
+    return {"sorted": sorted_rows(problem, np, inputs["keys"])}
+
+
+def torch_rows(problem: Any, module: Any, keys: Any) -> Any:
+    """Sort by `torch.sort`, which puts NaN first in descending order, unless signs are changed."""
+    rows = module.sort(keys, descending=problem.descending).values
+    if problem.descending and problem.dtype.kind == "f" and module.isnan(rows[..., :1]).any():
+        return -module.sort(-keys).values
+    return rows
 
 
 def torch_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     """Sort rows by `torch.sort` on the processor, which also computes indices."""
     torch = importlib.import_module("torch")
     try:
-        result = torch.sort(torch.from_numpy(inputs["keys"]), descending=problem.descending)
+        result = torch_rows(problem, torch, torch.from_numpy(inputs["keys"]))
     except (RuntimeError, TypeError) as error:
         reason = f"PyTorch does not sort {problem.dtype}: {str(error).splitlines()[0]}"
         raise ReferenceUnavailable(reason) from error
-    return {"sorted": result.values.numpy()}
+    return {"sorted": result.numpy()}
 
 
 def _avx512_features() -> list[str]:

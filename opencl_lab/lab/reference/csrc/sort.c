@@ -8,9 +8,7 @@
  *
  * Order: that of order.h, where equal keys keep theirs.
  *
- * Macros: KEY_T          type of a key
- *         KEY_IS_FLOAT   1 if keys can be NaN
- *         DESCENDING     1 for the greatest key first
+ * Macros: those of order.h
  */
 #include <errno.h>
 #include <stdint.h>
