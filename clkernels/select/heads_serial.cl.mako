@@ -16,10 +16,12 @@
  * COUNTS    whether lengths are wanted
  * FIRST     whether it is wanted where values come first
  * INVERSE   whether it is wanted which value each key became
+ * EQUAL_NAN whether all NaN, or all NaT, are one key
  */
-<%page args="ELEMENT, WIDE, COUNTS, FIRST, INVERSE"/>\
+<%page args="ELEMENT, WIDE, COUNTS, FIRST, INVERSE, EQUAL_NAN"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 ${keys.declare(ELEMENT)}\
+${keys.distinct(ELEMENT, EQUAL_NAN)}\
 typedef ${"ulong" if WIDE else "uint"} index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -51,7 +53,7 @@ void heads_serial(__global const ukey_t *restrict keys,
 % if FIRST:
         first_places[heads] = order[i];
 % endif
-        heads += mine != before;
+        heads += DISTINCT(mine, before);
         before = mine;
 % if INVERSE:
         inverse[order[i]] = (long)heads - 1;

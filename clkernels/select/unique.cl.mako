@@ -15,7 +15,7 @@
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet
  *                  how many there are
  *
- * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
+ * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN unless they count apart. Source: own.
  *
  * The host guarantees: n > 0; a group for each slice in the first two, any number of them in the last;
  * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
@@ -27,15 +27,17 @@
  * COUNTS       whether lengths are wanted
  * FIRST        whether it is wanted where values come first
  * INVERSE      whether it is wanted which value each key became
+ * EQUAL_NAN    whether all NaN, or all NaT, are one key
  * PTX          whether the device takes inline PTX
  */
-<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, PTX"/>\
+<%page args="ELEMENT, WIDE, WG_SIZE, ITEM_KEYS, COUNTS, FIRST, INVERSE, EQUAL_NAN, PTX"/>\
 <%namespace name="keys" file="/sort/keys.mako"/>\
 <%namespace name="warps" file="/common/warps.mako"/>\
 <%namespace name="scan" file="/common/scan.mako"/>\
 <%namespace name="slices" file="/common/slices.mako"/>\
 <%namespace name="broadcast" file="/common/broadcast.mako"/>\
 ${keys.declare(ELEMENT)}\
+${keys.distinct(ELEMENT, EQUAL_NAN)}\
 ${warps.declare(PTX=PTX)}\
 ${scan.declare(WG_SIZE=WG_SIZE, PTX=PTX)}\
 ${slices.declare(WIDE=WIDE, WG_SIZE=WG_SIZE)}\
@@ -49,10 +51,10 @@ static inline uint heads_of(__global const ukey_t *keys, const index_t first, co
     uint heads = here && first == 0;
     if (first && here == ITEM_KEYS)
         for (uint j = 0; j < ITEM_KEYS; ++j)
-            heads += code(keys[first + j]) != code(keys[first + j - 1]);
+            heads += DISTINCT(code(keys[first + j]), code(keys[first + j - 1]));
     else
         for (uint j = first == 0; j < here; ++j)
-            heads += code(keys[first + j]) != code(keys[first + j - 1]);
+            heads += DISTINCT(code(keys[first + j]), code(keys[first + j - 1]));
     return heads;
 }
 
@@ -118,7 +120,7 @@ void write_heads(__global const ukey_t *restrict keys,
         ${"" if INVERSE else "if (heads)"}
             for (uint j = 0; j < here; ++j) {
                 const index_t i = first + j;
-                if (i == 0 || code(keys[i]) != code(keys[i - 1])) {
+                if (i == 0 || DISTINCT(code(keys[i]), code(keys[i - 1]))) {
                     values[to] = keys[i];
 % if COUNTS:
                     starts[to] = i;

@@ -100,3 +100,8 @@ static inline ukey_t key_of(const ukey_t code)
 }
 
 </%def>\
+## Whether two keys count as different ones, by their codes.
+<%def name="distinct(ELEMENT, EQUAL_NAN)">\
+<% nan_ = "(ukey_t)1 << (KEY_BITS - 1)" if ELEMENT.time else "(ukey_t)~(ukey_t)0" %>\
+#define DISTINCT(a, b) ((a) != (b)${"" if EQUAL_NAN else f" || (a) == code({nan_})"})
+</%def>\

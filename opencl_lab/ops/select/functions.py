@@ -11,14 +11,19 @@ import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.options import checked, whole_number
+from opencl_lab.core.plan import round_up
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
 from opencl_lab.ops.select.search import SEARCH
 from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
+from opencl_lab.ops.sort.codes import codes
+from opencl_lab.ops.sort.functions import argsort
+from opencl_lab.ops.sort.problem import check_keys
 from opencl_lab.runtime.arrays import (
     AnyArray,
     as_array,
     assign,
+    axis_of,
     beginning,
     check_out,
     check_sides,
@@ -62,8 +67,8 @@ def topk(
     Parameters
     ----------
     a : array_like or pyopencl.array.Array
-        Booleans, integers of 8 to 64 bits, float16, float32 or float64; any shape, any
-        strides. It is not changed.
+        Booleans, integers of 8 to 64 bits, float16, float32, float64, datetime64 or timedelta64;
+        any shape, any strides. It is not changed.
     k : int
         0 to the length of the axis.
     largest : bool
@@ -88,7 +93,7 @@ def topk(
     values : numpy.ndarray or pyopencl.array.Array
         Of the dtype of `a`, with `k` elements along `axis`: the last ones of
         ``numpy.sort(kind="stable")``, in reverse, or the first ones. NaN counts as larger than
-        any number, as for `sort` and `torch.topk`.
+        any number, as for `torch.topk`, and NaT as later than any time.
     indices : the same, int64
         Positions along `axis`. Among equal elements, those at the first positions are selected,
         in the order of their positions.
@@ -134,6 +139,8 @@ def unique(
     *,
     return_index: Literal[False] = False,
     return_inverse: Literal[False] = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
@@ -148,6 +155,8 @@ def unique(
     *,
     return_index: bool = False,
     return_inverse: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
@@ -162,6 +171,8 @@ def unique(
     *,
     return_index: bool = False,
     return_inverse: bool = False,
+    axis: int | None = None,
+    equal_nan: bool = True,
     algorithm: str = "auto",
     config: Mapping[str, Any] | None = None,
     queue: Any = None,
@@ -170,7 +181,8 @@ def unique(
     """Return the elements of an array in order, each once, as `numpy.unique` does.
 
     Their number is known only when the device has counted them. So this waits once, also for
-    device arrays.
+    device arrays. With `axis`, the device sorts by eight bytes of the slices at a time, and the
+    host compares slices: those of device arrays are copied there.
 
     Parameters
     ----------
@@ -182,6 +194,12 @@ def unique(
         Whether to return the position of each value's first occurrence in `a`, flattened.
     return_inverse : bool
         Whether to return the index in `values` of each element of `a`.
+    axis : int, optional
+        In place of elements, the slices at each index of this axis: for axis 0 of a table, its
+        rows. Their order is that of their first elements that differ.
+    equal_nan : bool
+        Whether all NaN, or all NaT, count as equal. As in NumPy, a slice that has one equals no
+        other slice, whatever this says.
     algorithm, config : optional
         As for `sort`.
     queue : pyopencl.CommandQueue, optional
@@ -191,13 +209,15 @@ def unique(
 
     Returns
     -------
-    values : numpy.ndarray or pyopencl.array.Array, one-dimensional
-        Of the dtype of `a`. All NaN count as equal, and so do -0.0 and 0.0: the first one in `a`
-        is returned.
-    index : the same, int64
-        Only with `return_index`: ``a.reshape(-1)[index]`` is `values`.
-    inverse : the same, int64, of the shape of `a`
-        Only with `return_inverse`: ``values[inverse]`` is `a`.
+    values : numpy.ndarray or pyopencl.array.Array
+        Of the dtype of `a`; one-dimensional, or with `axis` of the dimensions of `a`. Of equal
+        ones, as -0.0 and 0.0 are, the first one in `a` is returned.
+    index : the same, one-dimensional, int64
+        Only with `return_index`: ``a.reshape(-1)[index]`` is `values`; with `axis`
+        ``a.take(index, axis)``.
+    inverse : the same, int64, of the shape of `a`, or with `axis` of one dimension
+        Only with `return_inverse`: ``values[inverse]`` is `a`; with `axis`
+        ``values.take(inverse, axis)``.
     counts : the same, int64
         Only with `return_counts`.
 
@@ -208,7 +228,13 @@ def unique(
     """
     given = as_array(a)
     array = native(given)
+    axis = None if axis is None else axis_of(axis, array.ndim)
+    if axis is not None and array.ndim > 1:
+        wanted = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
+        how = {"algorithm": algorithm, "config": config, "queue": queue, "device": device}
+        return _unique_slices(given, axis, wanted, how)
     options: dict[str, Any] = {
+        "equal_nan": bool(equal_nan) or array.dtype.kind not in "fmM",
         "first_places": bool(return_index),
         "inverse": bool(return_inverse),
         "counts": bool(return_counts),
@@ -242,11 +268,45 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _unique_slices(
+    given: AnyArray, axis: int, wanted: Mapping[str, bool], how: Mapping[str, Any]
+) -> AnyArray | tuple[AnyArray, ...]:
+    """Return the slices of an array along an axis in order, each once, and what is wanted."""
+    queue = given.queue if is_device_array(given) else None
+    array = np.ascontiguousarray(given.get() if queue else given)
+    n = array.shape[axis]
+    rows = np.moveaxis(native(array), axis, 0)
+    rows = np.ascontiguousarray(rows).reshape(n, rows.size // n if n else 0)
+    check_keys(rows.dtype, rows.size)
+    # Words of eight bytes in the order of the rows.
+    code = codes(rows)
+    width = code.shape[1] * code.itemsize
+    padded = np.zeros((n, round_up(width, 8)), np.uint8)
+    padded[:, :width] = code.astype(code.dtype.newbyteorder(">")).view(np.uint8).reshape(n, width)
+    words = padded.view(">u8").astype(np.uint64)
+    order = np.arange(n)
+    for word in words.T[::-1]:
+        order = order[argsort(word[order], **how)]
+    heads = np.ones(n, bool)
+    heads[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
+    if rows.dtype.kind in "fmM":
+        heads |= np.isnan(rows[order]).any(axis=1)
+    found = {"values": array.take(order[heads], axis), "index": order[heads]}
+    found["inverse"] = np.empty_like(order)
+    found["inverse"][order] = np.cumsum(heads) - 1
+    found["counts"] = np.diff(np.flatnonzero(heads), append=n)
+    results = [part for name, part in found.items() if wanted.get(name, True)]
+    if queue:
+        results = [to_device(np.ascontiguousarray(part), queue) for part in results]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 @replayed()
 def _unique(
     call: Call,
     a: AnyArray,
     *,
+    equal_nan: bool,
     first_places: bool,
     inverse: bool,
     counts: bool,
@@ -261,7 +321,7 @@ def _unique(
     only results come back.
     """
     call.use(a, queue, device)
-    problem = UniqueProblem(a.size, a.dtype, counts, first_places, inverse)
+    problem = UniqueProblem(a.size, a.dtype, counts, first_places, inverse, equal_nan)
     if a.size and not is_device_array(a) and not call.device.unified_memory:
         return None
     rows = Rows.of(a, None, call)
@@ -295,11 +355,12 @@ def searchsorted(
     Parameters
     ----------
     a : array_like or pyopencl.array.Array, one-dimensional
-        Sorted as by `sort`, NaN last, unless there is a `sorter`; of the dtypes of `sort`. The
-        order is not checked; without it, results are meaningless.
+        Sorted as by `sort`, NaN and NaT last, unless there is a `sorter`; of the dtypes of `sort`.
+        The order is not checked; without it, results are meaningless.
     v : array_like or pyopencl.array.Array
-        Of any shape, on the same side as `a`. On a device both have the same dtype; on the host
-        both are converted as NumPy does.
+        Of any shape, on the same side as `a`. On a device both have the same dtype. On the host
+        both are converted as NumPy does, but integers of all types are compared exactly; times
+        that the finer unit cannot hold are refused.
     side : str
         ``"left"``: before equal elements; ``"right"``: after them.
     sorter : array_like or pyopencl.array.Array of int, optional
@@ -338,6 +399,7 @@ def searchsorted(
         raise InvalidProblem(f"side must be 'left' or 'right', not {side!r}")
     call.use(keys, queue, device)
     call.check(values)
+    given = values
     keys, values = of_one_type(keys, values)
     inputs = {"keys": keys, "values": values}
     if sorter is not None:
@@ -356,6 +418,7 @@ def searchsorted(
         out={"places": None if target is None else reshaped(target, (m,), call)},
         call=call,
     ).outputs["places"]
+    put_beyond(result, keys, given)
     if target is not None:
         return out
     result = reshaped(result, tuple(values.shape), call)
@@ -385,20 +448,42 @@ def _sorter_of(keys: AnyArray, sorter: Any, call: Call) -> AnyArray:
 
 
 def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Return both in the type in which NumPy compares them, and in native byte order."""
+    """Return both in the type in which NumPy compares them, and in native byte order.
+
+    Integers get the type of the keys, and `put_beyond` sees to values beyond its limits.
+    """
     if is_device_array(keys):
         if keys.dtype != values.dtype:
             raise InvalidProblem(
                 f"on a device a and v must have one dtype, not {keys.dtype} and {values.dtype}"
             )
         return keys, values
+    if _are_integers(keys, values):
+        limits, own = np.iinfo(keys.dtype), np.iinfo(values.dtype)
+        least, most = max(limits.min, own.min), min(limits.max, own.max)
+        if (least, most) != (own.min, own.max):
+            values = np.asarray(np.clip(values, own.dtype.type(least), own.dtype.type(most)))
+        return native(keys), values.astype(native(keys).dtype, copy=False)
     try:
         common = np.result_type(keys.dtype, values.dtype).newbyteorder("=")
     except TypeError as error:
         raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
-    # Integers compare alike in any integer type that holds both; int64 and uint64 have none.
-    if keys.dtype.kind in "iu" and common.kind in "iu" and keys.dtype != common and values.size:
-        limits = np.iinfo(keys.dtype)
-        if limits.min <= values.min() and values.max() <= limits.max:
-            common = keys.dtype.newbyteorder("=")  # there are usually fewer values
+    for times in (keys, values):
+        if times.dtype.kind in "mM":  # NumPy's conversion wraps around
+            back = times.astype(common, copy=False).astype(times.dtype, copy=False)
+            if ((back != times) & ~np.isnat(times)).any():
+                raise InvalidProblem(f"not all times of {times.dtype} can be had as {common}")
     return keys.astype(common, copy=False), values.astype(common, copy=False)
+
+
+def _are_integers(keys: AnyArray, values: AnyArray) -> bool:
+    return keys.dtype.kind in "iu" and values.dtype.kind in "iu"
+
+
+def put_beyond(places: AnyArray, keys: AnyArray, values: AnyArray) -> None:
+    """Correct the places of integers that the type of the keys does not hold."""
+    if not _are_integers(keys, values) or keys.dtype == values.dtype:
+        return
+    limits, values = np.iinfo(keys.dtype), values.reshape(-1)
+    places[values < limits.min] = 0
+    places[values > limits.max] = keys.size

@@ -72,6 +72,7 @@ class UniqueProblem(Problem):
     counts: bool = False  # whether to count how often each key occurs
     first: bool = False  # whether to return the position of each key's first occurrence
     inverse: bool = False  # whether to return the index of each key among the distinct ones
+    equal_nan: bool = True  # whether all NaN, or all NaT, are one key
 
     def __post_init__(self) -> None:
         self._check_sizes()

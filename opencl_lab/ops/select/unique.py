@@ -60,6 +60,7 @@ class Heads(Algorithm[UniqueProblem]):
             "COUNTS": problem.counts,
             "FIRST": problem.first,
             "INVERSE": problem.inverse,
+            "EQUAL_NAN": problem.equal_nan,
         }
         if is_one_thread(device):
             counts = ["counts"] * problem.counts

@@ -59,17 +59,18 @@ def sort(
     Parameters
     ----------
     a : array_like or pyopencl.array.Array
-        Booleans, integers of 8 to 64 bits, float16, float32 or float64; any shape, any
-        strides. It is not changed.
+        Booleans, integers of 8 to 64 bits, float16, float32, float64, datetime64 or timedelta64;
+        any shape, any strides. It is not changed.
     axis : int, optional
         Axis to sort along; None flattens first.
     descending : bool
-        Reverse the order: the largest key first, preceded by NaN, which NumPy counts
-        as the largest. Equal keys still keep their order.
+        Reverse the order: the largest key first. Equal keys still keep their order, and NaN and
+        NaT are last, as NumPy 2.5 has it.
     bits : tuple of two ints, optional
         ``(low, high)``: sort only by bits `low` to ``high - 1`` of the keys, with fewer passes.
         Keys that differ only in other bits keep their order. The bits are those of a key's rank
-        among all values of its type: of ``key + 128`` for int8.
+        among all values of its type: of ``key + 128`` for int8. Where floats or times are
+        `descending`, it is the rank in that order, smallest first.
     kind : {"quicksort", "heapsort", "mergesort", "stable"}, optional
     stable : bool, optional
         Accepted as by `numpy.sort`, at most one of them, and without effect: every sort here is

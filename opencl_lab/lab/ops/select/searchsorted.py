@@ -26,7 +26,7 @@ from opencl_lab.lab.ops.select.references import numpy_search, torch_search
 from opencl_lab.lab.ops.shared import in_c, in_torch, refuse_given
 from opencl_lab.lab.reference.descriptor import Arrays, HostReference
 from opencl_lab.lab.reference.peers import from_host
-from opencl_lab.ops.select.functions import of_one_type
+from opencl_lab.ops.select.functions import of_one_type, put_beyond
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.search import SEARCH as SEARCH_SOLVER
 from opencl_lab.ops.sort.codes import codes
@@ -94,6 +94,8 @@ class SearchSorted(Operation[SearchProblem]):
     def present(self, arrays: Arrays, outputs: Arrays, **options: Any) -> np.ndarray[Any, Any]:
         """Return the places in the shape of the user's values."""
         places = outputs[self.output]
+        if arrays and "dtype" not in options:
+            put_beyond(places, arrays["keys"], arrays["values"])
         return places.reshape(arrays["values"].shape) if arrays else places
 
     def generate(self, problem: SearchProblem, seed: int, **options: Any) -> Arrays:
