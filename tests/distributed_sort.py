@@ -9,7 +9,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.distributed import DistArray, block_cyclic, device_of, slab
 from opencl_lab.distributed.sort import _cuts, argsort, sort, sort_by_key, topk, unique
 
-DTYPES = ("i4", "u1", "f4", "f8", "f2", "?")
+DTYPES = ("i4", "u1", "f4", "f8", "f2", "?", "M8[s]", "m8[s]")
 
 
 def keys_of(rng, dtype, n, kind="few"):
@@ -23,6 +23,8 @@ def keys_of(rng, dtype, n, kind="few"):
     x = np.sort(x)[:: -1 if kind == "reversed" else 1] if kind in ("sorted", "reversed") else x
     with np.errstate(invalid="ignore"):
         keys = (x > 0 if dtype == "?" else x % 251 if dtype == "u1" else x).astype(dtype)
+    if keys.dtype.kind in "mM":
+        keys[rng.random(n) < 0.1] = "NaT"
     if keys.dtype.kind == "f" and kind == "few":
         where = rng.random(n)
         keys[where < 0.2] = 0.0

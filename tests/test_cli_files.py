@@ -346,9 +346,10 @@ def test_parts_of_files_and_standard_input(tmp_path, monkeypatch):
     files = ["data.npz:keys", "data.npz:values"]
     assert oclab("sort", files[0], "-o", "out.csv", *QUICK).returncode == 0
     assert Path("out.csv").read_text() == "1\n2\n3\n"
-    np.savez("data.npz", keys=[1, 2, 3], values=[2])
+    keys = np.arange(2**62, 2**62 + 3, dtype=np.uint64)
+    np.savez("data.npz", keys=keys, values=[2**62 + 1, -1])  # NumPy compares them as float64
     assert oclab("searchsorted", *files, "-o", "out.csv", *QUICK).returncode == 0
-    assert Path("out.csv").read_text() == "1\n"
+    assert Path("out.csv").read_text() == "1\n0\n"
     for name, out in (("-", "b\n7\n8\n"), ("/dev/stdin:b", "b\n7\n8\n")):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"b\n8\n7\n")))
         result = oclab("sort", name, "-o", "out.csv", *QUICK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import replace
 from functools import partial
 
@@ -75,6 +76,42 @@ def test_unique_takes_the_first_zero_and_one_nan(queue):
     assert counts.tolist() == [3, 1, 2]
     _, index, inverse = ol.unique(keys, return_index=True, return_inverse=True, queue=queue)
     assert index.tolist() == [1, 0, 2] and inverse.tolist() == [1, 0, 2, 0, 2, 0]
+
+
+def test_unique_of_missing_values(side, serial, rng):
+    """NaN and NaT are one key, or with `equal_nan=False` each another one."""
+    flags = {"return_index": True, "return_inverse": True, "return_counts": True}
+    for dtype in ("f4", "M8[D]"):
+        for n in (9, 777, N):
+            keys = rng.integers(0, 5, n).astype(dtype)
+            keys[rng.random(n) < 0.3] = np.nan if dtype == "f4" else "NaT"
+            for how in ({"queue": side.queue}, {"device": serial}):
+                given_keys = side.put(keys) if "queue" in how else keys
+                for equal in (True, False):
+                    expected = np.unique(keys, equal_nan=equal, **flags)
+                    results = ol.unique(given_keys, equal_nan=equal, **flags, **how)
+                    for got, right in zip(results, expected, strict=True):
+                        got = side.get(got) if "queue" in how else got
+                        np.testing.assert_array_equal(got, right, strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i8", "f4", "M8[s]"])
+def test_unique_slices_along_an_axis(dtype, side, rng):
+    flags = {"return_index": True, "return_inverse": True, "return_counts": True}
+    for shape in ((60, 3), (7, 11, 2), (1, 4), (0, 3), (3, 0)):
+        keys = rng.integers(-1 if dtype in ("i8", "f4") else 0, 2, shape).astype(dtype)
+        if dtype in ("f4", "M8[s]"):
+            keys[rng.random(shape) < 0.1] = np.nan if dtype == "f4" else "NaT"
+        for axis in range(-1, keys.ndim):
+            expected = np.unique(keys, axis=axis, **flags)
+            results = ol.unique(side.put(keys), axis=axis, **flags, queue=side.queue)
+            for got, right in zip(results, expected, strict=True):
+                right = right.reshape(side.get(got).shape)  # inverses of NumPy 2.0 have more axes
+                np.testing.assert_array_equal(side.get(got), right, strict=True)
+    values = ol.unique(side.put(keys), axis=0, queue=side.queue)
+    np.testing.assert_array_equal(side.get(values), np.unique(keys, axis=0))
+    with pytest.raises(ol.InvalidProblem, match="axis 2 is out of bounds"):
+        ol.unique(keys, axis=2)
 
 
 @pytest.mark.parametrize("most", [300, 40_000], ids=["few", "many"])
@@ -323,15 +360,30 @@ def test_searchsorted_of_two_sides_or_types(queue):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize(("a", "v"), [("u8", "i8"), ("i8", "u8"), ("i8", "i2"), ("i2", "u8")])
-def test_searchsorted_converts_integers_as_numpy(a, v, side, queue):
-    """No integer type holds int64 and uint64, so that NumPy compares them as float64."""
+@pytest.mark.parametrize(("a", "v"), [("u8", "i8"), ("i8", "u8"), ("i8", "i2"), ("u1", ">i4")])
+def test_searchsorted_compares_all_integers_exactly(a, v, side, queue):
+    """NumPy compares int64 and uint64 as float64."""
+    numbers = (-(2**63), -5, 0, 7, 255, 2**53, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1)
     keys, values = (
-        np.array([1, 2, 3] if dtype == "i2" else [2**53, 2**53 + 1, 2**53 + 2], dtype)
-        for dtype in (a, v)
+        np.array([x for x in numbers if np.iinfo(d).min <= x <= np.iinfo(d).max], d) for d in (a, v)
     )
-    expected = np.searchsorted(keys, values, side)
-    np.testing.assert_array_equal(ol.searchsorted(keys, values, side, queue=queue), expected)
+    insert = bisect.bisect_left if side == "left" else bisect.bisect_right
+    expected = [insert(keys.tolist(), value) for value in values.tolist()]
+    out = np.empty(len(values), np.int64)
+    for options in ({}, {"sorter": np.arange(len(keys))}, {"out": out}):
+        found = ol.searchsorted(keys, values, side, **options, queue=queue)
+        assert found.tolist() == expected
+
+
+def test_searchsorted_of_times(side):
+    days = np.array(["2020-01-01", "2020-01-03", "NaT"], "M8[D]")
+    seconds = np.array(["2020-01-02T00:00:01", "NaT", "2019-01-01", "2020-01-03"], "M8[s]")
+    keys = days.astype("M8[s]")
+    found = side.get(ol.searchsorted(side.put(keys), side.put(seconds), "right", queue=side.queue))
+    assert found.tolist() == [1, 3, 0, 2]
+    assert ol.searchsorted(days, seconds, "right").tolist() == [1, 3, 0, 2]
+    with pytest.raises(ol.InvalidProblem, match="not all times of datetime64"):
+        ol.searchsorted(np.array(["3000-01-01"], "M8[D]"), seconds.astype("M8[ns]"))
 
 
 @pytest.mark.parametrize(

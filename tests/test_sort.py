@@ -21,6 +21,8 @@ def any_bits(rng, dtype, n):
     if dtype.kind == "b":
         return rng.random(n) < 0.3
     keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
+    if dtype.kind in "mM":
+        keys[rng.integers(0, n, n // 4)] = "NaT"
     keys[rng.integers(0, n, n // 4)] = keys[rng.integers(0, n, n // 4)]
     if dtype.kind == "f":
         special = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], dtype)
@@ -38,8 +40,8 @@ def any_bits(rng, dtype, n):
 @pytest.mark.parametrize(
     ("dtype", "descending"),
     [
-        *((dtype, False) for dtype in KEY_TYPES),
-        *((dtype, True) for dtype in ("uint8", "int32", "int64", "float32", "float64")),
+        *((dtype, False) for dtype in (*KEY_TYPES, "M8[s]")),
+        *((dtype, True) for dtype in ("uint8", "int32", "int64", "float32", "float64", "M8[s]")),
     ],
 )
 def test_every_type_sorts_bit_for_bit(dtype, descending, rng, queue):
@@ -107,6 +109,29 @@ def test_nan_goes_last_in_both_orders(queue):
     keys = np.array([np.nan, np.inf, 1.0, np.nan, -np.inf])
     assert ol.argsort(keys, queue=queue).tolist() == [4, 2, 1, 0, 3]
     assert ol.argsort(keys, descending=True, queue=queue).tolist() == [1, 2, 4, 0, 3]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["M8[D]", "m8[ns]", "M8"])
+def test_times_are_keys_of_every_function(dtype, descending, side, rng):
+    """NaT is last in both orders, beside the least and the greatest time that there are."""
+    few = np.array([-(2**63), 1 - 2**63, -1, 0, 2**63 - 1]).view(dtype)
+    for shape in ((3, 50), (2, 700)):
+        keys = rng.choice(few, shape)
+        order = stable_order(keys, descending)
+        right = np.take_along_axis(keys, order, -1)
+        given, how = side.put(keys), {"descending": descending, "queue": side.queue}
+        for algorithm in ("auto", "radix", "merge-path", "odd-even-merge"):
+            places = side.get(ol.argsort(given, algorithm=algorithm, **how))
+            np.testing.assert_array_equal(places, order)
+            found = side.get(ol.sort(given, algorithm=algorithm, **how))
+            np.testing.assert_array_equal(found, right, strict=True)
+        for found in ol.sort_by_key(given, given, **how):
+            np.testing.assert_array_equal(side.get(found), right, strict=True)
+        values, places = ol.topk(given, 7, largest=descending, queue=side.queue)
+        order = stable_order(keys, descending, nan_first=True)[:, :7]
+        np.testing.assert_array_equal(side.get(places), order)
+        np.testing.assert_array_equal(side.get(values), np.take_along_axis(keys, order, -1))
 
 
 @pytest.mark.parametrize("options", [{"axis": 1.5}, {"axis": "0"}, {"queue": 5}])

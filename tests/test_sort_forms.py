@@ -94,16 +94,21 @@ def test_many_small_chunks(form, rng, queue, monkeypatch):
         ("float64", "merge long", MERGED, False),
         ("float16", "merge gpu", MERGED, False),
         ("uint64", "merge gpu", MERGED, True),
+        ("M8[s]", "merge gpu", MERGED, False),
+        ("M8[s]", "cpu", N, False),
+        ("M8[s]", "scan", N, True),
     ],
 )
 def test_every_kind_of_key(dtype, form, n, descending, rng, queue):
-    """Bit for bit: NaN of all payloads last, and zeros of both signs in their order.
+    """Bit for bit: NaN of all payloads and NaT last, and zeros of both signs in their order.
 
     All forms sort float32 in `test_sort_properties`.
     """
     options = need(form, queue) | {"queue": queue, "descending": descending}
     dtype = np.dtype(dtype)
     keys = rng.integers(0, 256, n * dtype.itemsize, np.uint8).view(dtype)
+    if dtype.kind == "M":
+        keys[rng.random(n) < 0.3] = "NaT"
     if dtype.kind == "f":
         special = np.concatenate([specials(dtype), np.array([1e-7, -1.0], dtype)])
         for share, values in ((0.7, special), (0.3, rng.standard_normal(50).astype(dtype))):
@@ -309,3 +314,11 @@ def test_a_run_takes_three_digits_at_most(device, rng, bits, dtype):
     for _ in range(10):
         result = ol.sort(keys, algorithm="radix", config=config, device=device)
         np.testing.assert_array_equal(result, np.sort(keys))
+
+
+def test_long_rows_of_which_each_has_a_thread(rng, queue):
+    """Of float64 keys 33 bits would tell them apart, more than a word of digits has."""
+    rows = 2 * session_of(queue).device.compute_units
+    keys = rng.standard_normal((rows, 1 << 17))
+    order = ol.argsort(keys, algorithm="radix", queue=queue)
+    np.testing.assert_array_equal(order, stable_order(keys))

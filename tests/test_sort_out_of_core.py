@@ -37,6 +37,8 @@ def awkward_keys(rng, dtype, n):
         return keys
     if dtype.kind == "b":
         return rng.integers(0, 2, n, np.bool_)
+    if dtype.kind == "M":
+        return rng.choice(np.array([-(2**63), 1 - 2**63, -1, 2**63 - 1]), n).view(dtype)
     limits = np.iinfo(dtype)
     return rng.integers(limits.min, limits.max, n, dtype, endpoint=True)
 
@@ -66,7 +68,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr("opencl_lab.ops.sort.part_sizes.needs_parts", lambda *given: True)
 
 
-@pytest.mark.parametrize("dtype", KEY_TYPES)
+@pytest.mark.parametrize("dtype", (*KEY_TYPES, "M8[s]"))
 def test_codes_are_in_the_order_of_numpy(dtype, rng):
     keys = awkward_keys(rng, dtype, 3_000)
     right = np.sort(keys, kind="stable")
@@ -127,7 +129,7 @@ def test_ends_that_are_no_multiple(dtype, descending, small_parts, rng):
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("dtype", KEY_TYPES)
+@pytest.mark.parametrize("dtype", (*KEY_TYPES, "M8[s]"))
 def test_all_types_where_numpy_sorts_the_parts(dtype, descending, small_parts, rng, monkeypatch):
     def sort_part(parts, queue, given, out):
         if is_device_array(given):

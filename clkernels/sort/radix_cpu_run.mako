@@ -144,8 +144,8 @@ static void sort_run(${blocks.module.SOURCES[KIND]}, const index_t count, __glob
         for (index_t i = 0; i < count; i += ${RUN.block})
             update_extremes(&extremes, codes, stage_${KIND}(source, i, count, codes));
         differing = length_of(extremes.largest - extremes.least);
-        /* Three digits, as `counts` has room for. */
-        wanted = LESSER(${RUN.spare_bits} + length_of_index(count), ${3 * RUN.bits}u);
+        /* Three digits, as `counts` has room for, in a word of `digits`. */
+        wanted = LESSER(${RUN.spare_bits} + length_of_index(count), ${min(3 * RUN.bits, 32)}u);
     }
     /* Low bits in which no key differs are none that tell them apart. */
     uint low = 0;

@@ -21,13 +21,15 @@ def codes(keys: Keys, descending: bool = False) -> Keys:
         top = bits.dtype.type(1 << (8 * keys.itemsize - 1))
         if kind != "f":
             bits = bits ^ top
+            if kind != "i" and not descending:
+                bits -= bits.dtype.type(1)  # NaT is the least integer
         else:
             signs = keys.view(f"i{keys.itemsize}") >> (8 * keys.itemsize - 1)
             bits = bits ^ (signs.view(bits.dtype) | top)
             bits += bits == top - 1  # -0.0 gets the code of 0.0
     if descending:
         bits = ~bits
-    if kind in "fmM":
+    if kind == "f":
         np.putmask(bits, np.isnan(keys), np.iinfo(bits.dtype).max)
     return bits
 

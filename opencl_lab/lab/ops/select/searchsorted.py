@@ -95,6 +95,7 @@ class SearchSorted(Operation[SearchProblem]):
         """Return the places in the shape of the user's values."""
         places = outputs[self.output]
         if arrays and "dtype" not in options:
+            places = places.copy()
             put_beyond(places, arrays["keys"], arrays["values"])
         return places.reshape(arrays["values"].shape) if arrays else places
 
