@@ -295,7 +295,7 @@ def _unique_slices(
     found["inverse"] = np.empty_like(order)
     found["inverse"][order] = np.cumsum(heads) - 1
     found["counts"] = np.diff(np.flatnonzero(heads), append=n)
-    results = [part for name, part in found.items() if wanted.get(name, True)]
+    results: list[AnyArray] = [part for name, part in found.items() if wanted.get(name, True)]
     if queue:
         results = [to_device(np.ascontiguousarray(part), queue) for part in results]
     return results[0] if len(results) == 1 else tuple(results)
