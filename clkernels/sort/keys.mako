@@ -62,8 +62,10 @@ static inline ukey_t code(const ukey_t bits)
     const ukey_t result = LESSER(ordered, ${number(2 ** bits - 2 * 2 ** fraction + 1)});
 % elif ELEMENT.key.startswith("u"):
     const ukey_t result = bits;
+% elif ELEMENT.time:
+    const ukey_t result = (bits ^ ${number(2 ** (bits - 1))}) - 1;
 % else:
-    const ukey_t result = (bits ^ ${number(2 ** (bits - 1))})${" - 1" if ELEMENT.time else ""};
+    const ukey_t result = bits ^ ${number(2 ** (bits - 1))};
 % endif
 % if ELEMENT.bits:
     return (ukey_t)(${turned("result", ELEMENT)}) >> ${low} & ${number(2 ** (high - low) - 1)};

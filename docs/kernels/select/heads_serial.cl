@@ -24,6 +24,7 @@
  * COUNTS    whether lengths are wanted
  * FIRST     whether it is wanted where values come first
  * INVERSE   whether it is wanted which value each key became
+ * EQUAL_NAN whether all NaN, or all NaT, are one key
  */
 /* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
 #define LESSER(a, b) ((a) < (b) ? (a) : (b))
@@ -44,6 +45,7 @@ static inline ukey_t code(const ukey_t bits)
 
 typedef ukey_t elem_t;
 #define KEY_OF(e) (e)
+#define DISTINCT(a, b) ((a) != (b))
 typedef uint index_t;
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
@@ -59,7 +61,7 @@ void heads_serial(__global const ukey_t *restrict keys,
         const ukey_t mine = code(keys[i]);
         values[heads] = keys[i];
         counts[heads] = (long)i;
-        heads += mine != before;
+        heads += DISTINCT(mine, before);
         before = mine;
     }
     for (index_t j = 0; j + 1 < heads; ++j)

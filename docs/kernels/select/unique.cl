@@ -25,7 +25,7 @@
  *     write_counts lengths, with as many items as the device runs, as the host does not know yet
  *                  how many there are
  *
- * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN. Source: own.
+ * Keys are equal that are so in a sort: -0.0 and 0.0, and all NaN unless they count apart. Source: own.
  *
  * The host guarantees: n > 0; a group for each slice in the first two, any number of them in the last;
  * `values`, `starts` and `first_places` have room for n; `order` holds each number below n once.
@@ -37,6 +37,7 @@
  * COUNTS       whether lengths are wanted
  * FIRST        whether it is wanted where values come first
  * INVERSE      whether it is wanted which value each key became
+ * EQUAL_NAN    whether all NaN, or all NaT, are one key
  * PTX          whether the device takes inline PTX
  */
 /* `min` and `max` are calls of functions on PoCL 3.0, and loops with calls get no vectors. */
@@ -55,6 +56,7 @@ static inline ukey_t code(const ukey_t bits)
 
 typedef ukey_t elem_t;
 #define KEY_OF(e) (e)
+#define DISTINCT(a, b) ((a) != (b))
 #define WARP 32
 
 static inline uint lane(void)
@@ -159,10 +161,10 @@ static inline uint heads_of(__global const ukey_t *keys, const index_t first, co
     uint heads = here && first == 0;
     if (first && here == ITEM_KEYS)
         for (uint j = 0; j < ITEM_KEYS; ++j)
-            heads += code(keys[first + j]) != code(keys[first + j - 1]);
+            heads += DISTINCT(code(keys[first + j]), code(keys[first + j - 1]));
     else
         for (uint j = first == 0; j < here; ++j)
-            heads += code(keys[first + j]) != code(keys[first + j - 1]);
+            heads += DISTINCT(code(keys[first + j]), code(keys[first + j - 1]));
     return heads;
 }
 
@@ -218,7 +220,7 @@ void write_heads(__global const ukey_t *restrict keys,
         if (heads)
             for (uint j = 0; j < here; ++j) {
                 const index_t i = first + j;
-                if (i == 0 || code(keys[i]) != code(keys[i - 1])) {
+                if (i == 0 || DISTINCT(code(keys[i]), code(keys[i - 1]))) {
                     values[to] = keys[i];
                     ++to;
                 }

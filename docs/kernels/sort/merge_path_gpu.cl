@@ -58,6 +58,13 @@ static inline ukey_t code(const ukey_t bits)
 
 typedef ukey_t elem_t;
 #define KEY_OF(e) (e)
+/* The bits of a key of a code, of which all bits count. */
+static inline ukey_t key_of(const ukey_t code)
+{
+    const ukey_t ordered = code;
+    return ordered ^ ((ukey_t)1 << (KEY_BITS - 1));
+}
+
 typedef uint index_t;
 #define ITEM_KEYS 17
 #define TILE 4352
@@ -213,7 +220,7 @@ void sort_tiles(__global const ukey_t *restrict source,
         const uint row = i / ROW_KEYS, place = i % ROW_KEYS;
         const ulong at = first + (ulong)row * n;
         if (row < own_rows && place < count) {
-            target[at + place] = code(staged[i]);
+            target[at + place] = key_of(staged[i]);
         }
     }
 }
@@ -275,6 +282,6 @@ void merge_tiles(__global const ukey_t *restrict source,
     /* Store, coalesced. */
     for (uint i = item; i < count; i += 256) {
         const size_t at = row + begin + diagonal + i;
-        target[at] = code(staged[i]);
+        target[at] = key_of(staged[i]);
     }
 }

@@ -44,8 +44,8 @@
  * dimension 0, as others may be short; `width` is a power of two, at least TILE in
  * merge_pass; `source` and `target` do not overlap.
  *
- * ELEMENT        what is sorted: see keys.mako. Keys are compared as they are, no NaN being less than
- *                a number
+ * ELEMENT        what is sorted: see keys.mako. Keys are compared as they are; only times in ascending
+ *                order as unsigned numbers above NaT
  * POSITIONS_IN   whether values are positions that no array holds yet
  * INDICES_OUT    whether values in the target are long
  * INDEX_T        unsigned type that counts the elements of a row
@@ -58,12 +58,10 @@
 typedef int key_t;
 typedef uint index_t;
 
-#define LESS(a, b) ((a) < (b))
-
 /* Whether key a goes before key b. */
 static inline bool before(const key_t a, const key_t b)
 {
-    return LESS(a, b);
+    return a < b;
 }
 
 /*

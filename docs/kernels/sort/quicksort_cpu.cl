@@ -801,7 +801,7 @@ static void sort_words(__global word_t *lows, __global word_t *highs, const inde
     }
 }
 
-/* A key of a code. */
+/* The bits of a key of a code, of which all bits count. */
 static inline ukey_t key_of(const ukey_t code)
 {
     const ukey_t ordered = code;

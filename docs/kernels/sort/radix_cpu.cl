@@ -281,8 +281,8 @@ static void sort_run(__global const elem_t *source, const index_t count, __globa
         for (index_t i = 0; i < count; i += 512)
             update_extremes(&extremes, codes, stage_elements(source, i, count, codes));
         differing = length_of(extremes.largest - extremes.least);
-        /* Three digits, as `counts` has room for. */
-        wanted = LESSER(4 + length_of_index(count), 33u);
+        /* Three digits, as `counts` has room for, in a word of `digits`. */
+        wanted = LESSER(4 + length_of_index(count), 32u);
     }
     /* Low bits in which no key differs are none that tell them apart. */
     uint low = 0;
