@@ -72,6 +72,7 @@ def every_function(comm, x, given, descending):
     keys, moved = sort_by_key(given, sent, descending=descending)
     alike(even(keys, n, comm), x[order])
     alike(even(moved, n, comm), values[order])
+    order = stable_order(x, descending, nan_first=True)
     for k in {0, min(n, 100)}:
         found, places = topk(given, k, largest=descending)
         alike(found, x[order[:k]])
