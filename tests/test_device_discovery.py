@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import threading
 from dataclasses import replace
@@ -96,12 +97,14 @@ def test_probe_files_are_single_files_in_the_cache():
 
 def fake_handle(name="Fake", kind=cl.device_type.GPU, platform=None, **more):
     """Return what discovery reads of a `pyopencl.Device`, without the optional properties."""
+    structure = ctypes.create_string_buffer(8)  # begins with a pointer to the driver's table
     values = {
         "name": f" {name}  ",
         "type": kind,
         "vendor": "Vendor",
         "version": "OpenCL 1.2",
-        "int_ptr": 0,
+        "structure": structure,
+        "int_ptr": ctypes.addressof(structure),
         "extensions": "",
         "platform": platform,
         "driver_version": "1.0",

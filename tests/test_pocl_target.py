@@ -1,4 +1,7 @@
-"""PoCL compiles for the processor of its library of built-ins, whatever LLVM calls the host."""
+"""PoCL compiles for the processor of its library of built-ins, whatever LLVM calls the host.
+
+And what is written in PoCL's memory: only where a known build has what is expected there.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,25 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from opencl_lab.drivers import pocl_target
-from opencl_lab.drivers.pocl_target import library_target, repair_target
+from opencl_lab.drivers import pocl_builds
+from opencl_lab.drivers.pocl_serial import _hide
+from opencl_lab.drivers.pocl_target import TARGETS, library_target, repair_target
+from opencl_lab.selftest import verdicts
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() != "x86_64",
-    reason="PoCL's target is changed on x86-64 Linux alone",
+    reason="the builds of PoCL that are known are for x86-64 Linux",
 )
 
-VERSION = "OpenCL 3.0 PoCL 3.0-rc2  Linux, Release, RELOC, LLVM 14.0.6, SLEEF, DISTRO, POCL_DEBUG"
-TRIPLE = b"x86_64-unknown-linux-gnu"
+CPU, NAME = 2, "pthread-AMD EPYC"
+TEXTS = (NAME.encode(), b"x86_64-unknown-linux-gnu", b"znver3")
+PYPI = "9668b5f6ec1fe949d547a549029789188340beb7"
 MATRIX = Path(__file__).parent / "test_matrix.py"
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
 ROWS = "(sort-radix or topk-radix) and (rows-float64 or type-int64)"
@@ -28,85 +36,139 @@ AVX2 = "sse2 ssse3 cx16 sse4_1 avx popcnt f16c avx2 abm fma bmi1 bmi2"
 
 
 class FakeDevice:
-    """Memory that looks like PoCL's device structure, with pointers to texts."""
+    """Memory with the fields of a build where the build has them, and what a driver says."""
 
-    def __init__(self, *texts):
-        self.texts = [ctypes.create_string_buffer(text, 32) for text in texts]
-        self.memory = (ctypes.c_size_t * (pocl_target.STRUCTURE_BYTES // 8))()
-        for place, text in enumerate(self.texts):
-            self.memory[place + 79] = ctypes.addressof(text)
+    def __init__(self, layout, kind=CPU, available=1, texts=TEXTS):
+        self.memory = ctypes.create_string_buffer(b"\1" * 1024)
+        self.layout, self.int_ptr = layout, ctypes.addressof(self.memory)
+        self.texts = [ctypes.create_string_buffer(text) for text in texts]
+        self.type, self.name, self.available = CPU, NAME, ctypes.c_uint32(available)
+        at = self.int_ptr
+        ctypes.c_uint64.from_address(at + layout.kind).value = kind
+        if layout.behind:
+            self.point(layout.available, ctypes.addressof(self.available))
+        else:
+            ctypes.c_uint32.from_address(at + layout.available).value = available
+        for place, text in zip((layout.name, *(layout.target or ())), self.texts, strict=False):
+            self.point(place, ctypes.addressof(text))
+
+    def point(self, place, address):
+        ctypes.c_void_p.from_address(self.int_ptr + place).value = address
+
+    def info(self, handle, item, size, place, _):
+        """Answer as `clGetDeviceInfo` of a device of `CPU` that is available."""
+        value = ctypes.c_uint64(CPU) if item == 0x1000 else ctypes.c_uint32(1)
+        ctypes.memmove(place, ctypes.byref(value), size)
+        return 0
 
     @property
-    def pointer(self):
-        return ctypes.addressof(self.memory)
-
-    @property
-    def seen(self):
-        """The texts that its pointers lead to."""
-        return [ctypes.string_at(self.memory[place + 79]) for place in range(len(self.texts))]
+    def state(self):
+        """All that could be written."""
+        return self.memory.raw, self.available.value, [text.raw for text in self.texts]
 
 
-def test_the_name_after_the_triple_is_replaced():
-    device = FakeDevice(b"haswell", TRIPLE, b"znver3", b"znver3")
-    words = list(device.memory)
-    target = repair_target(VERSION, device.pointer)
-    assert target == library_target() in pocl_target.TARGETS
-    assert device.seen == [b"haswell", TRIPLE, target.encode(), b"znver3"]
-    assert device.texts[2].value == b"znver3"  # which others may point to
-    assert sum(old != new for old, new in zip(words, device.memory, strict=True)) == 1
-    assert repair_target(VERSION, device.pointer) == target
-    assert device.seen[2] == target.encode()
+def layout_for(build, monkeypatch):
+    """Return the layout of a known build, to which all devices belong; else that of PyPI's."""
+    monkeypatch.setattr(pocl_builds, "library_of", lambda table: ("libpocl.so", build))
+    known = pocl_builds.BUILDS.get(build)
+    return known or replace(pocl_builds.BUILDS[PYPI], release="unknown")
+
+
+@pytest.fixture(params=[*pocl_builds.BUILDS, "unknown"], ids=lambda build: build[:8])
+def layout(request, monkeypatch):
+    return layout_for(request.param, monkeypatch)
+
+
+def differing(device, after):
+    return [at for at, (old, new) in enumerate(zip(device[0], after[0], strict=True)) if old != new]
+
+
+def test_only_the_pointer_to_the_name_is_replaced(layout):
+    device = FakeDevice(layout)
+    before = device.state
+    target = repair_target(device)
+    after = device.state
+    if layout.target is None or layout.release == "unknown":
+        assert target is None and after == before
+        return
+    assert target == library_target() in TARGETS
+    begin = layout.target[1]
+    assert set(differing(before, after)) <= set(range(begin, begin + 8))
+    assert after[1:] == before[1:]  # others may point to the old name
+    assert ctypes.string_at(pocl_builds.word(device.int_ptr + begin)) == target.encode()
+    assert repair_target(device) == target
+
+
+def test_only_type_and_availability_are_hidden(layout):
+    device = FakeDevice(layout)
+    before = device.state
+    gate = _hide(device.info, device.int_ptr, NAME)
+    after = device.state
+    if layout.release == "unknown":
+        assert gate is None and after == before
+        return
+    assert ctypes.c_uint64.from_address(device.int_ptr + layout.kind).value == 0
+    assert (gate.word.value, device.available.value) == (0, 0 if layout.behind else 1)
+    changed = {layout.kind} if layout.behind else {layout.kind, layout.available}
+    assert set(differing(before, after)) == changed and after[2] == before[2]
+
+
+OTHERS = (
+    {"kind": 4},
+    {"kind": CPU + (1 << 32)},
+    {"available": 0},
+    {"available": 257},
+    {"texts": (b"basic-AMD EPYC", *TEXTS[1:])},
+)
+OTHER_TARGETS = (
+    {"texts": (TEXTS[0], b"x86_64", TEXTS[2])},
+    {"texts": (*TEXTS[:2], b"AMD EPYC")},
+    {"texts": (*TEXTS[:2], b"")},
+)
 
 
 @pytest.mark.parametrize(
-    ("version", "repaired"),
+    ("build", "other"),
     [
-        (VERSION.replace("3.0-rc2", "3.1"), True),
-        (VERSION.replace("3.0-rc2", "4.0"), True),
-        (VERSION.replace("3.0-rc2", "5.0"), False),
-        (VERSION.replace("3.0-rc2", "1.8"), False),
-        (VERSION.replace(", DISTRO", ""), False),
-        ("OpenCL 3.0 CUDA 12.8", False),
-        ("", False),
+        *((build, other) for build in pocl_builds.BUILDS for other in OTHERS),
+        *((PYPI, other) for other in OTHER_TARGETS),
     ],
 )
-def test_releases_that_choose_a_library_themselves_are_repaired(version, repaired):
-    device = FakeDevice(TRIPLE, b"generic")
-    assert (repair_target(version, device.pointer) is not None) == repaired
-    assert (device.seen[1] != b"generic") == repaired
+def test_nothing_is_written_where_something_else_is_found(build, other, monkeypatch):
+    device = FakeDevice(layout_for(build, monkeypatch), **other)
+    before = device.state
+    assert repair_target(device) is None
+    assert _hide(device.info, device.int_ptr, NAME) is None
+    assert device.state == before
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        (),
-        (b"znver3",),
-        (TRIPLE, b""),
-        (TRIPLE, b"AMD EPYC"),
-        (b"x86_64", b"znver3"),
-        (TRIPLE, b"znver3", TRIPLE, b"znver3"),
-        (TRIPLE, b"avx512", b"skylake-avx512"),  # Debian's PoCL 3.1, which needs no repair
-    ],
-)
-def test_an_unclear_structure_is_not_touched(texts):
-    device = FakeDevice(*texts)
-    words = list(device.memory)
-    assert repair_target(VERSION, device.pointer) is None
-    assert list(device.memory) == words
+def test_a_build_is_recognised_by_the_library_that_is_loaded(device):
+    assert pocl_builds.library_of(id(device)) == ("", "")
+    if "PoCL 3.0-rc2" in device.platform_version:  # as PyPI has it
+        path, build = pocl_builds.library_of(pocl_builds.word(device.handle.int_ptr))
+        assert Path(path).name.startswith("libpocl") and build == PYPI
+        assert not pocl_builds.unknown_build(device)
 
 
-@pytest.mark.parametrize("pointer", [0, 8, 1 << 46])
-def test_an_unreadable_structure_is_no_crash(pointer):
-    assert repair_target(VERSION, pointer) is None
+def test_notes_are_read_up_to_the_build_id():
+    note = b"\4\0\0\0\3\0\0\0\3\0\0\0GNU\0\xab\xcd\xef\0"
+    other = b"\2\0\0\0\5\0\0\0\3\0\0\0X\0\0\0\1\2\3\4\5\0\0\0"
+    assert pocl_builds._build_id(other + note) == "abcdef"
+    for notes in (b"", other, note[:11], b"\xff" * 64):
+        assert pocl_builds._build_id(notes) == ""
 
 
-@pytest.mark.parametrize(("system", "machine"), [("Darwin", "x86_64"), ("Linux", "aarch64")])
-def test_other_machines_are_not_touched(system, machine, monkeypatch):
-    monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    device = FakeDevice(TRIPLE, b"generic")
-    assert repair_target(VERSION, device.pointer) is None
-    assert device.seen[1] == b"generic"
+def test_the_self_test_does_not_trust_an_unknown_build(device, monkeypatch):
+    if "PoCL" not in device.platform_version or device.pretended:
+        pytest.skip("it is no PoCL")
+    monkeypatch.setattr(pocl_builds, "BUILDS", {})
+    assert verdicts.identity(device) not in verdicts.shipped()
+    assert device.name in verdicts.identity(device)
+
+
+def test_other_machines_are_not_touched(monkeypatch):
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert repair_target(SimpleNamespace(int_ptr=0)) is None
 
 
 @pytest.mark.parametrize(
@@ -135,7 +197,7 @@ def test_numbers_of_eight_bytes_whatever_llvm_calls_the_host(device, tmp_path):
 
     `.ci/run` runs all of the matrix that has such numbers, on more names.
     """
-    if repair_target(device.platform_version, device.handle.int_ptr) is None:
+    if repair_target(device.handle) is None:
         pytest.skip("it is no PoCL that is repaired")
     done = subprocess.run(
         [*PYTEST, MATRIX, "-k", ROWS, "-m", "full or not full"],

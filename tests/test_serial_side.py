@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
@@ -33,6 +34,23 @@ SHOW = (
     "print([(d.is_serial, d.serial_side) for d in ol.devices() if d.kind == 'cpu'])"
 )
 
+AS_UNKNOWN = "from opencl_lab.drivers import pocl_builds; pocl_builds.BUILDS.clear();"
+OTHERS_SEE = """
+import pyopencl as cl
+print([len(platform.get_devices()) for platform in cl.get_platforms()])
+from opencl_lab.lab.doctor.probes.small_calls import small_calls
+print(*small_calls(ol.select_device("pocl")))
+"""
+TWICE = """
+import numpy as np
+import opencl_lab as ol
+import pyopencl as cl
+sides = [side for one in ol.devices() for side in (one, one.serial_side)]
+seen = [handle for one in cl.get_platforms() for handle in one.get_devices()]
+print(len(seen), [side.handle in seen for side in sides])
+x = np.arange(100)[::-1].astype(np.int32)
+print(*(ol.sort(x, device=place).tolist() == np.sort(x).tolist() for place in (*sides, None)))
+"""
 TUNE_SORT = (
     "import sys; from opencl_lab.__main__ import main;"
     "sys.argv[1:] = 'tune sort --n 100 --device serial --budget 1'.split(); main()"
@@ -136,6 +154,27 @@ def test_it_is_found_by_text_queue_and_pickle(threads, serial):
 )
 def test_when_there_is_none(serial, code, variables, answer):
     assert answer in run(code, OCLAB_INTEL="off", **variables)
+
+
+def test_an_unknown_build_has_none_and_the_doctor_says_so(serial):
+    said = run(AS_UNKNOWN + SHOW + OTHERS_SEE, OCLAB_INTEL="off")
+    assert said.startswith("[(False, None)]\n[1]\n")
+    assert re.search(r"no serial side: the places for that.* in /.*libpocl.*, build id \w+", said)
+
+
+@pytest.mark.parametrize("place", ["folder", "other-file"])
+def test_a_library_that_is_registered_twice_has_one_device(serial, place, tmp_path):
+    """pyopencl's own folder is read in any case, so this names it a second time."""
+    own = Path(cl.__file__).parent / ".libs"
+    files = list(own.glob("pocl*.icd"))
+    if not files:
+        pytest.skip("PoCL is not pip's")
+    folder = own
+    if place == "other-file":
+        folder, (library,) = tmp_path, own.glob("libpocl*.so")
+        (tmp_path / "other.icd").write_text(str(library))
+    said = run(TWICE, OCL_ICD_VENDORS=str(folder), OCLAB_DEVICE="pocl")
+    assert said == "2 [True, False]\nTrue True True\n"
 
 
 def test_threads_use_both_sides_while_another_one_looks(threads, serial):

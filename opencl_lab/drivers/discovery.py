@@ -20,7 +20,7 @@ from opencl_lab.core.device import SERIAL, Capabilities, Device
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
-from opencl_lab.core.queues import check_fork, leave_open, note_start, set_gate
+from opencl_lab.core.queues import Gate, check_fork, leave_open, note_start, set_gate
 from opencl_lab.core.systems import after_fork
 from opencl_lab.drivers import intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepare_cache
@@ -69,8 +69,11 @@ def _info(handle: cl.Device, name: str, default: Any = None) -> Any:
 def _kind(type_bits: int) -> tuple[str, bool]:
     """Return the kind of a device and whether it is a simulator.
 
-    A real device has one type; Oclgrind claims all of them at once.
+    A real device has one type; Oclgrind claims all of them at once. PoCL's serial side has none, as
+    it is hidden.
     """
+    if not type_bits:
+        return "cpu", False
     claimed = [kind for kind in KINDS if type_bits & getattr(cl.device_type, kind.upper())]
     if len(claimed) > 1:
         return "cpu", True
@@ -79,7 +82,7 @@ def _kind(type_bits: int) -> tuple[str, bool]:
 
 def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device:
     platform = handle.platform
-    repair_target(platform.version, handle.int_ptr)
+    repair_target(handle)
     extensions = set(handle.extensions.split())
     kind, simulated = _kind(handle.type)
     capability = None
@@ -173,22 +176,26 @@ def _discover() -> tuple[Device, ...]:
     intel.check_switch()
     intel.register()
     found = []
-    with pretend.limited_groups(), pocl_serial.listed() as may_be_serial:
+    with pretend.limited_groups():
+        sides = pocl_serial.sides()  # before the loader starts PoCL
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # how the loader reports that there is no platform
             platforms = []
         listed = [_devices_of(platform) for platform in platforms]
     intel.withdraw_unless_loaded()
-    for platform_index, (platform, handles) in enumerate(zip(platforms, listed, strict=True)):
-        serial = None
-        if may_be_serial and handles:
-            handles, serial = pocl_serial.split(platform.version, handles)
+    seen = set()
+    for platform_index, handles in enumerate(listed):
         for device_index, handle in enumerate(handles):
             try:
+                pointer = handle.int_ptr
+                if pointer in seen:  # two ICD files name one library, which has its devices once
+                    continue
+                seen.add(pointer)
                 device = _record(handle, platform_index, device_index)
-                if serial is not None:
-                    device = replace(device, serial_side=_serial_side(serial, device))
+                if pointer in sides:
+                    serial_side = _serial_side(*sides[pointer], device)
+                    device = replace(device, serial_side=serial_side)
                 found.append(device)
             except cl.Error:
                 continue
@@ -197,24 +204,22 @@ def _discover() -> tuple[Device, ...]:
     return tuple(sorted(found, key=_preference))
 
 
-def _serial_side(handle: cl.Device, device: Device) -> Device | None:
-    """Return the record of the serial side of a device, which is hidden; None if it cannot be."""
-    side = _hidden(handle, device.platform_index, device.device_index)
+def _serial_side(pointer: int, gate: Gate, device: Device) -> Device | None:
+    """Return the record of the serial side of a device; None if it cannot be used."""
+    side = _hidden(pointer, gate, device.platform_index, device.device_index)
     # Both use one compiler, so the findings of `oclab doctor` hold for both.
     return side and replace(side, side_of=device.key, capabilities=device.capabilities)
 
 
 @cache
-def _hidden(handle: cl.Device, platform_index: int, device_index: int) -> Device | None:
+def _hidden(pointer: int, gate: Gate, platform_index: int, device_index: int) -> Device | None:
+    handle = cl.Device.from_int_ptr(pointer)
     try:
-        record = _record(handle, platform_index, device_index)  # it tells nothing once hidden
-        gate = pocl_serial.hide(handle)
-        if gate is None:
-            return None
         set_gate(handle, gate)
+        with gate.opened():  # a device that is not available may tell nothing
+            return _record(handle, platform_index, device_index)
     except (cl.Error, LaunchError):
         return None
-    return record
 
 
 _discovering = threading.RLock()

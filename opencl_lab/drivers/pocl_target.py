@@ -8,23 +8,19 @@ in different registers: LLVM crashes, hangs, or computes wrong values. LLVM 14 d
 ``generic``, which its own compiler refuses (PoCL issues 512 and 1049). It also detects processors
 by their model, even if a hypervisor has disabled some features.
 
-PoCL 5 compiles for the processor of the library, and so does Debian's PoCL 3.1, which has the
-library's name beside the triple. This module makes the others do the same. They have no setting
-for it, so the pointer to the processor's name is changed in PoCL's structure of the device.
+PoCL 5 compiles for the processor of the library, and so does Debian's PoCL 3.1. This module makes
+PyPI's PoCL 3.0 do the same. It has no setting for it, so the pointer to the processor's name is
+changed in PoCL's structure of the device. Other builds that have this fault are not known to the
+byte (`pocl_builds`), and stay as they are: the self-test finds what they compile wrong.
 """
 
 from __future__ import annotations
 
 import ctypes
-import logging
 import platform
-import re
-import struct
-from collections.abc import Iterator
-from io import FileIO
-from itertools import pairwise
-from pathlib import Path
+from typing import Any
 
+from opencl_lab.drivers import pocl_builds
 from opencl_lab.drivers.processes import cpu_fields
 
 TARGETS = {
@@ -38,13 +34,6 @@ TARGETS = {
     "skylake-avx512": ("avx512", {"avx512f"}),
 }
 """The libraries: processor, name, and required flags. The last one that fits is used."""
-LIBRARIES = {library.encode() for library, _ in TARGETS.values()}
-TRIPLE, NAME = re.compile(rb"x86_64-[a-z0-9_-]+"), re.compile(rb"[a-z0-9_+.-]+")
-STRUCTURE_BYTES = 1024  # includes both pointers, which PoCL 3.0 has at 632 and 640
-TEXT_BYTES = 64
-POINTER = struct.Struct("P")
-
-_log = logging.getLogger(__name__)
 _names = {target: ctypes.create_string_buffer(target.encode()) for target in TARGETS}
 """Keeps the names in memory, as PoCL points to them until the process ends."""
 
@@ -61,57 +50,28 @@ def library_target(flags: set[str] | None = None) -> str | None:
     return next((name for name in reversed(TARGETS) if flags >= TARGETS[name][1]), None)
 
 
-def repair_target(platform_version: str, device_pointer: int) -> str | None:
-    """Make PoCL compile for the processor of its library, if the release needs it.
+def repair_target(handle: Any) -> str | None:
+    """Make PoCL compile for the processor of its library, if the build needs it and is known.
 
-    The platform's version gives the release, and whether it chooses among libraries; the pointer is
-    the ``cl_device_id``. Return the processor that PoCL compiles for now, or None if nothing was
-    changed.
+    The handle is a `pyopencl.Device`. Return the processor that PoCL compiles for now, or None if
+    nothing was changed.
     """
     target = library_target()
-    if target is None or not re.search(r"PoCL [34]\..*\bDISTRO\b", platform_version):
+    if target is None or set_target(handle, _names[target]) is None:
         return None
-    if set_target(device_pointer, _names[target]) is not None:
-        return target
-    _log.info("PoCL compiles for the processor that LLVM names, which may not be %s", target)
-    return None
+    return target
 
 
-def set_target(device_pointer: int, name: ctypes.Array[ctypes.c_char]) -> str | None:
+def set_target(handle: Any, name: ctypes.Array[ctypes.c_char]) -> str | None:
     """Make a device of PoCL compile for the processor `name`, which must outlive the device.
 
-    Return the processor that it compiled for before. Nothing is changed, and None returned, unless
-    the device's structure has exactly one pointer to the host's triple that is followed by a
-    pointer to a processor's name.
+    Return the processor that it compiled for before, or None if nothing was changed.
     """
-    try:
-        # Unlike a pointer, this file gives an error for a bad address.
-        with Path("/proc/self/mem").open("r+b", buffering=0) as memory:
-            found = list(_names_in(memory, device_pointer))
-            if len(found) != 1:
-                return None
-            place, before = found[0]
-            memory.seek(place)
-            memory.write(POINTER.pack(ctypes.addressof(name)))
-            return before.decode()
-    except (OSError, OverflowError, ValueError):
+    pointer = handle.int_ptr
+    layout = pocl_builds.checked(pointer, handle.type, handle.name)
+    if layout is None or layout.target is None:
         return None
-
-
-def _names_in(memory: FileIO, device_pointer: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the addresses of pointers to names that follow a pointer to a triple, and the names."""
-    memory.seek(device_pointer)
-    structure = memory.read(STRUCTURE_BYTES)
-    texts = [_text(memory, address) for (address,) in POINTER.iter_unpack(structure)]
-    for index, (triple, name) in enumerate(pairwise(texts), start=1):
-        if TRIPLE.fullmatch(triple) and NAME.fullmatch(name) and name not in LIBRARIES:
-            yield device_pointer + POINTER.size * index, name
-
-
-def _text(memory: FileIO, address: int) -> bytes:
-    """Return the text at an address, or b"" if there is none."""
-    try:
-        memory.seek(address)
-        return memory.read(TEXT_BYTES).partition(b"\0")[0]
-    except (OSError, OverflowError, ValueError):
-        return b""
+    place = ctypes.c_void_p.from_address(pointer + layout.target[1])
+    before = ctypes.string_at(place.value or 0).decode()
+    place.value = ctypes.addressof(name)
+    return before

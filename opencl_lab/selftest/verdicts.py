@@ -19,6 +19,7 @@ from opencl_lab.core.paths import cache_dir, locked, record_name
 from opencl_lab.core.records import as_json, parsed, read_sealed, timestamp, typed, write_sealed
 from opencl_lab.core.template import kernel_digest
 from opencl_lab.drivers.caches import make_section
+from opencl_lab.drivers.pocl_builds import unknown_build
 from opencl_lab.drivers.pocl_target import library_target
 
 SECTION = "selftest"
@@ -88,9 +89,11 @@ def identity(device: Device) -> str:
 
     Drivers for CPUs compile for the features of a processor, whatever it is called, so those of
     x86 are told apart by the features that PoCL also goes by. NVIDIA's GPUs are told apart by
-    their compute capability, other devices by name.
+    their compute capability, other devices by name. So are those of unknown builds of PoCL, which
+    compile for what LLVM calls the processor.
     """
-    features = library_target() if device.kind == "cpu" else None
+    known = device.kind == "cpu" and not unknown_build(device)
+    features = library_target() if known else None
     compiled_for = features or (device.architecture if device.compute_capability else device.name)
     width = str(device.native_vector_bytes) if device.kind == "cpu" else ""
     side = "serial" if device.is_serial else ""

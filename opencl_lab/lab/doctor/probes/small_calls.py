@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from opencl_lab.core.device import Device, SmallCalls
+from opencl_lab.drivers.pocl_builds import unknown_build
 from opencl_lab.lab.doctor.probing import Answers
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.registry import operations
@@ -21,7 +22,9 @@ CALLS = 50  # in a round
 def small_calls(device: Device) -> Answers:
     """Measure a problem of each operation that takes about as long on either side."""
     if device.serial_side is None:
-        yield {"verdict": "no", "detail": "it has no serial side"}
+        build = unknown_build(device)
+        why = f": the places for that, and its target, are not known in {build}" if build else ""
+        yield {"verdict": "no", "detail": f"it has no serial side{why}"}
         return
     found = {}
     for name, operation in operations().items():
