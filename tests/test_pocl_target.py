@@ -10,7 +10,6 @@ import os
 import platform
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -67,28 +66,26 @@ class FakeDevice:
         return self.memory.raw, self.available.value, [text.raw for text in self.texts]
 
 
-def layout_for(build, monkeypatch):
-    """Return the layout of a known build, to which all devices belong; else that of PyPI's."""
+def fake_device(build, monkeypatch, **other):
+    """Return a device of a build, to which all belong; one that is not known is like PyPI's."""
     monkeypatch.setattr(pocl_builds, "library_of", lambda table: ("libpocl.so", build))
-    known = pocl_builds.BUILDS.get(build)
-    return known or replace(pocl_builds.BUILDS[PYPI], release="unknown")
+    return FakeDevice(pocl_builds.BUILDS.get(build, pocl_builds.BUILDS[PYPI]), **other)
 
 
-@pytest.fixture(params=[*pocl_builds.BUILDS, "unknown"], ids=lambda build: build[:8])
-def layout(request, monkeypatch):
-    return layout_for(request.param, monkeypatch)
+any_build = pytest.mark.parametrize("build", [*pocl_builds.BUILDS, "unknown"])
 
 
 def differing(device, after):
     return [at for at, (old, new) in enumerate(zip(device[0], after[0], strict=True)) if old != new]
 
 
-def test_only_the_pointer_to_the_name_is_replaced(layout):
-    device = FakeDevice(layout)
-    before = device.state
+@any_build
+def test_only_the_pointer_to_the_name_is_replaced(build, monkeypatch):
+    device = fake_device(build, monkeypatch)
+    layout, before = device.layout, device.state
     target = repair_target(device)
     after = device.state
-    if layout.target is None or layout.release == "unknown":
+    if layout.target is None or build == "unknown":
         assert target is None and after == before
         return
     assert target == library_target() in TARGETS
@@ -99,12 +96,13 @@ def test_only_the_pointer_to_the_name_is_replaced(layout):
     assert repair_target(device) == target
 
 
-def test_only_type_and_availability_are_hidden(layout):
-    device = FakeDevice(layout)
-    before = device.state
+@any_build
+def test_only_type_and_availability_are_hidden(build, monkeypatch):
+    device = fake_device(build, monkeypatch)
+    layout, before = device.layout, device.state
     gate = _hide(device.info, device.int_ptr, NAME)
     after = device.state
-    if layout.release == "unknown":
+    if build == "unknown":
         assert gate is None and after == before
         return
     assert ctypes.c_uint64.from_address(device.int_ptr + layout.kind).value == 0
@@ -135,7 +133,7 @@ OTHER_TARGETS = (
     ],
 )
 def test_nothing_is_written_where_something_else_is_found(build, other, monkeypatch):
-    device = FakeDevice(layout_for(build, monkeypatch), **other)
+    device = fake_device(build, monkeypatch, **other)
     before = device.state
     assert repair_target(device) is None
     assert _hide(device.info, device.int_ptr, NAME) is None

@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # which loads pyopencl
 class Layout:
     """At which bytes of ``struct _cl_device_id`` a build of PoCL has which fields."""
 
-    release: str
     kind: int
     """Its type, of 8 bytes."""
     available: int
@@ -39,20 +38,16 @@ class Layout:
 
 
 BUILDS = {
-    "9668b5f6ec1fe949d547a549029789188340beb7": Layout(
-        "3.0, of pocl-binary-distribution 3.0", 80, 444, False, 552, (632, 640)
-    ),
-    "4a4365a430d36fff6564d06f6fbce75abf28acca": Layout(
-        "3.1, of Debian 12's libpocl2 3.1-3+deb12u1", 64, 428, False, 536
-    ),
-    "bf19948f0ef8a7511ca68566cdb5b02be540e87e": Layout(
-        "5.0, of Ubuntu 24.04's libpocl2t64 5.0-2.1build3", 64, 456, True, 576
-    ),
-    "2cadeb853d356489f81090e75be07a720bd2c3f1": Layout(
-        "6.0, of Debian 13's libpocl2t64 6.0-6", 64, 464, True, 584
-    ),
+    # PyPI, pocl-binary-distribution 3.0
+    "9668b5f6ec1fe949d547a549029789188340beb7": Layout(80, 444, False, 552, (632, 640)),
+    # Debian 12, libpocl2 3.1-3+deb12u1
+    "4a4365a430d36fff6564d06f6fbce75abf28acca": Layout(64, 428, False, 536),
+    # Ubuntu 24.04, libpocl2t64 5.0-2.1build3
+    "bf19948f0ef8a7511ca68566cdb5b02be540e87e": Layout(64, 456, True, 576),
+    # Debian 13, libpocl2t64 6.0-6
+    "2cadeb853d356489f81090e75be07a720bd2c3f1": Layout(64, 464, True, 584),
 }
-"""By the build id. All are for x86-64; `docs/devices.md` says how to add one."""
+"""By the build id, all for x86-64. `docs/devices.md` says what was tried on each."""
 
 TRIPLE, PROCESSOR = re.compile(rb"x86_64-[a-z0-9_-]+"), re.compile(rb"[a-z0-9_+.-]+")
 LOADED, NOTE = 1, 4  # types of segments
