@@ -272,6 +272,7 @@ def test_all_problems_to_tune_for_shipping_can_be_planned():
         for (name, options), _ in tool["wanted"](device, "sort,gemm,conv2d,dft"):
             task = tool["task_of"](name, options, device)
             assert task.algorithm.space.parameters and task.plan(task.built_in).launches
+            assert all(task.plan(task.built_in, check).launches for check in task.check_problems)
     assert len(tool["wanted"](device, "sort, dft")) > len(tool["wanted"](device, "dft")) > 0
 
 

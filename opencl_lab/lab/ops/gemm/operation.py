@@ -12,6 +12,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.kernels import c_type
+from opencl_lab.core.plan import round_up
 from opencl_lab.lab.files import convert
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
@@ -29,6 +30,7 @@ from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.elsewhere import how_made
+from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, row_lengths
 from opencl_lab.ops.gemm.problem import ACTIVATIONS, BIASES, ELEMENT_TYPES, PRECISIONS, GemmProblem
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
@@ -118,10 +120,18 @@ class Gemm(Operation[GemmProblem]):
     )
 
     def check_changes(self, problem: GemmProblem) -> tuple[Mapping[str, Any], ...]:
-        """Return the cases, without an activation for complex matrices, which have none."""
-        if not problem.is_complex:
+        """Return the cases: for complex matrices without an activation, which they do not have.
+
+        Where matrix units can read rows in place, they can in all cases.
+        """
+        if problem.is_complex:
+            return tuple({**change, "activation": ""} for change in self.check_cases)
+        if problem.dtype.itemsize > 2 or any(n % ALIGNED_HALVES for n in row_lengths(problem)):
             return self.check_cases
-        return tuple({**change, "activation": ""} for change in self.check_cases)
+        return tuple(
+            {**change, **{name: round_up(change[name], ALIGNED_HALVES) for name in "mnk"}}
+            for change in self.check_cases
+        )
 
     def problem(self, **options: Any) -> GemmProblem:
         """Return the problem that the options describe."""
