@@ -58,6 +58,8 @@ class Option:
         input that they do not contain.
     default_text : str
         The default in words, if it depends on other options or on the data.
+    also : tuple
+        Values of other types that keywords take.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Option:
     about_data: bool = False
     with_files: bool = False
     default_text: str = ""
+    also: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -300,6 +303,9 @@ class Operation(ABC, Generic[P]):
             if choices is not None and value != known[name].default and value not in choices:
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
             kind, kind_name = NUMBERS.get(known[name].type, (object, ""))
-            if value is not known[name].default and not isinstance(value, kind):
+            if not isinstance(value, kind) and value not in (
+                known[name].default,
+                *known[name].also,
+            ):
                 raise InvalidProblem(f"{name} must be {kind_name}, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}

@@ -31,7 +31,14 @@ from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.ops.gemm.functions import gemm
 from opencl_lab.ops.gemm.host.elsewhere import how_made
 from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, row_lengths
-from opencl_lab.ops.gemm.problem import ACTIVATIONS, BIASES, ELEMENT_TYPES, PRECISIONS, GemmProblem
+from opencl_lab.ops.gemm.problem import (
+    ACTIVATIONS,
+    BIASES,
+    ELEMENT_TYPES,
+    PRECISIONS,
+    TRANSPOSED,
+    GemmProblem,
+)
 from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 
 CHUNK = 1 << 22
@@ -80,8 +87,8 @@ class Gemm(Operation[GemmProblem]):
         Option("batch", int, 1, "number of products in a stack of matrices"),
         Option("alpha", complex, 1.0, "factor of the product, such as -0.5 or 1+2j"),
         Option("beta", complex, 0.0, "factor of C, which is not read if it is 0"),
-        Option("trans_a", bool, False, "A is stored as k rows of m"),
-        Option("trans_b", bool, False, "B is stored as n rows of k"),
+        Option("trans_a", bool, False, "A is stored as k rows of m", also=(*TRANSPOSED,)),
+        Option("trans_b", bool, False, "B is stored as n rows of k", also=(*TRANSPOSED,)),
         Option("precision", str, "native", "arithmetic of the products", PRECISIONS),
         Option("bias", str, None, "add a number for each row or column", BIASES[1:]),
         Option("activation", str, None, "function applied to the result", ACTIVATIONS[1:]),
