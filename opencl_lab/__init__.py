@@ -7,22 +7,11 @@ that `import opencl_lab`, the command line's ``--help`` and child processes do n
 import opencl_lab.core.early  # noqa: F401 - before all others: Ctrl-C may come at any time
 
 # isort: split
-import os
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab._version import __version__ as __version__
-from opencl_lab.drivers.pinning import pin, share
-from opencl_lab.drivers.wheel import awaits_registration
-
-share(os.environ)
-# Unless bound, PoCL's threads often share one core and run at half speed. PoCL reads the variable
-# once, at the first OpenCL call of the process.
-pin(os.environ)
-# pyopencl's own cache fails permanently on a damaged file or a folder that it cannot write to. PoCL
-# and NVIDIA, where building takes long, have caches of their own.
-os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 if TYPE_CHECKING:  # what a type checker reads of `_REGISTRY`
     from opencl_lab import distributed as distributed
@@ -106,8 +95,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-# Before anybody starts OpenCL, as pyopencl alone would do without Intel's runtime.
-if awaits_registration(os.environ):
-    import_module("opencl_lab.drivers.intel").register()

@@ -39,7 +39,7 @@ import pytest
 import suites
 
 from opencl_lab.drivers.discovery import devices, select_device
-from opencl_lab.drivers.pocl import prepare_cache
+from opencl_lab.drivers.pocl import prepared_cache
 from opencl_lab.drivers.pocl_target import set_target
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start jobs in the background
@@ -62,8 +62,8 @@ HOST_NAME = ctypes.create_string_buffer(os.environ.get("OCLAB_TEST_TARGET", "").
 
 def name_host():
     """Give PoCL's devices the processor `HOST_NAME`, as LLVM does where it names the host so."""
-    prepare_cache()
-    found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+    with prepared_cache():
+        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     named = [set_target(item, HOST_NAME) for item in found]
     assert any(named), "there is no PoCL whose target can be set"
 

@@ -202,12 +202,11 @@ def figures(monkeypatch):
 
 @pytest.fixture
 def clean(monkeypatch, tmp_path):
-    """No choice of a user, nothing registered, and a cache of its own."""
+    """No choice of a user, nothing that has failed, and a cache of its own."""
     for name in NAMES:
         monkeypatch.setenv(name, "")  # put back what it was at the end
         monkeypatch.delenv(name)
-    monkeypatch.setattr(intel, "_registered", None)
-    monkeypatch.setattr(intel, "_withdrawn", None)
+    monkeypatch.setattr(intel, "_failed", None)
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
 import threading
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyopencl as cl
@@ -15,11 +21,12 @@ from device_records import CPU, EVERYTHING
 
 import opencl_lab as ol
 from opencl_lab.core.device import Capabilities
+from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import discovery as module
 from opencl_lab.drivers.caches import section_files
-from opencl_lab.drivers.discovery import choose_device, device_of
+from opencl_lab.drivers.discovery import choose_device, device_of, here
 from opencl_lab.drivers.probed import corrected, probe_file
 
 # ------------------------------------------------------------ probed capabilities
@@ -149,6 +156,7 @@ def discover(monkeypatch, platforms):
         return platforms
 
     monkeypatch.setattr(cl, "get_platforms", get_platforms)
+    monkeypatch.setattr(module.intel, "platforms", list)
     return module._discover.__wrapped__()
 
 
@@ -288,6 +296,16 @@ def test_devices_of_this_machine(device):
         assert json.dumps(item.as_dict())
 
 
+def test_a_device_is_found_by_its_key_whatever_its_number(device, monkeypatch):
+    found = [replace(device, device_index=index, serial_side=None) for index in range(2)]
+    monkeypatch.setattr(module, "_discover", lambda: tuple(found))
+    for record, index in ((found[1], 1), (replace(device, platform_index=7), 0)):
+        assert here(record) is found[index]
+        assert pickle.loads(pickle.dumps(record)).spec == found[index].spec
+    with pytest.raises(DeviceNotFound, match=r"another .* is not here"):
+        here(replace(found[0], name="another"))
+
+
 def test_device_of_a_handle(device):
     assert device_of(device.handle) == device
 
@@ -297,3 +315,94 @@ def test_a_handle_that_discovery_did_not_see(device, monkeypatch):
     unseen = device_of(device.handle)
     assert (unseen.platform_index, unseen.device_index) == (-1, -1)
     assert unseen.key == device.key
+
+
+# ------------------------------------------------- other code in the same process
+
+GUEST = """
+import json, os, subprocess, sys
+import pyopencl as cl
+
+def library(platform):
+    for line in open("/proc/self/maps"):
+        begin, _, end = line.split()[0].partition("-")
+        if int(begin, 16) <= platform.int_ptr < int(end, 16):
+            return os.path.basename(line.split()[-1])
+
+def platforms():
+    return [[library(one), [item.name for item in one.get_devices()]] for one in cl.get_platforms()]
+
+def threads():
+    return {task: sorted(os.sched_getaffinity(int(task))) for task in os.listdir("/proc/self/task")}
+
+LOOK = "import json, os; print(json.dumps([dict(os.environ), sorted(os.sched_getaffinity(0))]))"
+def process():
+    child = subprocess.run([sys.executable, "-c", LOOK], stdout=-1, check=True).stdout
+    environment, affinity = json.loads(child)
+    environment.pop("HWLOC_PLUGINS_PATH", None)  # PoCL 3.0 sets it, whoever starts it
+    name = open("/proc/self/comm").read()
+    return [dict(os.environ), environment, affinity, name, cl._PYOPENCL_NO_CACHE]
+
+when = sys.argv[1]
+others = platforms() if when != "after" else None
+before, running = process(), threads()
+found = None
+if when != "alone":
+    import numpy as np
+    import opencl_lab as ol
+    assert process() == before
+    keys = np.arange(3_000, dtype=np.int32)[::-1]
+    found = {device.spec: library(device.handle.platform) for device in ol.devices()}
+    for spec in found:
+        assert (ol.sort(keys, device=spec) == keys[::-1]).all()
+    assert process() == before
+    assert running.items() <= threads().items()
+assert others in (None, platforms())
+print(json.dumps([platforms(), found]))
+"""
+
+
+@pytest.fixture(scope="module")
+def second_platform():
+    """A folder with the ICD file of a driver that comes first if all platforms have one device.
+
+    It is a copy of pip's PoCL that does not know the variable for its devices.
+    """
+    library = next(iter(Path(cl.__file__).parent.glob(".libs/libpocl-*.so")), None)
+    if library is None:
+        pytest.skip("needs PoCL from pip")
+    content = library.read_bytes().replace(b"POCL_DEVICES", b"POCL_NOTHING")
+    content = content.replace(library.name.encode(), b"x" * len(library.name))  # its own name
+    with tempfile.TemporaryDirectory(prefix="oclab-test-") as name:
+        folder = Path(name) / "pyopencl" / ".libs"
+        folder.mkdir(parents=True)
+        for package in Path(cl.__file__).parents[1].glob("pocl_binary_distribution*"):
+            (Path(name) / package.name).symlink_to(package)
+        (folder / "second.so").write_bytes(content)
+        (folder / "second.icd").write_text(str(folder / "second.so"))
+        yield folder
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="no threads to look at")
+@pytest.mark.parametrize("drivers", ["own", "two"])
+def test_others_see_what_they_would_see_without_us(device, drivers, request):
+    """Devices, environment and processors; and our numbers of devices are theirs."""
+    if "PoCL" not in device.platform_version or "PYOPENCL_NO_CACHE" in os.environ:
+        pytest.skip("it is about PoCL")
+    around = {**os.environ, "OCLAB_DEVICE": ""}
+    if drivers == "two":
+        around["OCL_ICD_VENDORS"] = str(request.getfixturevalue("second_platform"))
+
+    def seen(when):
+        done = subprocess.run(
+            [sys.executable, "-c", GUEST, when],
+            env=around, check=False, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    alone, _ = seen("alone")
+    (one, found), (other, found_too) = seen("before"), seen("after")
+    assert alone == one == other and found == found_too
+    assert [found[f"{index}:0"] for index in range(len(alone))] == [name for name, _ in alone]
+    assert len(alone) == 2 or drivers == "own"

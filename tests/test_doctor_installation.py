@@ -16,7 +16,7 @@ from rich.console import Console
 
 from opencl_lab.core.device import Device
 from opencl_lab.drivers import discovery as device_module
-from opencl_lab.drivers import intel
+from opencl_lab.drivers import icd
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.doctor import tables_of
 from opencl_lab.lab.doctor.diagnose import Report
@@ -144,12 +144,12 @@ def test_the_loader_is_that_of_pyopencl_whatever_else_is_loaded(
     """CLBlast, for example, brings that of the system into the process."""
     package = tmp_path / "pyopencl"
     own, system = package / ".libs/libOpenCL-5519.so.1", Path("/usr/lib/libOpenCL.so.1")
-    monkeypatch.setattr(intel, "MAPS", tmp_path / "maps")
+    monkeypatch.setattr(icd, "MAPS", tmp_path / "maps")
     monkeypatch.setitem(sys.modules, "pyopencl", SimpleNamespace(__file__=f"{package}/x.py"))
     lines = {path: f"7f00-7f01 r-xp 0000 fe:00 12 {path}\n" for path in (own, system)}
     for loaded, found in (((system, own), own), ((own,), own), ((system,), system), ((), None)):
-        intel.MAPS.write_text("7f00 rw-p 0\n" + "".join(lines[path] for path in loaded) * 2)
-        assert intel.loader_library() == found
+        icd.MAPS.write_text("7f00 rw-p 0\n" + "".join(lines[path] for path in loaded) * 2)
+        assert icd.loader_library() == found
 
 
 def test_the_doctor_without_a_patient(

@@ -9,6 +9,7 @@ import fcntl
 import io
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -117,6 +118,19 @@ def test_damage_in_every_file_of_the_cache(tmp_path, damage, monkeypatch):
 
 def strings(environment):
     return {name: str(value) for name, value in environment.items()}
+
+
+def test_pyopencl_s_caches_hold_nothing_of_ours_and_may_be_damaged(tmp_path):
+    """They are not checked; with a damaged one, pyopencl alone makes no kernel."""
+    where = {**places(tmp_path), "XDG_CACHE_HOME": tmp_path / "of others", "OCLAB_INTEL": "off"}
+    assert calls(**where).returncode == 0
+    kept = files_below(tmp_path / "of others")
+    for path in kept:
+        assert path.suffix == ".sqlite"
+        assert sqlite3.connect(path).execute("SELECT COUNT(*) FROM dict").fetchone() == (0,)
+        path.write_text("damaged " * 99)
+    done = calls(**where)
+    assert kept and done.returncode == 0, done.stderr
 
 
 @pytest.mark.full

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pyopencl as cl
 import pytest
-from intel_setting import DISCOVER, discover, libraries
+from intel_setting import discover
 
 from opencl_lab.core.template import Source
 from opencl_lab.drivers import wheel as pip
@@ -60,39 +59,52 @@ def test_intel_s_compiler_is_spared_work_on_groups_of_one_item(
 
 needs_it = pytest.mark.skipif(INSTALLED is None, reason="Intel's runtime is not installed here")
 PARENT = """
-import json, os, subprocess, sys
+import json, os, pickle, subprocess, sys
+%s
 import opencl_lab as ol
+import pyopencl as cl
+before = dict(os.environ)
 here = [[device.platform, device.spec] for device in ol.devices()]
-child = "import json, os, opencl_lab as ol; print(json.dumps(["
-child += "[[d.platform, d.spec] for d in ol.devices()], os.environ.get('OPENCL_VENDOR_PATH')]))"
-there = subprocess.run([sys.executable, "-c", child], stdout=-1, check=True, text=True).stdout
-print(json.dumps([here, ol.drivers.discovery.choose_device().reason, *json.loads(there)]))
+child = "import sys, pickle; given = pickle.loads(bytes.fromhex(sys.argv[1]))\\n"
+child += "import json, opencl_lab as ol; own = [one.handle for one in ol.devices()]\\n"
+child += "print(json.dumps([[d.platform, d.spec] for d in given if d.handle in own]))"
+given = pickle.dumps(ol.devices()).hex()
+there = subprocess.run([sys.executable, "-c", child, given], stdout=-1, check=True).stdout
+seen = [[one.name, [item.name for item in one.get_devices()]] for one in cl.get_platforms()]
+assert before == dict(os.environ)
+print(json.dumps([here, ol.drivers.discovery.choose_device().reason, json.loads(there), seen]))
 """
+STARTED = "import pyopencl; [one.get_devices() for one in pyopencl.get_platforms()]"
 
 
 @needs_it
-def test_it_is_found_and_preferred_and_children_see_the_same(tmp_path):
-    here, reason, there, folder = discover(PARENT, OCLAB_DEVICE="")
+def test_it_is_found_and_preferred_whoever_started_opencl_and_others_do_not_see_it():
+    first, late = (discover(PARENT % start, OCLAB_DEVICE="") for start in ("", STARTED))
+    assert first == late
+    here, reason, there, seen = first
     assert here[0][0] == "Intel(R) OpenCL" and there == here
-    assert libraries(Path(folder)) >= {str(INSTALLED)}
     assert len(here) == 1 or reason.endswith(f"launches kernels faster than {here[1][0]}")
+    assert seen == discover(f"import json; {STARTED}; " + SEEN)
+    assert [name for name, _ in seen] == [name for name, _ in here[1:]]
+    assert [spec for _, spec in here[1:]] == [f"{index}:0" for index in range(len(seen))]
+
+
+SEEN = "print(json.dumps([[one.name, [item.name for item in one.get_devices()]] "
+SEEN += "for one in pyopencl.get_platforms()]))"
 
 
 @needs_it
-def test_pyopencl_alone_sees_it_once_the_package_is_imported():
-    program = "import json, opencl_lab, pyopencl as cl\n"
-    program += "print(json.dumps([item.name for item in cl.get_platforms()]))"
-    assert "Intel(R) OpenCL" in discover(program)
-
-
-@needs_it
-def test_a_process_that_has_started_opencl_goes_on_without(tmp_path):
-    started = "import pyopencl as cl; cl.get_platforms()\n"
-    here, _, there, folder = discover(started + PARENT, OCLAB_DEVICE="")
-    assert here == there and here[0][0] != "Intel(R) OpenCL" and folder is None
-    _, rows, _ = discover(started + DISCOVER)
-    verdict, detail, advice = rows["Intel's CPU runtime"]
-    assert verdict == "limited" and "had started before" in detail and "devices()" in advice
+def test_it_is_tested_in_a_child_and_tuned_there(tmp_path):
+    """Where OpenCL was started first, too: the child finds the device by its key."""
+    program = f"{STARTED}; import json, opencl_lab as ol, numpy as np\n"
+    program += "device = ol.select_device('Intel(R) OpenCL')\n"
+    program += "ol.sort(np.arange(99)[::-1], device=device)\n"
+    program += "from opencl_lab.selftest.verdicts import kept\n"
+    program += "tuned = ol.tune('sort', n=1000, budget=1, device='Intel(R) OpenCL')\n"
+    program += "print(json.dumps([[one.fault for one in kept(device).values()], str(tuned)]))"
+    where = {"OCLAB_SELFTEST": "quick", "OCLAB_CACHE_DIR": str(tmp_path)}
+    faults, tuned = discover(program, OCLAB_DATA_DIR=str(tmp_path), **where)
+    assert faults and not any(faults) and "1 tried" in tuned
 
 
 BUILDS = """

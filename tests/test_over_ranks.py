@@ -152,7 +152,7 @@ def test_jobs_are_commands_whose_rows_stand_beside_each_other(monkeypatch):
     assert last[:3] == ("mpiexec", "-n", "2") and last[-1] == "--distributed"
     assert {"--size=9", "--beta=(1+2j)", "--trans-a", "--seed=5"} <= set(last)
     assert " ".join(last).count("--") == 9  # and no options with their defaults
-    assert (shared[rank_jobs.WORKERS], shared[rank_jobs.AFFINITY]) == ("3", "0")
+    assert shared[rank_jobs.WORKERS] == shared[rank_jobs.UNITS] == "3"
     last = [word for word in last if word not in ("--device", "0:0,0:1")]
     assert oclab(*last[last.index("gemm") : -1], "--quiet", "--against", "none").returncode == 0
 

@@ -1,18 +1,18 @@
-"""PoCL's workers: bound to processors where that can be done, and nowhere else."""
+"""PoCL's workers: bound to processors where that can be done, and a rank's own in a job of MPI."""
 
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from opencl_lab.drivers import processes
 from opencl_lab.drivers.pinning import (
     LOCAL_RANKS,
     UNITS,
     WORKERS,
     local_rank,
-    may_pin,
-    pin,
     rank_of_job,
     share,
 )
@@ -25,10 +25,12 @@ SORTED = """
 import os
 import numpy as np
 import opencl_lab as ol
+from opencl_lab.drivers.processes import MARK, TASKS
 keys = np.arange(5000, dtype=np.int32)[::-1]
-assert (ol.sort(keys) == keys[::-1]).all()
-places = set().union(*(os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")))
-print(os.environ.get("POCL_AFFINITY"), *sorted(places))
+assert (ol.sort(keys, device="pocl") == keys[::-1]).all()
+bound = [task for task in TASKS.iterdir() if (task / "comm").read_text().strip() == MARK]
+places = [sorted(os.sched_getaffinity(int(task.name))) for task in bound]
+print(*sorted(",".join(map(str, place)) for place in places), end="")
 """
 
 
@@ -45,57 +47,60 @@ def child(program, given, first=""):
     )
 
 
+def workers(given, first=""):
+    """Return the processors of each of PoCL's threads in a process, as one text."""
+    done = child(SORTED, given, first)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def pocl(device):
+    if "PoCL" not in device.platform_version or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs PoCL and two processors")
+    return ",".join(map(str, sorted(os.sched_getaffinity(0))))
+
+
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
-    ("allowed", "processors", "given", "pinned"),
+    ("threads", "given", "bound"),
     [
-        ({0, 1}, 2, {}, True),
-        ({0}, 2, {}, False),  # taskset -c 0: PoCL counts both
-        ({1}, 1, {}, False),  # the only one of a container is not the first of the machine
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "2"}, True),
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "3"}, False),
-        ({0, 1}, 4, {"POCL_MAX_PTHREAD_COUNT": "2"}, True),
-        ({0, 1}, 2, {"POCL_CPU_MAX_CU_COUNT": "3"}, False),
-        ({0}, 2, {"POCL_CPU_MAX_CU_COUNT": "1"}, False),  # PoCL 3 does not know it
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": " +3.5"}, False),
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": " 2nd"}, True),
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "-1"}, False),
-        ({0}, 2, {"OMP_PROC_BIND": "true"}, True),  # OpenMP has bound this thread alone
-        ({0}, 2, {"OMP_PROC_BIND": "false"}, False),
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": "1", "POCL_CPU_MAX_CU_COUNT": "4"}, False),
-        ({0, 1}, 2, {"POCL_MAX_PTHREAD_COUNT": ""}, True),
-        ({0}, 2, {"POCL_MAX_PTHREAD_COUNT": "0"}, True),  # PoCL starts one
+        (0, {}, True),
+        (1, {}, False),  # more than the process may use
+        (-1, {}, False),  # two such processes would have the same
+        (0, {"POCL_AFFINITY": "0"}, None),
+        (0, {"OMP_PROC_BIND": "true"}, True),
     ],
 )
-def test_each_worker_needs_a_processor(monkeypatch, allowed, processors, given, pinned):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: allowed)
-    monkeypatch.setattr(os, "sysconf", lambda name: processors)
-    assert may_pin(given) == pinned
+def test_workers_are_bound_if_each_has_a_processor(pocl, threads, given, bound):
+    count = len(pocl.split(",")) + threads
+    found = workers({WORKERS: str(count), **given})
+    assert found == {True: pocl.replace(",", " "), False: " ".join([pocl] * count), None: ""}[bound]
 
 
-def test_children_decide_again(monkeypatch):
-    monkeypatch.setattr(os, "sysconf", lambda name: 2)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
-    ours, theirs = {}, {"POCL_AFFINITY": "1"}
-    for environment in (ours, theirs):
-        pin(environment)
-        assert environment["POCL_AFFINITY"] == "1"
-    more = {"POCL_MAX_PTHREAD_COUNT": "4"}
-    for inherited, kept in ((ours | more, {}), (theirs | more, theirs)):
-        pin(inherited)
-        assert inherited == kept | more
-    off = ours | {"POCL_AFFINITY": "0"}
-    pin(off)
-    assert off == {"POCL_AFFINITY": "0"}
+def test_workers_stay_where_the_process_may_run(pocl):
+    """PoCL starts one for each processor of the machine, and would bind them there."""
+    one = pocl.rpartition(",")[2]
+    found = workers({}, f"import os; os.sched_setaffinity(0, {{{one}}})")
+    assert set(found.split()) == {one}
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("given", [None, "0", "1"])
-def test_workers_are_pinned_unless_the_user_says_otherwise(given):
-    if not may_pin({}):
-        pytest.skip("this process may not use all processors")
-    program = "import os, opencl_lab as ol; ol.devices(); print(os.environ['POCL_AFFINITY'])"
-    done = child(program, {} if given is None else {"POCL_AFFINITY": given})
-    assert (done.returncode, done.stdout.strip()) == (0, given or "1"), done.stderr
+def test_threads_that_others_start_meanwhile_are_not_bound():
+    before = os.sched_getaffinity(0)
+    begin, end = threading.Event(), threading.Event()
+    starter = threading.Thread(target=lambda: (begin.wait(), extra.start()))
+    extra = threading.Thread(target=end.wait)
+    started = [threading.Thread(target=end.wait) for _ in processes.PROCESSORS]
+    starter.start()
+    with processes.bound_threads():
+        begin.set()
+        starter.join()
+        for thread in started:
+            thread.start()
+    places = [os.sched_getaffinity(thread.native_id) for thread in started]
+    assert os.sched_getaffinity(extra.native_id) == before == os.sched_getaffinity(0)
+    assert len(before) == 1 or places == [{place} for place in sorted(before)]
+    end.set()
 
 
 @pytest.mark.full
@@ -106,41 +111,28 @@ def test_workers_are_pinned_unless_the_user_says_otherwise(given):
 @pytest.mark.parametrize("names", LOCAL_RANKS)
 def test_ranks_of_a_node_share_its_processors(monkeypatch, ranks, shares, names):
     for rank, share_of_rank in enumerate(shares):
-        bound = []
         monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {4, 5, 6, 7, 8})
-        monkeypatch.setattr(os, "sched_setaffinity", lambda pid, to, all=bound: all.append(set(to)))
         monkeypatch.setattr(os, "sysconf", lambda name: 5)
-        environment = dict(zip(names, (str(rank), str(ranks)), strict=True))
-        share(environment)
-        assert bound == ([] if share_of_rank is None else [share_of_rank])
-        assert environment.get(WORKERS) == (share_of_rank and str(len(share_of_rank)))
+        assert share(dict(zip(names, (str(rank), str(ranks)), strict=True))) == share_of_rank
 
 
 @pytest.mark.parametrize("given", [{WORKERS: "3"}, {UNITS: "3"}, {}])
 def test_ranks_that_are_bound_or_have_their_threads_stay(monkeypatch, given):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 3})
-    monkeypatch.setattr(os, "sched_setaffinity", lambda *given: pytest.fail("it was bound"))
     monkeypatch.setattr(os, "sysconf", lambda name: 5)
     environment = {**dict(zip(LOCAL_RANKS[0], "13", strict=True)), **given}
-    share(environment)
-    assert environment.get(WORKERS) == given.get(WORKERS, None if given else "2")
+    assert share(environment) == (None if given else {2, 3})
     assert rank_of_job({"PMI_RANK": "3"}) == 3 and rank_of_job({}) == 0 == (local_rank({}) or 0)
 
 
-def test_more_workers_than_processors_sort(device):
-    if "PoCL" not in device.platform_version:
-        pytest.skip("not PoCL")
-    done = child(SORTED, {"POCL_MAX_PTHREAD_COUNT": str(os.cpu_count() + 2)})
+def test_a_rank_uses_its_share_and_leaves_the_process_as_it_is(pocl):
+    ranks = dict(zip(LOCAL_RANKS[0], ("1", "2"), strict=True))
+    own = pocl.split(",")
+    own = own[(len(own) + 1) // 2 :]
+    program = "import opencl_lab, os; import opencl_lab.drivers.processes as p; ol.devices()\n"
+    program += (
+        "print('', *sorted(p.PROCESSORS), len(os.sched_getaffinity(0)), len(os.environ) == n)"
+    )
+    done = child(SORTED + program, ranks, "import os, pyopencl; n = len(os.environ);")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[0] == "None"
-
-
-def test_workers_stay_where_the_process_may_run(device):
-    if "PoCL" not in device.platform_version:
-        pytest.skip("not PoCL")
-    if os.cpu_count() < 2:
-        pytest.skip("needs two processors")
-    one = max(os.sched_getaffinity(0))
-    done = child(SORTED, {}, f"import os; os.sched_setaffinity(0, {{{one}}})")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["None", str(one)]
+    assert done.stdout.split() == [*own, *own, str(len(pocl.split(","))), "True"]

@@ -85,9 +85,8 @@ def test_damaged_files_of_the_cache_are_removed(name, content, kept, age, folder
     if age:
         os.utime(path, (0, 0))
         kept = kept and path.suffix not in (".bc", ".so")
-    pocl.prepare_cache()
+    assert pocl.prepare_cache() == folder
     assert path.exists() == kept
-    assert os.environ["POCL_CACHE_DIR"] == str(folder)
     if kept:
         assert path.read_bytes() == content
 
@@ -336,9 +335,9 @@ def test_the_cache_lies_in_ours_unless_the_user_chose(monkeypatch, tmp_path, cho
     monkeypatch.setenv("POCL_CACHE_DIR", chosen and str(tmp_path / chosen))
     monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path))
     for _ in range(2):  # in a child process, too
-        pocl.prepare_cache()
-        folder = tmp_path / (chosen or "pocl") / (library_target() or "")
-        assert os.environ["POCL_CACHE_DIR"] == str(folder) and folder.is_dir()
+        folder = pocl.prepare_cache()
+        assert folder == tmp_path / (chosen or "pocl") / (library_target() or "")
+        assert folder.is_dir()
 
 
 def test_other_processors_have_other_programs(monkeypatch, tmp_path):
@@ -347,16 +346,14 @@ def test_other_processors_have_other_programs(monkeypatch, tmp_path):
     for target in ("haswell", "skylake-avx512"):
         monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path))
         monkeypatch.setattr(pocl, "library_target", lambda target=target: target)
-        pocl.prepare_cache()
-        folders.add(os.environ["POCL_CACHE_DIR"])
-    assert folders == {str(tmp_path / "haswell"), str(tmp_path / "skylake-avx512")}
+        folders.add(pocl.prepare_cache())
+    assert folders == {tmp_path / "haswell", tmp_path / "skylake-avx512"}
 
 
 def test_a_cache_that_cannot_be_written_to_is_replaced(folder, monkeypatch):
     (folder / "a file").touch()
     monkeypatch.setenv("POCL_CACHE_DIR", str(folder / "a file" / "pocl"))
-    pocl.prepare_cache()
-    other = Path(os.environ["POCL_CACHE_DIR"])
+    other = pocl.prepare_cache()
     assert other.is_dir()
     assert folder not in other.parents
 
@@ -368,8 +365,7 @@ def test_a_cache_with_damage_that_stays_is_replaced(folder, monkeypatch, caplog)
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "unlink", refuse)
-    pocl.prepare_cache()
-    other = Path(os.environ["POCL_CACHE_DIR"])
+    other = pocl.prepare_cache()
     assert path.exists() and other.is_dir() and other != folder
     assert f"{path} is damaged and cannot be removed" in caplog.text
 
@@ -387,8 +383,7 @@ def test_a_cache_with_what_others_have_put_there_is_replaced(folder, caplog, nam
         pytest.skip("only root can give files away")
     else:
         os.chown(folder / name, 1234, 1234, follow_symlinks=False)
-    pocl.prepare_cache()
-    other = Path(os.environ["POCL_CACHE_DIR"])
+    other = pocl.prepare_cache()
     assert other != folder and not list(other.glob("*/*"))
     assert len(caplog.records) == 1 and str(folder) in caplog.text
 

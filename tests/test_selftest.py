@@ -84,7 +84,7 @@ def test_every_operation_has_trials_of_each_algorithm():
 
 @pytest.mark.parametrize("family", [Family("gather", "words"), Family("sort", "odd-even-merge")])
 def test_trials_are_right_here(device, family):
-    fault, count = SelfTest(device.spec, device.key, False, lambda title: None).test(family)
+    fault, count = SelfTest(device, False, lambda title: None).test(family)
     assert not fault and count
 
 
@@ -92,7 +92,7 @@ def test_trials_are_right_here(device, family):
 @pytest.mark.parametrize("trials", list(all_trials()), ids=lambda trials: trials.solver.name)
 def test_a_share_of_all_trials_is_right_here(device, trials):
     # `.ci/extended` runs all of them, with each algorithm.
-    servant = SelfTest(device.spec, device.key, True, lambda title: None)
+    servant = SelfTest(device, True, lambda title: None)
     how = {} if trials.only else {"algorithm": "auto"}
     faults = {trial.title: servant.fault(trial, how) for trial in trials.trials[::4]}
     assert faults and not any(faults.values())
@@ -107,8 +107,7 @@ def for_cpus(device):
 def test_the_families_of_a_first_use_are_few(device):
     for_cpus(device)
     few, all_of_them = (
-        dict(SelfTest(device.spec, device.key, full, lambda title: None).families())
-        for full in (False, True)
+        dict(SelfTest(device, full, lambda title: None).families()) for full in (False, True)
     )
     assert RADIX in few and few.items() <= all_of_them.items() and 8 <= len(few) <= 16
     assert all_of_them[RADIX] == RADIX_TEMPLATES
@@ -123,7 +122,7 @@ def test_each_width_has_trials_that_need_no_double_precision():
 
 
 def test_families_without_a_quick_trial_take_another(device):
-    servant = SelfTest(device.spec, device.key, False, lambda title: None)
+    servant = SelfTest(device, False, lambda title: None)
     assert servant.test(Family("searchsorted", "binary-search", True)) == ("", 1)
 
 
@@ -288,12 +287,11 @@ def test_a_list_that_is_none_is_a_doubt(plant, device):
 
 
 def test_a_full_disk_or_another_user_of_the_device_is_no_fault(device, monkeypatch):
-    key, spec = device.key, device.spec
     with monkeypatch.context() as patch:
         patch.setattr("opencl_lab.ops.selftest.no_room", lambda version: "no room")
         with pytest.raises(LaunchError, match="no room"):
-            SelfTest(spec, key, False, print)
-    test = SelfTest(spec, key, False, print)
+            SelfTest(device, False, print)
+    test = SelfTest(device, False, print)
     monkeypatch.setattr(KernelRunner, "run", lambda *given: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(MemoryError):
         test.test(DEVICE)

@@ -218,10 +218,10 @@ def test_an_operation_without_a_name_cannot_be_sent():
         Sandbox(make_task(nameless, device="cpu"))
 
 
-def test_a_task_travels_without_handles_of_opencl(task):
+def test_a_task_travels_and_finds_its_device(task):
     task.algorithm, task.check_problems  # noqa: B018  (cached, and not to be sent)
     copy = pickle.loads(pickle.dumps(task))
-    assert copy.device.handle is None and copy.device.key == task.device.key
+    assert copy.device == task.device and copy.here().device.handle == task.device.handle
     assert copy.operation is planted.PLANTED and copy.problem == task.problem
     assert [problem.n for problem in task.check_problems] == [1009]
     assert isinstance(copy, TuningTask)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sqlite3
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -14,12 +16,55 @@ import pyopencl as cl
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.systems import after_fork
 
+try:
+    from pyopencl import invoker
+except (OSError, RuntimeError, sqlite3.Error):
+    # Its folder cannot be written to, or a file there is damaged: nobody could make a kernel.
+    cl._PYOPENCL_NO_CACHE = True
+    from pyopencl import invoker
+
 # Without it, two threads could each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, would warn of a clash.
 MAKING = threading.RLock()
+CACHE = "invoker_cache"
 
 # A forked process lacks the threads of the driver, and would wait for them for ever.
 _started = _forked = False
+
+
+def new_program(context: cl.Context, text: str) -> cl.Program:
+    """Return a program to build, which pyopencl does not take from its cache on disk.
+
+    That is not checked, and fails permanently on a damaged file.
+    """
+    program = cl.Program(context, text)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Pre-build attribute access")
+        program.get_info(cl.program_info.NUM_DEVICES)
+    return program
+
+
+class _NoCache:
+    """What pyopencl finds nothing in."""
+
+    def __getitem__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+    def store_if_not_present(self, key: Any, value: Any) -> None:
+        """Forget it."""
+
+
+def new_kernel(program: cl.Program, name: str) -> cl.Kernel:
+    """Return a kernel object, likewise: pyopencl keeps code that calls kernels on disk, too."""
+    with MAKING:
+        before = getattr(invoker, CACHE, None)
+        if before is None:  # switched off
+            return cl.Kernel(program, name)
+        setattr(invoker, CACHE, _NoCache())
+        try:
+            return cl.Kernel(program, name)
+        finally:
+            setattr(invoker, CACHE, before)
 
 
 def note_start() -> None:

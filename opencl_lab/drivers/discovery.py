@@ -22,10 +22,11 @@ import pyopencl as cl
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import Gate, check_fork, leave_open, note_start, set_gate
 from opencl_lab.core.systems import after_fork
-from opencl_lab.drivers import intel, pocl_serial, pretend
-from opencl_lab.drivers.pocl import prepare_cache
+from opencl_lab.drivers import icd, intel, pocl_serial, pretend
+from opencl_lab.drivers.pocl import prepared_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
+from opencl_lab.drivers.processes import bound_threads, own_share
 
 DeviceSpec: TypeAlias = str | int | Device | None
 """Argument of `select_device`."""
@@ -172,18 +173,18 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
 def _discover() -> tuple[Device, ...]:
     check_fork()
     note_start()
-    prepare_cache()
-    intel.check_switch()
-    intel.register()
-    found = []
-    with pretend.limited_groups():
-        sides = pocl_serial.sides()  # before the loader starts PoCL
+    with prepared_cache(), pretend.limited_groups(), own_share():
+        with bound_threads():  # before the loader starts PoCL
+            sides = pocl_serial.sides()
+            icd.start(icd.pocl_libraries(os.environ))
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # how the loader reports that there is no platform
             platforms = []
         listed = [_devices_of(platform) for platform in platforms]
-    intel.withdraw_unless_loaded()
+    if not any(map(_is_of_intel, platforms)):
+        listed += map(_devices_of, map(_platform_at, intel.platforms()))
+    found = []
     seen = set()
     for platform_index, handles in enumerate(listed):
         for device_index, handle in enumerate(handles):
@@ -202,6 +203,16 @@ def _discover() -> tuple[Device, ...]:
     if pretend.asked():  # a GPU has no serial side, and there is nothing else
         found = [replace(device, serial_side=None) for device in found if device.pretended]
     return tuple(sorted(found, key=_preference))
+
+
+def _platform_at(address: int) -> cl.Platform:
+    return cl.Platform.from_int_ptr(address)
+
+
+def _is_of_intel(platform: cl.Platform) -> bool:
+    """Return whether a platform is Intel's CPU runtime, installed by other ways than pip."""
+    of_intel = platform.name.startswith("Intel")
+    return of_intel and any(handle.type & cl.device_type.CPU for handle in _devices_of(platform))
 
 
 def _serial_side(pointer: int, gate: Gate, device: Device) -> Device | None:
@@ -283,8 +294,8 @@ def _why_this_runtime(device: Device, found: list[Device]) -> str:
 
     If Intel's runtime, which would come first, is missing, that is said.
     """
-    if device.kind == "cpu" and intel.was_withdrawn():
-        return intel.why_withdrawn()
+    if device.kind == "cpu" and intel.why_missing():
+        return intel.why_missing()
     others = {
         other.platform
         for other in found
@@ -311,17 +322,17 @@ def choose_device(spec: str | int | None = None) -> Selection:
     if spec is not None:
         device = _match(str(spec), found)
         if device is None:
-            hint = SEE_HINT if found or intel.was_withdrawn() else INSTALL_HINT
+            hint = SEE_HINT if found or intel.why_missing() else INSTALL_HINT
             raise DeviceNotFound(
                 f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
-                f"{intel.why_withdrawn()}"
+                f"{intel.why_missing()}"
             )
         runtime = _why_this_runtime(device, found) if str(spec).strip().lower() == "cpu" else ""
         if device.is_serial:  # such programs also use it without the library's gate
             leave_open(device.handle)
         return Selection(device, f"{origin} {str(spec)!r}{runtime}")
     if not found:
-        raise DeviceNotFound(f"{_describe(found)}{intel.why_withdrawn() or f'; {INSTALL_HINT}'}")
+        raise DeviceNotFound(f"{_describe(found)}{intel.why_missing() or f'; {INSTALL_HINT}'}")
     device = found[0]
     if device.kind == "cpu":
         reason = "no GPU or accelerator found, so the CPU is used"
@@ -392,13 +403,37 @@ def device_of(handle: cl.Device) -> Device:
     return _record(handle, -1, -1)  # a sub-device, or one that discovery could not see
 
 
+def here(record: Device) -> Device:
+    """Return this process's own record of a device, as another process may number it otherwise.
+
+    It has the same key; among devices with equal keys it is the one with the same numbers, else the
+    first.
+
+    Raises
+    ------
+    DeviceNotFound
+        If there is none.
+    """
+    sides = [side for one in devices() for side in (one, one.serial_side) if side is not None]
+    alike = [side for side in sides if side.key == record.key]
+    if not alike:
+        raise DeviceNotFound(f"{record} is not here ({_describe(devices())})")
+    return next((side for side in alike if side.spec == record.spec), alike[0])
+
+
 def _found_again(record: Device) -> Device:
     """Return a record with its device's handle in this process, or None as the handle."""
-    for device in devices():
-        for side in (device, device.serial_side):
-            if side is not None and (side.key, side.spec) == (record.key, record.spec):
-                return replace(record, handle=side.handle, serial_side=side.serial_side)
-    return record
+    try:
+        found = here(record)
+    except DeviceNotFound:
+        return record
+    return replace(
+        record,
+        handle=found.handle,
+        serial_side=found.serial_side,
+        platform_index=found.platform_index,
+        device_index=found.device_index,
+    )
 
 
 def _reduced(device: Device) -> Any:

@@ -26,11 +26,11 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from opencl_lab.core.paths import cache_dir, free_bytes
+from opencl_lab.core.paths import free_bytes
 from opencl_lab.core.records import read_sealed, write_sealed
 from opencl_lab.core.systems import HAS_OWNERS, largest_file
 from opencl_lab.core.wording import size_text
@@ -43,7 +43,11 @@ from opencl_lab.drivers.caches import (
     temporary_folder,
     usable_folder,
 )
+from opencl_lab.drivers.icd import mapped
 from opencl_lab.drivers.pocl_target import library_target
+from opencl_lab.drivers.processes import variables
+
+VARIABLE, LIBRARY = "POCL_CACHE_DIR", "libpocl"
 
 PROGRAM = "[A-P]{2}/[A-P]{30,}"  # the folder of a program, which has a folder for each
 KERNEL = r"[A-Za-z_]\w*"  # kernel, which has a folder for each
@@ -73,18 +77,43 @@ Record: TypeAlias = dict[str, list[int]]
 """The `ENTRY` of each file."""
 
 
+_prepared: Path | None = None
+"""The folder that this process has given PoCL."""
+
+
 def _folder() -> Path:
-    return Path(os.environ.get("POCL_CACHE_DIR") or cache_dir("pocl"))
+    """Return the folder that PoCL uses; of one that others have started, where it has its own."""
+    if _prepared is not None:
+        return _prepared
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    return Path(os.environ.get(VARIABLE) or Path(home, "pocl/kcache"))
 
 
-def prepare_cache() -> None:
-    """Point PoCL to a usable cache without damaged files; call before OpenCL starts.
+@contextmanager
+def prepared_cache() -> Iterator[None]:
+    """Give PoCL, if it starts in this context, the folder of `prepare_cache`.
+
+    It reads the name once. Where others have started it, its folder stays.
+    """
+    global _prepared
+    if _prepared is None and mapped(LIBRARY):
+        yield
+        return
+    if _prepared is None:
+        _prepared = prepare_cache()
+        atexit.register(record_built)
+    with variables({VARIABLE: str(_prepared)}):
+        yield
+
+
+def prepare_cache() -> Path:
+    """Return a usable folder for PoCL's cache without damaged files.
 
     It is a subfolder, for the processor that PoCL compiles for, of the user's
     ``$POCL_CACHE_DIR``, provided that this user and no one else can write there and its disk has
-    room. PoCL reads the name once, at its first use.
+    room.
     """
-    chosen = os.environ.get("POCL_CACHE_DIR")
+    chosen = os.environ.get(VARIABLE)
     folder = usable_folder(Path(chosen), ROOM) if chosen else section_folder("pocl", ROOM)
     target = library_target()
     if target not in (None, folder.name):  # PoCL's cache keys have LLVM's name for the processor
@@ -96,9 +125,7 @@ def prepare_cache() -> None:
     stuck = _remove_damaged(folder, found)
     if stuck is not None:
         folder = temporary_folder(folder, f"{stuck} is damaged and cannot be removed")
-    os.environ["POCL_CACHE_DIR"] = str(folder)
-    atexit.unregister(record_built)  # so that it is registered once
-    atexit.register(record_built)
+    return folder
 
 
 def restore_cache() -> bool:
@@ -147,7 +174,9 @@ def _record_later() -> None:
 
 def record_built() -> bool:
     """Record what PoCL has compiled and loaded in this process; return whether that was new."""
-    folder, new = _folder(), {}
+    if _prepared is None:
+        return False
+    folder, new = _prepared, {}
     begin = f"{folder}/"
     with suppress(OSError):
         lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -181,9 +210,10 @@ def forget_last_built() -> bool:
             with suppress(OSError):
                 path.unlink()
                 removed.add(str(path.relative_to(folder)))
-    kept = {name: entry for name, entry in (_read(folder) or {}).items() if name not in removed}
-    with suppress(OSError):
-        _write(folder, kept)
+    if folder == _prepared:
+        known = (_read(folder) or {}).items()
+        with suppress(OSError):
+            _write(folder, {name: entry for name, entry in known if name not in removed})
     return bool(removed)
 
 

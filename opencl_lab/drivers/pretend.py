@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.drivers.probed import corrected
+from opencl_lab.drivers.processes import variables
 
 if TYPE_CHECKING:  # the command line needs the names alone
     from opencl_lab.core.device import Capabilities, Device
@@ -152,11 +153,8 @@ def limited_groups() -> Iterator[None]:
     if limits is None or GROUP_VARIABLE in os.environ:
         yield
         return
-    os.environ[GROUP_VARIABLE] = str(limits.group)
-    try:
+    with variables({GROUP_VARIABLE: str(limits.group)}):
         yield
-    finally:
-        del os.environ[GROUP_VARIABLE]
 
 
 def without_lacking(text: str) -> str:

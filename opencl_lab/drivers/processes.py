@@ -1,21 +1,30 @@
-"""Processors and memory of this process."""
+"""Processors, memory and variables of this process."""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PROCESSORS = frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
-"""Processors that this process may use; empty if the system does not tell.
+from opencl_lab.drivers.pinning import UNITS, WORKERS, share
+
+SHARE = share(os.environ)
+"""Processors of this rank of MPI, or None."""
+PROCESSORS = SHARE or frozenset(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ())
+"""Processors that this process may use, those of a rank of MPI; empty if the system does not tell.
 
 They are looked up before any runtime is loaded: Intel's may bind the calling thread to one
 processor, and OpenMP's does if ``OMP_PROC_BIND`` is set.
 """
 
+AFFINITY, OPENMP = "POCL_AFFINITY", "OMP_PROC_BIND"
+"""Variables by which PoCL binds its threads, and OpenMP may have bound the calling one."""
+TASKS, MARK = Path("/proc/self/task"), "oclab-bound"
+"""Where the threads of this process are, and the name of those that are bound."""
 CPU_INFO = Path("/proc/cpuinfo")
 GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -56,6 +65,72 @@ def on_all_processors() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables within the context, for a library that reads them there."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def own_share() -> Iterator[None]:
+    """Let PoCL, if it starts in this context, use the processors of this rank of MPI alone."""
+    if SHARE is None:
+        yield
+        return
+    with variables({WORKERS: str(len(SHARE)), UNITS: str(len(SHARE))}), on_all_processors():
+        yield
+
+
+@contextmanager
+def bound_threads() -> Iterator[None]:
+    """Bind the threads that the calling one starts in this context, each to a processor.
+
+    Unless bound, PoCL's threads often share one core and run at half speed. By its own variable it
+    binds them to processors 0, 1, 2 and so on, whichever are this process's, and ends the process
+    if one does not exist. So it is done here, if there are as many threads as processors; a user's
+    ``$POCL_AFFINITY`` stands. Threads inherit the name of the one that starts them, by which they
+    are told from those that others start meanwhile.
+    """
+    name = TASKS / str(threading.get_native_id()) / "comm"
+    if AFFINITY in os.environ or not name.exists():
+        yield
+        return
+    earlier, before = set(TASKS.iterdir()), _name(name)
+    name.write_text(MARK, encoding="ascii")
+    try:
+        yield
+    finally:
+        name.write_text(before, encoding="utf-8", errors="replace")
+    with suppress(OSError):  # a thread that has ended, or a processor that is not there
+        _bind([task for task in TASKS.iterdir() if task not in earlier])
+
+
+def _name(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+
+
+def _bind(started: Sequence[Path]) -> None:
+    """Bind marked threads, if there are as many as processors."""
+    if sys.platform != "linux":
+        return
+    marked = sorted(int(task.name) for task in started if _name(task / "comm") == MARK)
+    allowed = sorted(PROCESSORS)
+    if os.environ.get(OPENMP, "false").lower() not in ("", "false"):
+        allowed = list(range(os.sysconf("SC_NPROCESSORS_ONLN")))  # no others are known any more
+    if len(marked) == len(allowed) > 1:
+        for task, processor in zip(marked, allowed, strict=True):
+            os.sched_setaffinity(task, {processor})
 
 
 def host_memory() -> float:

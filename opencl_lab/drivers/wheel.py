@@ -1,7 +1,4 @@
-"""Where pip has installed Intel's CPU runtime, and whether it is wanted.
-
-This runs at every ``import opencl_lab``, so it imports very little, not even pathlib.
-"""
+"""Where pip has installed Intel's CPU runtime, and whether it is wanted."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ import os
 import sys
 from collections.abc import Mapping
 
-VENDORS = "etc/OpenCL/vendors"
-OURS = "OPENCL_VENDOR_PATH"
 DRIVER = "libintelocl.so"
 SWITCH = "OCLAB_INTEL"
 PACKAGES = ("site-packages", "dist-packages")
@@ -40,16 +35,3 @@ def library() -> str | None:
 def switched_off(environ: Mapping[str, str]) -> bool:
     """Return whether ``$OCLAB_INTEL`` leaves the runtime out."""
     return environ.get(SWITCH, "").strip().lower() in OFF
-
-
-def awaits_registration(environ: Mapping[str, str]) -> bool:
-    """Return whether the runtime is installed, wanted, and can be registered before pyopencl loads.
-
-    Not in a Conda environment, which may have its own drivers: that depends on the loader.
-    """
-    if environ.get("OCL_ICD_VENDORS") or switched_off(environ):
-        return False
-    folders = (environ.get(OURS, ""), os.path.join(sys.prefix, "conda-meta"))
-    if any(map(os.path.isdir, folders)):
-        return False
-    return library() is not None

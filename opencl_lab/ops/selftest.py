@@ -17,13 +17,12 @@ import numpy as np
 import opencl_lab.ops
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import (
-    DeviceNotFound,
     InvalidConfig,
     InvalidProblem,
     LaunchError,
     OclabError,
 )
-from opencl_lab.drivers.discovery import select_device
+from opencl_lab.drivers.discovery import here
 from opencl_lab.drivers.pocl import linker_missing, no_room
 from opencl_lab.ops.trial import Array, Trial, Trials
 from opencl_lab.runtime.arrays import contiguous, is_device_array
@@ -48,10 +47,8 @@ def all_trials() -> Iterator[Trials]:
 class SelfTest:
     """Tests kernel families on one device."""
 
-    def __init__(self, spec: str, key: str, full: bool, say: Callable[[str], None]):
-        self.device = select_device(spec)
-        if self.device.key != key:
-            raise DeviceNotFound(f"a second process finds {self.device} in its place")
+    def __init__(self, device: Device, full: bool, say: Callable[[str], None]):
+        self.device = here(device)
         version = self.device.platform_version
         lack = linker_missing(version) or no_room(version)
         if lack is not None:

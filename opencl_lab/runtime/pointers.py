@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.drivers.pocl import linker_missing, no_room
 from opencl_lab.runtime.declarations import with_declarations
 
@@ -65,7 +66,7 @@ def _shows_pointers(handle: cl.Device) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
             text, options = with_declarations(handle.platform.version, ADD) or (ADD, ())
-            kernel = cl.Kernel(cl.Program(context, text).build(["-w", *options]), "add")
+            kernel = new_kernel(new_program(context, text).build(["-w", *options]), "add")
         whole = np.arange(WORDS + 2, dtype=np.int32)
         words, right = whole[1:-1], whole.copy()
         for amount in (3, 7):

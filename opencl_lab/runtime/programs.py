@@ -20,7 +20,7 @@ import pyopencl as cl
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.core.plan import Launch
-from opencl_lab.core.queues import MAKING, within_gate
+from opencl_lab.core.queues import MAKING, new_kernel, new_program, within_gate
 from opencl_lab.core.template import Source, render
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.intel import adapted, is_intel_cpu
@@ -105,7 +105,6 @@ class Programs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
-                warnings.filterwarnings("ignore", "Pre-build attribute access")
                 quick = with_declarations(version, named)
                 if quick is not None:
                     with suppress(cl.Error):
@@ -130,9 +129,7 @@ class Programs:
         loaded = None if kept is None else kept.load()
         if loaded is not None:
             return loaded
-        program = cl.Program(self.context, text)
-        # So pyopencl does not take it from its own cache, which is not checked.
-        program.get_info(cl.program_info.NUM_DEVICES)
+        program = new_program(self.context, text)
         start = time.perf_counter()
         with within_gate(self.device.handle):
             program.build(flags)
@@ -165,7 +162,7 @@ class Programs:
         """Return a new kernel object for a launch that respects the kernel's limits."""
         try:
             with MAKING, within_gate(self.device.handle), _forgotten_lines():
-                kernel = cl.Kernel(program, launch.kernel)
+                kernel = new_kernel(program, launch.kernel)
         except cl.Error as error:
             known: Any = program.get_info(cl.program_info.KERNEL_NAMES)
             names = known.split(";") if known else ["none"]

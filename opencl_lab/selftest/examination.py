@@ -61,7 +61,7 @@ class Child:
     """A process that tests families; it is started again after one that crashes or hangs."""
 
     def __init__(self, device: Device, servant: str, full: bool):
-        self._arguments = servant, device.spec, device.key, full
+        self._arguments = servant, device, full
         self._worker: Worker | None = None
 
     def ask(self, *request: Any) -> Answer:

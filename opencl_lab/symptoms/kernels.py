@@ -13,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.core.template import render
 from opencl_lab.runtime.declarations import with_declarations
 
@@ -43,7 +44,7 @@ class KernelRunner:
         return self._built(source, list(options))
 
     def _built(self, source: str, options: list[str]) -> cl.Program:
-        program = cl.Program(self.context, source)
+        program = new_program(self.context, source)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
             program.build([*options, "-w"])  # else PoCL prints the number of warnings
@@ -71,7 +72,7 @@ class KernelRunner:
             if isinstance(argument, np.ndarray)
         }
         passed = [buffers.get(index, argument) for index, argument in enumerate(arguments)]
-        launched = cl.Kernel(program, name)
+        launched = new_kernel(program, name)
         event = launched(self.queue, (global_size,), (local_size,), *passed)
         event.wait()
         for index, buffer in buffers.items():

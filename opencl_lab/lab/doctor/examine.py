@@ -74,7 +74,7 @@ class _Child(Worker):
         private = folder / probe.name
         private.mkdir(mode=0o700)
         run = "opencl_lab.lab.doctor.probing:ProbeRun"
-        child = opening(run, probe.target, device.spec, device.name)
+        child = opening(run, probe.target, device)
         # With the driver's own claims, and without cached kernels.
         settings = {
             "OCLAB_CACHE_DIR": str(private),

@@ -16,8 +16,9 @@ from importlib import import_module
 from pathlib import Path
 
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.drivers import intel, wheel
-from opencl_lab.drivers.wheel import DRIVER, VENDORS
+from opencl_lab.drivers import icd, intel, wheel
+from opencl_lab.drivers.icd import VENDORS
+from opencl_lab.drivers.wheel import DRIVER
 from opencl_lab.lab.doctor.toolchain import Tool
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import Died, Worker, opening
@@ -104,11 +105,11 @@ def installation(
     named = list(_named_drivers(loader, root, environ))
     drivers = [item for item in named if isinstance(item, _Driver)]
     places = [item for item in named if isinstance(item, Tool)]
-    tried = [_try(driver, loader) for driver in drivers]
+    tried = [_try(driver) for driver in drivers]
     working = [driver for driver, tool in zip(drivers, tried, strict=True) if tool.verdict == "ok"]
     libraries = " ".join(driver.library for driver in drivers)
-    faster = tuple(_faster(working, libraries, loader, environ))
-    if not working:
+    faster = tuple(_faster(working, libraries, environ))
+    if not working and not any(tool.verdict == "ok" for tool in faster):
         why = "none of them works" if tried else "no ICD file names any"
         advice = f"{INTEL} is installed, see there" if faster else INSTALL_CPU
         places.append(Tool("drivers", "missing", why, advice))
@@ -122,7 +123,7 @@ def _loader() -> tuple[Path | None, Tool]:
         import_module("opencl_lab.drivers.discovery")  # and with it pyopencl
     except DeviceNotFound as error:
         return None, Tool(name, "missing", str(error.__cause__ or error), INSTALL_LOADER)
-    path = intel.loader_library()
+    path = icd.loader_library()
     return path, Tool(name, "ok", "pyopencl has one" if path is None else str(path))
 
 
@@ -144,28 +145,21 @@ def _named_drivers(
         else:
             yield _Driver("$OCL_ICD_VENDORS", "$OCL_ICD_VENDORS", chosen)
         return  # the loader searches nowhere else
-    folders = [Path(chosen or environ.get("OPENCL_VENDOR_PATH") or root / VENDORS)]
-    own = intel.own_vendors(loader)  # the loader of a Conda environment searches there
-    folders += [own] if own is not None and own not in folders else []
-    for folder in folders:
+    for folder in icd.folders(loader, environ, root):
         files = sorted(folder.glob("*.icd"))
         yield from _files(files)
-        if not files:
+        if not files and folder.name == icd.BUNDLED:
+            yield Tool("PoCL for pyopencl", "missing", "pip can install it", INSTALL_POCL)
+        elif not files:
             why = "no *.icd in this folder" if folder.is_dir() else "there is no such folder"
             yield Tool(str(folder), "missing", why, "installed drivers put ICD files here")
-    home = environ.get("PYOPENCL_HOME")  # set by pyopencl
-    if home:
-        bundled = sorted(Path(home, ".libs").glob("*.icd"))
-        yield from _files(bundled)
-        if not bundled:
-            yield Tool("PoCL for pyopencl", "missing", "pip can install it", INSTALL_POCL)
 
 
 def _files(paths: list[Path]) -> Iterator[_Driver | Tool]:
     """Yield the driver that each ICD file names."""
     for path in paths:
         try:
-            named = path.read_text(encoding="utf-8", errors="replace").split("\n")[0].strip()
+            named = icd.named_in(path)
         except OSError as error:
             detail = f"{path} cannot be read: {error.strerror}"
             yield Tool(path.name, "broken", detail, f"chmod a+r {path}")
@@ -176,10 +170,8 @@ def _files(paths: list[Path]) -> Iterator[_Driver | Tool]:
             yield Tool(path.name, "broken", f"{path} names no library", REPAIR)
 
 
-def _faster(
-    working: list[_Driver], libraries: str, loader: Path | None, environ: Mapping[str, str]
-) -> Iterator[Tool]:
-    """Yield why Intel's CPU runtime is not used, or that it is available."""
+def _faster(working: list[_Driver], libraries: str, environ: Mapping[str, str]) -> Iterator[Tool]:
+    """Yield whether Intel's CPU runtime from pip works, why it is not used, or how to get it."""
     library = wheel.library()
     if DRIVER in libraries or not wheel.supported():
         return
@@ -189,23 +181,16 @@ def _faster(
             yield Tool(INTEL, "limited", detail, INSTALL_INTEL)
         return
     chosen = intel.chosen(environ)
-    if chosen is not None and not intel.was_withdrawn():
+    if chosen is not None:
         detail = f"{library} is installed, and {chosen} is set to {environ[chosen]}"
         yield Tool(INTEL, "limited", detail, f"unset {chosen}")
         return
-    tried = _try(_Driver(INTEL, "installed by pip", str(library)), loader)
-    if tried.verdict == "ok":
-        detail = f"{library} works, and OpenCL had started before opencl_lab could register it"
-        advice = "call opencl_lab.devices() before the first call of pyopencl"
-        tried = Tool(INTEL, "limited", detail, advice)
-    yield tried
+    yield _try(_Driver(INTEL, "installed by pip", library))
 
 
-def _try(driver: _Driver, loader: Path | None) -> Tool:
+def _try(driver: _Driver) -> Tool:
     """Load the library of a driver in a worker."""
     library = driver.library
-    if loader is not None and "/" not in library and (loader.parent / library).is_file():
-        library = str(loader.parent / library)  # a bundled driver lies beside the loader
     worker = Worker(opening(LOAD, library))
     works = False
     try:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import pyopencl as cl
 
-from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.drivers.discovery import select_device
+from opencl_lab.core.device import Device
+from opencl_lab.drivers.discovery import here
 from opencl_lab.lab.measuring.timing_sanity import agree
 from opencl_lab.symptoms.kernels import KernelRunner, seconds_of
 from opencl_lab.workers.serving import find
@@ -19,15 +19,13 @@ Answers: TypeAlias = Iterator[Answer]
 
 
 class ProbeRun:
-    """A probe, ``module:function``, on the device `spec` if that has the same `name` here.
+    """A probe, ``module:function``, on a device of the parent, with the driver's own claims.
 
     Every report that the function yields is sent at once, so that the parent knows its progress.
     """
 
-    def __init__(self, target: str, spec: str, name: str, say: Callable[[Any], None]):
-        self._probe, self._device, self._say = find(target), select_device(spec), say
-        if self._device.name != name:
-            raise DeviceNotFound(f"{spec} is {self._device}, and not {name}")
+    def __init__(self, target: str, device: Device, say: Callable[[Any], None]):
+        self._probe, self._device, self._say = find(target), here(device), say
 
     def run(self) -> None:
         """Run the probe."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyopencl as cl
 
+from opencl_lab.core.queues import new_kernel, new_program
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import device_call
 from opencl_lab.runtime.session import session_of
@@ -23,8 +24,8 @@ class LaunchBaseline:
         self.queue = cl.CommandQueue(queue.context, queue.device)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # a build log is not a failure
-            program = cl.Program(queue.context, NOTHING).build()
-        self._nothing = cl.Kernel(program, "nothing")
+            program = new_program(queue.context, NOTHING).build()
+        self._nothing = new_kernel(program, "nothing")
 
     def finish(self) -> None:
         """Wait for all enqueued work."""

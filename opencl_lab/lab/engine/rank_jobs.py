@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.core.wording import counted
-from opencl_lab.drivers.pinning import AFFINITY, UNITS, WORKERS
+from opencl_lab.drivers.pinning import UNITS, WORKERS
 from opencl_lab.drivers.processes import default_threads, on_all_processors
 from opencl_lab.lab.engine.link import relative
 from opencl_lab.lab.engine.references import References
@@ -99,7 +99,7 @@ class RankJobs:
         found = {**os.environ, **MPI_ENVIRONMENT, "PYTHONPATH": search, "PYTHONSAFEPATH": "1"}
         if ranks and not {WORKERS, UNITS} & found.keys():
             each = str(max(1, default_threads() // max(self.ranks)))
-            found |= {WORKERS: each, UNITS: each, AFFINITY: "0"}  # else all bind the first ones
+            found |= {WORKERS: each, UNITS: each}
         return found
 
     def _row(self, ranks: int, code: int, out: str, err: str) -> Measurement:

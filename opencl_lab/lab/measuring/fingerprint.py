@@ -8,6 +8,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.plan import ceil_divide
+from opencl_lab.core.queues import new_kernel
 from opencl_lab.core.template import render
 from opencl_lab.runtime.session import session_of
 
@@ -28,7 +29,7 @@ class Fingerprints:
         on_cpu = session.device.kind == "cpu"
         self._items = CPU_ITEMS if on_cpu else GPU_ITEMS
         self._program = session.program(render(TEMPLATE, {"CHUNKED": on_cpu}), ())
-        self._kernel = cl.Kernel(self._program, "fingerprint")
+        self._kernel = new_kernel(self._program, "fingerprint")
         self._sums = np.zeros(self._items, np.uint64)
         self._device_sums = cl.Buffer(
             queue.context, cl.mem_flags.WRITE_ONLY, size=self._sums.nbytes

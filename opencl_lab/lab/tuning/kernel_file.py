@@ -21,7 +21,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.core.plan import Argument as Passed
 from opencl_lab.core.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
-from opencl_lab.drivers.discovery import select_device
+from opencl_lab.drivers.discovery import here, select_device
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Option
 from opencl_lab.lab.reference.descriptor import Arrays
@@ -75,7 +75,7 @@ class _Description:
     restrictions: tuple[str, ...]
     expected: Arrays | None
     tolerance: float
-    device: str
+    device: Device
 
 
 class KernelFile(KernelOperation[KernelProblem]):
@@ -234,7 +234,7 @@ class KernelFile(KernelOperation[KernelProblem]):
     def make_reference(self, say: Callable[[str], None]) -> None:
         """Run the first configuration, if no expected result is given."""
         if self._results is None:
-            device = select_device(self._description.device)
+            device = here(self._description.device)
             self._results = first_results(self, self._description.bound, device, say)
 
     def compare(
@@ -277,7 +277,7 @@ def kernel_file(
         tuple(restrictions),
         expected,
         tolerance,
-        select_device(device).spec,
+        select_device(device),
     )
     operation = KernelFile(description)
     for restriction in restrictions:  # report an error now, instead of an empty space later

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Plan, check_plan
 from opencl_lab.core.space import Config
-from opencl_lab.drivers.discovery import select_device
+from opencl_lab.drivers.discovery import here
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Algorithm, Problem
 
@@ -60,14 +59,9 @@ class TuningTask:
         return tuple(p for p in changed if self.algorithm.supports(p, self.device) is None)
 
     def here(self) -> TuningTask:
-        """Return the task with this process's device; LaunchError if it is a different one."""
-        device = select_device(self.device.spec)
-        if device.key != self.device.key:
-            raise LaunchError(f"device {self.device.spec} is {device.key} here")
-        return replace(self, device=device)
+        """Return the task with this process's device; DeviceNotFound if it is not here."""
+        return replace(self, device=here(self.device))
 
     def __getstate__(self) -> dict[str, Any]:
-        # An OpenCL handle is of no use in another process.
         state = {name: vars(self)[name] for name in self.__dataclass_fields__}
-        device = replace(self.device, handle=None, serial_side=None)
-        return {**state, "device": device, "data": dict(self.data)}
+        return {**state, "data": dict(self.data)}
