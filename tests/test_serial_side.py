@@ -24,6 +24,8 @@ from opencl_lab.lab.doctor.diagnose import store
 from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.doctor.probes.small_calls import _measured, small_calls
 from opencl_lab.lab.registry import operations
+from opencl_lab.ops.conv2d.problem import Conv2dProblem
+from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER, SortSolver
 from opencl_lab.runtime.call import Call
@@ -283,6 +285,35 @@ def test_measured_costs_replace_the_built_in_ones(monkeypatch, threads, serial):
         measured = replace(threads, measured_calls={"sort": SmallCalls(*costs)})
         assert SORT_SOLVER.side(problem, measured) == side
         assert SORT_SOLVER.side(problem, replace(measured, serial_side=None)) == measured
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "naive"),
+    [
+        ("gemm", {"size": 128}, ("naive", "tiled")),
+        ("conv2d", {"size": 400, "ksize": 3}, ("naive", "tiled")),
+        ("dft", {"n": 2048, "dtype": "complex64"}, ("direct-naive", "direct-tiled")),
+        ("sort", {"n": 20_000}, ("odd-even-merge",)),
+        ("unique", {"n": 10_000}, ("odd-even-merge",)),
+    ],
+)
+def test_slow_algorithms_stay_on_the_threads(threads, serial, name, options, naive):
+    operation = operations()[name]
+    problem = operation.problem(**operation.with_defaults(options))
+    device = replace(threads, measured_calls={name: SmallCalls(1.0, 30.0)}, compute_units=4)
+    assert operation.side(problem, device) == serial
+    for algorithm in naive:
+        assert operation.side(problem, device, algorithm) == device, algorithm
+    tiny = operation.problem(**operation.with_defaults({**options, next(iter(options)): 4}))
+    assert all(operation.side(tiny, device, algorithm) == serial for algorithm in naive)
+
+
+def test_images_of_other_types_than_their_sums_take_longer():
+    as_sums, converted = (
+        CONV2D_SOLVER.serial_us(Conv2dProblem(200, 200, 3, 3, np.dtype(dtype)))
+        for dtype in ("f4", "u1")
+    )
+    assert converted > 5 * as_sums
 
 
 def test_doctor_stores_the_costs(monkeypatch, tmp_path, threads):

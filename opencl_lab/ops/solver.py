@@ -22,6 +22,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem, LaunchError
 from opencl_lab.core.kernels import NO_DOUBLE, is_wide
 from opencl_lab.core.plan import Plan, Work, check_plan
 from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.estimates import on_threads
 from opencl_lab.runtime.arrays import is_device_array
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.execute import Execution
@@ -230,6 +231,9 @@ class Solver(ABC, Generic[P]):
     """Names that stand for several algorithms each; see `ranked`."""
     choices: ClassVar[Mapping[str, str]] = {}
     """Further names that the public function accepts as `algorithm`, with their meanings."""
+    multiples: ClassVar[Mapping[str, float]] = {}
+    """Algorithms that the estimates of small calls do not fit, with their times on a thread as
+    multiples of these, which are for what ``auto`` takes."""
     tunable: ClassVar[bool] = True
     """Whether tuned configurations are looked for, under the name of this solver."""
 
@@ -332,16 +336,23 @@ class Solver(ABC, Generic[P]):
         """Return the estimated microseconds on `units` threads, without the launch and the wait."""
         return self.serial_us(problem) / units
 
+    def estimates_us(self, problem: P, units: int, algorithm: str = AUTO) -> tuple[float, float]:
+        """Return the estimated microseconds of an algorithm on one thread, and on `units`."""
+        alone, together = self.serial_us(problem), self.parallel_us(problem, units)
+        if algorithm not in self.multiples:
+            return alone, together
+        more = (self.multiples[algorithm] - 1) * alone
+        return alone + more, together + on_threads(more, units)
+
     def side(self, problem: P, device: Device, algorithm: str = AUTO) -> Device:
         """Return where a call on host arrays is faster: a device, or its serial side."""
         serial = device.serial_side
         if serial is None:
             return device
         costs = device.small_calls(self.name)
-        alone = costs.slowness * self.serial_us(problem)
-        parallel_us = self.parallel_us(problem, device.compute_units)
-        together = costs.wait_us + costs.slowness * parallel_us
-        if alone > min(together, MOST_SERIAL_US) or algorithm in self.choices:
+        alone, parallel = self.estimates_us(problem, device.compute_units, algorithm)
+        together = costs.wait_us + costs.slowness * parallel
+        if costs.slowness * alone > min(together, MOST_SERIAL_US) or algorithm in self.choices:
             return device
         try:
             self.choose(problem, serial, algorithm)

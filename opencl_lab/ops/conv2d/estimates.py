@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.rolling import is_separated, pays
 from opencl_lab.ops.estimates import VECTOR_BYTES, on_threads
@@ -15,8 +13,8 @@ ROLLING_NS = 1.2, 0.17
 ROLLING_LINES_NS = 1.2, 0.23  # with a row and a column
 REGISTER_NS = 1.6, 0.22
 SEPARABLE_NS = 2.0, 0.3
-HALF_NS = 25.0
-"""To convert a vector from half precision and back."""
+CONVERT_NS = 25.0
+"""To convert a vector from another type than that of the sums, and back."""
 WIDE_NS = 2.0
 """A product whose sum takes 128 bits."""
 MANY_TAPS = 49
@@ -45,6 +43,6 @@ def _us(problem: Conv2dProblem, nanoseconds: tuple[float, float], separable: boo
     taps = rows + columns if separable else rows * columns
     vectors = math.prod(problem.result_shape) * problem.sum_type.itemsize / VECTOR_BYTES
     each = nanoseconds[0] + nanoseconds[1] * taps
-    if problem.dtype == np.float16:
-        each += HALF_NS
+    if problem.dtype != problem.sum_type:
+        each += CONVERT_NS
     return 1e-3 * vectors * each

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ class Conv2dSolver(Solver[Conv2dProblem]):
     """Correlation and convolution of images with one filter."""
 
     name = "conv2d"
+    multiples: ClassVar[Mapping[str, float]] = {"tiled": 20, "naive": 25}
     registry: ClassVar[Registry] = {
         "separable": "opencl_lab.ops.conv2d.register:Separable",
         "register": "opencl_lab.ops.conv2d.register:Register",

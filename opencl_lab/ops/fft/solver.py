@@ -60,18 +60,14 @@ class DftSolver(Solver[DftProblem]):
         """Return the estimated microseconds of fast transforms on `units` threads."""
         return estimates.parallel_us(problem, units)
 
-
-class DirectSolver(DftSolver):
-    """The same for calls that take the direct sum."""
-
-    def serial_us(self, problem: DftProblem) -> float:
-        """Return the estimated microseconds of direct sums on one thread."""
-        return estimates.direct_us(problem)
-
-    def parallel_us(self, problem: DftProblem, units: int) -> float:
-        """Return the estimated microseconds of direct sums on `units` threads."""
-        return estimates.direct_us(problem) / units
+    def estimates_us(
+        self, problem: DftProblem, units: int, algorithm: str = AUTO
+    ) -> tuple[float, float]:
+        """Return those of fast transforms, or of direct sums for algorithms that follow these."""
+        if algorithm in (AUTO, FAST, "fft"):
+            return super().estimates_us(problem, units, algorithm)
+        alone = estimates.direct_us(problem, algorithm)
+        return alone, alone / units
 
 
 DFT_SOLVER = DftSolver()
-DIRECT_SOLVER = DirectSolver()

@@ -81,6 +81,7 @@ class Unique(Solver[UniqueProblem]):
     """Each key once, in order: a sort, and the heads of runs of equal keys."""
 
     name = "unique"
+    multiples = SORT_SOLVER.multiples
     registry: ClassVar[Registry] = {
         "radix": "opencl_lab.ops.select.by_sort:ByRadix",
         "merge-path": "opencl_lab.ops.select.by_sort:ByMergePath",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -44,6 +44,7 @@ class SortSolver(Solver[SortProblem]):
     """Stable sorting in the order of `numpy.sort`."""
 
     name = "sort"
+    multiples: ClassVar[Mapping[str, float]] = {"merge-path": 4, "odd-even-merge": 12}
     registry: ClassVar[Registry] = {
         "radix": Radix(),
         "merge-path": MergePath(),

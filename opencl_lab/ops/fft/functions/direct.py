@@ -7,7 +7,7 @@ from typing import Any
 
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.problem import DftProblem, Norm, complex_dtype, scale_of
-from opencl_lab.ops.fft.solver import DIRECT, DIRECT_SOLVER
+from opencl_lab.ops.fft.solver import DFT_SOLVER, DIRECT
 from opencl_lab.ops.fft.transform import complex_type, prepared, real_type, whole_spectrum
 from opencl_lab.runtime.arrays import AnyArray, axis_of
 from opencl_lab.runtime.call import Call
@@ -89,7 +89,7 @@ def dft(
     forward = real or not inverse  # the inverse of a real signal is the conjugate
     problem = DftProblem.of(n, dtype, rows.count, not forward, scale_of(n, norm, inverse))
     shape, _ = problem.signal
-    run = DIRECT_SOLVER.run(
+    run = DFT_SOLVER.run(
         problem,
         {"signal": rows.data.reshape(shape) if rows.data.size else rows.data},
         algorithm=DIRECT if algorithm == "auto" else algorithm,
