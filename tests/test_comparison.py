@@ -138,7 +138,9 @@ def test_crossover(ours, theirs, expected):
         ((9, 8, 4), 1.2, None, (), "opencl:x stays slower than opencl:y"),
         ((4, 2.1, 1.9), 1.2, None, (100, 1000), "is slower than opencl:y at 10, level"),
         ((2.2, 2.1, 1.9), 1.2, None, (10, 100, 1000), "are level within noise at 10, 100"),
-        ((0.5, 1.9, 4), 1.2, None, (), "is faster than opencl:y only at 10, slower at 1000"),
+        ((0.5, 1.9, 4), 1.2, None, (100,), "only at 10, level within noise at 100, slower at 1000"),
+        ((1.9, 4, 4), 1.2, None, (10,), "slower than opencl:y at 100, 1000, level within noise at"),
+        ((1.9, 4, 1), 1.2, math.sqrt(1e5), (10,), "about 316 on, level within noise at 10, slower"),
     ],
 )
 def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tmp_path):
@@ -156,7 +158,8 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
     plot_times(tmp_path / "x.svg", series, "n", "title", crossovers(series))
     drawn = (tmp_path / "x.svg").read_text()
     assert drawn.count("opencl:x from") == (size is not None)
-    assert drawn.count("over opencl:y, level just before") == (size is not None and bool(level))
+    just_before = size in (100, 1000) and bool(level)
+    assert drawn.count("over opencl:y, level just before") == just_before
 
 
 @pytest.mark.parametrize(

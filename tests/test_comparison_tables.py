@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from comparison_rows import FLOAT32, row
+from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from rich.console import Console
 
@@ -18,7 +19,9 @@ from opencl_lab.lab.engine.crossings import crossovers
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.drawing import drawn_for_page
 from opencl_lab.lab.presentation.plots import (
+    plot_comparison,
     plot_speedup,
     plot_throughput,
     plot_times,
@@ -145,6 +148,34 @@ def test_plots_have_plain_ticks_spread_and_nothing_over_data(tmp_path, figures):
     heights = bands.get_paths()[0].vertices[:, 1]
     assert heights.max() == pytest.approx(3 * max(lines.get_ydata()))
     assert heights.min() == pytest.approx(min(lines.get_ydata()) / 2)
+
+
+def test_a_page_has_room_for_all_texts_of_a_plot(tmp_path, figures):
+    names = ("opencl:naive[constant]", "mpi:blocked-overlapped", "c:seq")
+    rows = [row(f"{name}{end}", 1130.0, speedup=2 / 3, baseline=base, data=data)
+            for end, base, data in (("", "c:seq", "host"), ("@device", "cuda:cub@device", "device"))
+            for name in names]  # fmt: skip
+    with drawn_for_page(5.8, 11.0):
+        plot_comparison(tmp_path / "x.svg", rows, "")
+    figures[0].canvas.draw()
+    (axes,) = figures[0].axes
+    texts = [axes.xaxis.label, *axes.texts, *axes.get_yticklabels()]
+    assert axes.texts[0].get_text() == "1,130 ms, 0.667x"
+    assert "over c:seq, cuda:cub@device" in axes.get_xlabel().splitlines()[-1]
+    for box in (text.get_window_extent() for text in texts):
+        assert box.x0 >= 0 and box.x1 <= figures[0].bbox.x1 and box.y0 >= 0
+
+
+def test_a_plot_is_drawn_once_and_has_few_ticks(tmp_path, monkeypatch):
+    drawn = []
+    draw = Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda self, to: drawn.append(self) or draw(self, to))
+    series = [(size, [row("opencl:x", size**3)]) for size in range(1000, 41_000, 1000)]
+    plot_times(tmp_path / "x.svg", series, "n", "title")
+    (figure,) = drawn
+    ticks = [len(axis.get_ticklocs(minor=minor)) for axis in
+             (figure.axes[0].xaxis, figure.axes[0].yaxis) for minor in (True, False)]  # fmt: skip
+    assert sum(ticks) < 40, ticks  # each takes Matplotlib a millisecond
 
 
 def test_the_table_shows_the_error_that_was_judged():

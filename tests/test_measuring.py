@@ -223,7 +223,7 @@ def test_times_are_above_others_beyond_the_spread_of_both():
 def test_events_are_held_against_the_clock(kernel_ms, host_ms, launches, believed):
     said = implausible(kernel_ms, host_ms=host_ms, launches=launches)
     assert (said is None) == believed
-    assert believed or ("cannot be believed" in said and f"{host_ms:.3g} ms" in said)
+    assert believed or ("cannot be believed" in said and f"{host_ms:#.3g} ms" in said)
 
 
 def test_and_against_the_peaks():

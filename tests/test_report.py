@@ -18,7 +18,7 @@ from opencl_lab.lab.report.ratios import ratios_of, sparkline
 from opencl_lab.lab.report.summary import summary_of, troubles_of
 from opencl_lab.lab.report.sweeps import find_results, sweeps_of
 
-VOID = {"meta", "link", "br", "hr", "img", "input"}
+VOID = {"meta", "link", "br", "wbr", "hr", "img", "input"}
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;${1+1}|$x$"
 SAMPLES = (2.0, 2.1, 2.2, 2.3, 2.4)
 

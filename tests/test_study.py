@@ -8,6 +8,7 @@ import pytest
 
 from opencl_lab.core.device import Device
 from opencl_lab.lab.cli.main import main
+from opencl_lab.lab.cli.results import write_json
 from opencl_lab.lab.engine import explore
 from opencl_lab.lab.engine.request import Request, check_point, point_of
 from opencl_lab.lab.engine.row import COLUMNS, first_failure
@@ -129,6 +130,13 @@ def test_workers_and_what_cannot_run_are_said(tmp_path, monkeypatch, capsys):
     assert note in said and "mpi:c did not run" in said and "c:omp at size=24 takes" in said
     assert "Not run: mpi:c, no mpiexec" in said
     assert (tmp_path / "dgemm" / "dgemm-workers.png").exists()
+
+
+def test_rectangles_are_named_in_one_order_in_plots_and_on_pages(tmp_path):
+    assert STUDIES["blocked"].parts[-1].axis == "m x n x k"
+    shape = dict.fromkeys("mnk", 1)  # the axis of a page has the order of the document
+    write_json(tmp_path / "x.json", {"results": [shape]})
+    assert list(json.loads((tmp_path / "x.json").read_text())["results"][0]) == [*"mnk"]
 
 
 def after(monkeypatch, points, act):

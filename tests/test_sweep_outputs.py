@@ -195,10 +195,15 @@ def test_efficiency_is_shown_of_ours_and_of_several_workers(tmp_path, figures):
         measured("mpi:c x4", "mpi", 4), measured("numpy", "library", 1),
     ]  # fmt: skip
     assert [share_of_worker(item) for item in rows] == [3, None, 3, 3, None]
-    plot_efficiency(tmp_path / "x.svg", [(1, rows), (9, rows)], "n", "c:seq", "title")
+    more = [measured("opencl:x", "opencl", 4), *rows[1:]]  # at 1, in the calling thread
+    plot_efficiency(tmp_path / "x.svg", [(1, rows), (9, more)], "n", "c:seq", "title")
     (axes,) = figures[0].axes
     labels = [text.get_text() for text in axes.findobj(Legend)[0].get_texts()]
-    assert labels == ["opencl:x (1 compute unit)", "c:omp x2 (2 threads)", "mpi:c x4 (4 ranks)"]
+    assert labels == [
+        "opencl:x (1 to 4 compute units)",
+        "c:omp x2 (2 threads)",
+        "mpi:c x4 (4 ranks)",
+    ]
     looks = styles([item.implementation for item in rows])  # as in the other plots of the sweep
     assert axes.lines[1].get_color() == looks["c:omp x2"]["color"]
 

@@ -54,7 +54,7 @@ def test_what_looked_faster_and_was_not_compared_is_told(task):
     result = tuned_by(NoTime(record(task, tile_time)), task, budget=1000, fresh=True)
     assert result.best.config == built_in and not result.gained
     (note,) = result.notes
-    assert "1 ms in the search" in note and "a longer time limit" in note
+    assert "1.00 ms in the search" in note and "a longer time limit" in note
     assert not replay(task, fresh=True)[0].notes
 
 

@@ -228,9 +228,9 @@ def print_json(content: Mapping[str, Any]) -> None:
     click.echo(json_text(content))
 
 
-def json_text(content: Mapping[str, Any], sort_keys: bool = False) -> str:
+def json_text(content: Mapping[str, Any]) -> str:
     """Return a JSON document; JSON has no infinity, no NaN and no complex numbers."""
-    return json.dumps(_json_values(content), indent=1, allow_nan=False, sort_keys=sort_keys)
+    return json.dumps(_json_values(content), indent=1, allow_nan=False)
 
 
 def _json_values(value: Any) -> Any:

@@ -92,7 +92,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON document atomically."""
-    write_text(path, json_text(content, sort_keys=True))
+    write_text(path, json_text(content))
 
 
 def print_and_write(

@@ -27,6 +27,7 @@ from opencl_lab.lab.cli.tuning_entries import (
 )
 from opencl_lab.lab.cli.tuning_exchange import export_command, import_command
 from opencl_lab.lab.operation import Operation
+from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.adopt import problem_with
 from opencl_lab.tuned import database
@@ -89,7 +90,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
     else:
         settings().say("nothing is tuned yet; run `oclab tune OPERATION`")
     for run in journals:
-        best = "none correct" if run.best is None else f"best {run.best.time_ms:.4g} ms"
+        best = "none correct" if run.best is None else f"best {number(run.best.time_ms)} ms"
         settings().say(
             f"{run.path}: {run.operation} {run.algorithm} {pairs_text(run.problem)} "
             f"on {run.device}: "
@@ -121,7 +122,7 @@ def _entries_table(found: list[tuple[Entry, str, str]]) -> Table:
             entry.operation,
             entry.algorithm,
             _problem_text(entry),
-            f"{entry.time_ms:.4g}",
+            number(entry.time_ms),
             Text(f"{entry.device.name}, {entry.device.driver}"),
             "package" if entry.shipped else "you",
             state_text,
@@ -195,7 +196,7 @@ def _row_text(row: dict[str, Any]) -> str:
     if "entry" in row:
         entry = row["entry"]
         text += f", tuned with {pairs_text(entry['sizes'])} on {entry['device']['name']}"
-        text += f" to {entry['time_ms']:.4g} ms"
+        text += f" to {number(entry['time_ms'])} ms"
     return text + (f"\n  {json.dumps(row['config'])}" if "config" in row else "")
 
 

@@ -11,7 +11,7 @@ import click
 
 from opencl_lab.core.errors import InvalidProblem, OclabError
 from opencl_lab.core.paths import check_target, write_target
-from opencl_lab.core.wording import counted
+from opencl_lab.core.wording import counted, plain
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.progress import progress_bar
@@ -194,7 +194,7 @@ def _print_adoption(adoption: Adoption, recording: Recording) -> None:
     if adoption.refused:
         say(f"{counted(adoption.refused, 'configuration')} cannot run here")
     for index, item in enumerate(adoption.evaluations):
-        result = f"{item.time_ms:.4g} ms" if item.times_ms else f"{item.status}: {item.reason}"
+        result = f"{plain(item.time_ms)} ms" if item.times_ms else f"{item.status}: {item.reason}"
         say(f"{result}  {item.config}" + ("  (in use before)" if index == 0 else ""))
     if adoption.stored:
         say("the best is stored, and used from now on")

@@ -32,9 +32,10 @@ class Crossover:
     reference: str
     size: float | None
     level: tuple[int, ...] = ()
-    """The measured sizes just before `size` at which the times of both overlap.
+    """The measured sizes at which the times of both overlap.
 
-    Then `size` is not interpolated, but the first measured one from which on it is faster.
+    If one is just before `size`, that is not interpolated, but the first measured one from which
+    on it is faster.
     """
     ahead: tuple[int, ...] = ()  # sizes at which it is faster, if `size` is None
     up_to: int | None = None  # the largest size with both, if that is not the largest of all
@@ -61,6 +62,11 @@ class Crossover:
         if level:
             return f"{ours} and {theirs} are {level}"
         return f"{ours} stays slower than {theirs}"
+
+    @property
+    def level_before(self) -> bool:
+        """Whether the times of both overlap at the last measured size before `size`."""
+        return max(self.level, default=0) > max(self.behind, default=0)
 
     @property
     def size_text(self) -> str:
@@ -152,12 +158,11 @@ def verdict(ours: Times, theirs: Times) -> Verdict:
 def _crossing(pairs: Sequence[_Pair]) -> tuple[float | None, tuple[int, ...], tuple[int, ...]]:
     """Return `size`, `level` and `ahead` of a `Crossover`."""
     first = next((i for i in range(len(pairs), 0, -1) if pairs[i - 1].verdict != "faster"), 0)
-    start = next((i for i in range(first, 0, -1) if pairs[i - 1].verdict == "slower"), 0)
-    level = tuple(pair.size for pair in pairs[start:first] if pair.verdict != "faster")
+    level = tuple(pair.size for pair in pairs if pair.verdict == "level")
     if first == len(pairs):
         return None, level, tuple(pair.size for pair in pairs if pair.verdict == "faster")
-    if first == 0 or level:
+    if first == 0 or pairs[first - 1].verdict == "level":
         return float(pairs[first].size), level, ()
     below, above = pairs[first - 1], pairs[first]
     share = math.log(below.ratio) / (math.log(below.ratio) - math.log(above.ratio))
-    return float(below.size * (above.size / below.size) ** share), (), ()
+    return float(below.size * (above.size / below.size) ** share), level, ()

@@ -13,6 +13,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.queues import finish
+from opencl_lab.core.wording import plain
 from opencl_lab.lab.engine.implementations import Implementation, Workload
 from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.measuring.back_to_back import back_to_back
@@ -245,7 +246,7 @@ class OpenCL(Implementation):
         """Return a line for each launch of the last profiled run: its time and its kernel."""
         if self._execution is None:
             return []
-        return [f"{time:.4g} ms  {kernel}" for kernel, time in self._execution.profile()]
+        return [f"{plain(time, 4)} ms  {kernel}" for kernel, time in self._execution.profile()]
 
     def measurement(self) -> Measurement:
         """Return what was measured, with kernel times and the fraction of the device's peak."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from opencl_lab.core.plan import Work
+from opencl_lab.core.wording import plain
 from opencl_lab.lab.measuring.roofline import Peaks, refusal
 
 CLOCK_SLACK = 1.1
@@ -66,6 +67,6 @@ def agree(event: float, host: float) -> bool:
 
 def _disagreement(kernel_ms: float, host_ms: float) -> str:
     return (
-        f"the events claim {kernel_ms:.3g} ms in kernels where the host's clock saw "
-        f"{host_ms:.3g} ms; this timing cannot be believed"
+        f"the events claim {plain(kernel_ms)} ms in kernels where the host's clock saw "
+        f"{plain(host_ms)} ms; this timing cannot be believed"
     )

@@ -68,13 +68,15 @@ def written_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     """Yield an empty figure with a size in inches, and write it to `path` at the end."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as NewFigure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     _check_format(path)
-    figure: Figure = NewFigure(figsize=(width, height), layout="constrained", dpi=150)
+    figure: Figure = NewFigure(figsize=(width, height), layout="none", dpi=150)
     FigureCanvasAgg(figure)
     yield figure
     page = _page.get()
     canvas = None if page is None else _fit_page(figure, *page)
+    ConstrainedLayoutEngine().execute(figure)  # as the figure's own, it would draw all twice
     with write_target(path) as temporary:
         figure.savefig(temporary, bbox_inches=canvas)
 
@@ -107,11 +109,13 @@ def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
     height *= HEIGHT_FACTOR * inches / width
     figure.set_size_inches(inches, height)
     for axes in figure.axes:
-        for legend in axes.findobj(Legend):
-            legend.set_in_layout(False)
+        for item in axes.get_children():  # `findobj` would make all ticks
+            if isinstance(item, Legend):
+                item.set_in_layout(False)
         for text in axes.texts:
             text.set_fontsize(max(points, text.get_fontsize()))
         axes.tick_params(axis="y", which="minor", labelsize=points)
+        axes.set_xlabel(_wrapped(axes.get_xlabel(), points, inches))
         label = axes.get_ylabel()
         if len(label) > LABEL:
             halves = textwrap.fill(label, len(label) // 2 + 4)
@@ -121,14 +125,19 @@ def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
 
 def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
     """Set the title, with lines wrapped to a width in inches."""
-    from matplotlib.textpath import TextPath
+    text = _wrapped(title, TITLE_POINTS, inches)
+    axes.set_title(text, loc="left", fontsize=TITLE_POINTS, pad=pad)
+
+
+def _wrapped(text: str, points: float, inches: float) -> str:
+    from opencl_lab.lab.presentation.ticks import text_width
 
     lines = []
-    for line in title.splitlines():
-        points = TextPath((0, 0), line, size=TITLE_POINTS, usetex=False).get_extents().width
-        room = len(line) * 72 * inches / max(points, 1.0)  # in characters of this line's mean width
+    for line in text.splitlines():
+        width = text_width(line, points)
+        room = len(line) * 72 * inches / max(width, 1.0)  # in characters of this line's mean width
         lines.append(textwrap.fill(line, max(1, int(room) - 4)) if room < len(line) else line)
-    axes.set_title("\n".join(lines), loc="left", fontsize=TITLE_POINTS, pad=pad)
+    return "\n".join(lines)
 
 
 def plain_number(value: float) -> str:
@@ -154,7 +163,7 @@ def plain_scale(
 
 
 def size_scale(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis logarithmic, with a tick at each of `sizes`, which are in ascending order."""
+    """Make the x axis logarithmic, with ticks at some of `sizes`, which are in ascending order."""
     from opencl_lab.lab.presentation.ticks import show_sizes
 
     show_sizes(axes, sizes, plain_number)

@@ -62,24 +62,28 @@ def styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def draw_lines(
-    axes: Axes, series: Series, value: Value, label: Callable[[Measurement], str] | None = None
+    axes: Axes,
+    series: Series,
+    value: Value,
+    label: Callable[[Sequence[Measurement]], str] | None = None,
 ) -> None:
     """Draw a line for each implementation, in a band from min to max; see `styles`.
 
     A size of 0 is left out, since it has no logarithm. Implementations without values take a
-    colour all the same, so that all plots of the series agree. `label` returns the name of a
-    row's line; by default it is the implementation.
+    colour all the same, so that all plots of the series agree. `label` returns the name of the
+    line of some rows; by default it is the implementation.
     """
-    first: dict[str, Measurement] = {}
+    named: dict[str, list[Measurement]] = {}
     for _, rows in series:
         for row in rows:
-            first.setdefault(row.implementation, row)
-    for name, style in styles(first).items():
+            shown = [row] if row.ok and value(row) else []
+            named.setdefault(row.implementation, []).extend(shown)
+    for name, style in styles(named).items():
         points = [point for size, rows in series for point in _points(name, size, rows, value)]
         if not points:
             continue
         sizes, middles, lows, highs = zip(*points, strict=True)
-        text = name if label is None else label(first[name])
+        text = name if label is None else label(named[name])
         axes.plot(sizes, middles, label=text, gid=group_name(name, sizes), **style)
         if len(sizes) == 1:  # the band has no width
             axes.vlines(sizes, lows, highs, color=style["color"], linewidth=1)
@@ -136,7 +140,7 @@ def draw_rings(
         )  # fmt: skip
         where = crossing.about + plain_number(float(crossing.size_text))
         text = f"{number}: {crossing.implementation} from {where}"
-        text += f", over {crossing.reference}" + ", level just before" * bool(crossing.level)
+        text += f", over {crossing.reference}" + ", level just before" * crossing.level_before
         notes.append(text)
     notes += [f"and {left_out} more, which are not marked"] * (left_out > 0)
     return len(places), notes

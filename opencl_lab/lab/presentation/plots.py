@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opencl_lab.core.wording import counted
+from opencl_lab.core.wording import counted, plain
 from opencl_lab.lab.engine.crossings import Crossover
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
@@ -47,7 +47,7 @@ def plot_comparison(
     `pictures` are images by their titles, shown above the bars.
     """
     [(_, rows)], bases = with_base([(0, rows)])
-    over = f"; x: speed-up over {', '.join(bases)}" if bases else ""
+    over = f"\nx: speed-up over {', '.join(bases)}" if bases else ""
     measured = [(row.total_ms, row) for row in rows if row.total_ms is not None]
     measured.sort(key=lambda item: item[0].median, reverse=True)
 
@@ -62,13 +62,15 @@ def plot_comparison(
                 error_kw={"elinewidth": 1, "capsize": 2},
             )
             bar.set_gid(group_name(row.implementation))
-            speedup = "" if row.speedup is None else f", {row.speedup:.2f}x"
+            speedup = "" if row.speedup is None else f", {plain(row.speedup)}x"
             verdict = "" if row.ok else f"  {row.status}"
-            text = f" {times.median:.3g} ms{speedup}{verdict}"
-            axes.annotate(text, (times.max, position), va="center", fontsize=8)
+            axes.annotate(
+                f"{plain(times.median)} ms{speedup}{verdict}", (1, position),
+                xycoords=("axes fraction", "data"), va="center", fontsize=8,
+            )  # fmt: skip
         axes.set_yticks(range(len(measured)), [row.implementation for _, row in measured])
         axes.set_xlabel(f"total time of a call in ms (median, min and max){over}")
-        axes.set_xlim(0, 1.3 * max((times.max for times, _ in measured), default=1))
+        axes.set_xlim(0, 1.05 * max((times.max for times, _ in measured), default=1))
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)
 
@@ -124,9 +126,12 @@ def share_of_worker(row: Measurement) -> float | None:
     return row.efficiency if row.kind == "opencl" or row.workers > 1 else None
 
 
-def _with_workers(row: Measurement) -> str:
-    unit = {"opencl": "compute unit", "mpi": "rank"}.get(row.kind, "thread")
-    return f"{row.implementation} ({counted(row.workers, unit)})"
+def _with_workers(rows: Sequence[Measurement]) -> str:
+    """Return the name of a line, with the numbers of workers: small calls may take one."""
+    unit = {"opencl": "compute unit", "mpi": "rank"}.get(rows[0].kind, "thread")
+    *fewer, most = sorted({row.workers for row in rows})
+    counts = f"{fewer[0]} to {counted(most, unit)}" if fewer else counted(most, unit)
+    return f"{rows[0].implementation} ({counts})"
 
 
 def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
@@ -180,12 +185,12 @@ def _plot(
     even: bool = False,
     unit: str = "",
     write: Callable[[float], str] = plain_number,
-    named: Callable[[Measurement], str] | None = None,
+    named: Callable[[Sequence[Measurement]], str] | None = None,
 ) -> None:
     """Draw a value of the rows over size, with rings at `crossings`.
 
     `even` adds a line at 1. `write` formats numbers of the y axis, and `named` returns the name of
-    a row's line.
+    the line of some rows.
     """
 
     def draw(axes: Axes) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
-from matplotlib.textpath import TextPath
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import (
-    FixedLocator,
-    Formatter,
     Locator,
     LogLocator,
     MaxNLocator,
@@ -43,35 +43,34 @@ class _RoundValues(Locator):
         return list(MaxNLocator(FEWEST + 1).tick_values(low, high))
 
 
-class _SpacedLabels(Formatter):
-    """Labels of sizes that do not overlap: the last one, the first, then larger sizes first."""
+class _SpacedSizes(Locator):
+    """Sizes whose labels do not overlap: the last one, the first, then larger sizes first.
 
-    def __init__(self, axes: Axes, write: Callable[[float], str]) -> None:
-        self._axes, self._write = axes, write
+    The others have no ticks, since their data have marks, and Matplotlib is slow with ticks.
+    """
 
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        return self._write(x)
+    def __init__(self, axes: Axes, sizes: Sequence[int], write: Callable[[float], str]) -> None:
+        self._axes, self._sizes, self._write = axes, sizes, write
 
-    def format_ticks(self, values: Sequence[float]) -> list[str]:
+    def __call__(self) -> Sequence[float]:
         axis = self._axes.xaxis
         points = float(axis.get_major_ticks(1)[0].label1.get_fontsize())
         low, high = map(math.log, axis.get_view_interval())
         length = self._axes.bbox.width * 72 / self._axes.figure.dpi
-        taken: list[tuple[float, float]] = []
-        labels = [""] * len(values)
-        for index in (-1, 0, *range(len(values) - 2, 0, -1)) if len(values) else ():
-            text = self._write(values[index])
-            middle = (math.log(values[index]) - low) / (high - low) * length
-            half = (text_width(text, points) + GAP) / 2
-            if all(middle + half <= left or middle - half >= right for left, right in taken):
-                taken.append((middle - half, middle + half))
-                labels[index] = text
-        return labels
+        taken: dict[float, tuple[float, float]] = {}
+        for size in (self._sizes[-1], self._sizes[0], *self._sizes[-2:0:-1]):
+            middle = (math.log(size) - low) / (high - low) * length
+            half = (text_width(self._write(size), points) + GAP) / 2
+            if all(middle + half <= a or middle - half >= b for a, b in taken.values()):
+                taken[size] = middle - half, middle + half
+        return sorted(taken)
 
 
+@lru_cache(maxsize=4096)  # since each layout asks for each label again
 def text_width(text: str, points: float) -> float:
     """Return the width of a text in points."""
-    return float(TextPath((0, 0), text, size=points, usetex=False).get_extents().width)
+    font = FontProperties(size=points)
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def show_values(axis: XAxis | YAxis, write: Callable[[float], str]) -> None:
@@ -79,17 +78,17 @@ def show_values(axis: XAxis | YAxis, write: Callable[[float], str]) -> None:
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(_RoundValues())
     axis.set_major_formatter(lambda value, _: write(value))
-    axis.set_minor_locator(LogLocator(subs=range(2, 10)))
+    axis.set_minor_locator(LogLocator(subs=(2, 5)))
     axis.set_minor_formatter(NullFormatter())
 
 
 def show_sizes(axes: Axes, sizes: Sequence[int], write: Callable[[float], str]) -> None:
-    """Make the x axis logarithmic, with a tick at each size and labels where there is room."""
+    """Make the x axis logarithmic, with ticks at those sizes for which there is room."""
     axes.set_xscale("log")
     axes.xaxis.set_minor_locator(NullLocator())
     if not sizes:
         return
     if len(sizes) == 1:
         axes.set_xlim(sizes[0] / 2, sizes[0] * 2)
-    axes.xaxis.set_major_locator(FixedLocator(sizes))
-    axes.xaxis.set_major_formatter(_SpacedLabels(axes, write))
+    axes.xaxis.set_major_locator(_SpacedSizes(axes, sizes, write))
+    axes.xaxis.set_major_formatter(lambda value, _: write(value))

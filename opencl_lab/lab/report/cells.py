@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.report.documents import finite
 
 NO_PICTURE = Markup("")
+PLACES = re.compile(r"(?<=:)|(?=[\[@])")  # opencl:|naive|[constant]|@device
 LONG = 24  # rows; longer tables scroll and can be searched
 
 
@@ -30,6 +32,11 @@ class Cell:
     tip: str = ""
     heads: bool = False
     picture: Markup = NO_PICTURE
+
+    @property
+    def markup(self) -> Markup:
+        """The text; where it names a row, with places at which it may be broken."""
+        return Markup("<wbr>").join(PLACES.split(self.text) if self.heads else [self.text])
 
 
 @dataclass(frozen=True)

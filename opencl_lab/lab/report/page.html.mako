@@ -32,9 +32,9 @@ ${style | n}</style>
 % endif
 >\
 % if cell.style:
-<span class="${cell.style}">${cell.text}</span>\
+<span class="${cell.style}">${cell.markup | n}</span>\
 % else:
-${cell.picture | n}${cell.text}\
+${cell.picture | n}${cell.markup | n}\
 % endif
 </${tag[:2]}>\
 % endfor

@@ -120,6 +120,7 @@ def plot_search(path: Path, trials: Sequence[SearchPoint], default: float | None
         if default is not None:
             axes.axhline(default, color=OTHER, linewidth=1, linestyle="--", label="built in")
         plain_scale(axes.yaxis)
+        axes.locator_params(axis="x", integer=True)
         axes.set_xlabel("configurations in the order of the search")
         axes.set_ylabel("kernel time in ms")
         pale_grid(axes)

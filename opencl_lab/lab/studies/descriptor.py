@@ -64,8 +64,8 @@ class Part:
 
     @property
     def axis(self) -> str:
-        """What the sizes are."""
-        return "*".join(next(chain.from_iterable(self.points.values())))
+        """What the sizes are: a name, or ``m x n x k`` for their product."""
+        return " x ".join(next(chain.from_iterable(self.points.values())))
 
     @property
     def label(self) -> str:

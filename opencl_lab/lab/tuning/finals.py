@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from opencl_lab.core.space import Config
+from opencl_lab.core.wording import plain
 from opencl_lab.lab.engine.explore import Stop
 from opencl_lab.lab.measuring.rounds import Rounds
 from opencl_lab.lab.measuring.samples import interval_of_median
@@ -148,8 +149,8 @@ class Finals:
         if best.config in {item.config for item in self.ranking}:
             return ""
         return (
-            f"a configuration that took {best.time_ms:.4g} ms in the search, where the "
-            f"{search.task.operation.default_name} one took {built_in.time_ms:.4g} ms, was not "
+            f"a configuration that took {plain(best.time_ms)} ms in the search, where the "
+            f"{search.task.operation.default_name} one took {plain(built_in.time_ms)} ms, was not "
             "compared with it: no time was left to check it in all cases and to time both in "
             "turns; a longer time limit leaves more"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from opencl_lab.core.wording import plain
 from opencl_lab.lab.engine.explore import Stopped
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import above_peak, fraction_of_peak, stored_peaks
@@ -188,7 +189,7 @@ class TuneResult:
 
     def __repr__(self) -> str:
         best = self.best
-        winner = "no winner" if best is None else f"{best.time_ms:.4g} ms by {dict(best.config)}"
+        winner = "no winner" if best is None else f"{plain(best.time_ms)} ms by {dict(best.config)}"
         return f"<TuneResult: {self.task.problem.title}, {len(self.evaluations)} tried, {winner}>"
 
     @property
