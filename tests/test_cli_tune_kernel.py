@@ -79,6 +79,52 @@ def test_bad_arguments_are_one_sentence(arguments, words, capsys):
     assert words in said.err and said.err.count("\n") == 1 and said.out == ""
 
 
+SUM = """
+__attribute__((reqd_work_group_size(GROUPS, 1, 1)))
+kernel void sum(global const int *x, global int *part, global int *total, const int n) {
+    int found = 0;
+    for (int i = get_local_id(0); i < n; i += GROUPS) found += x[i];
+    part[2 * get_local_id(0) + 1] = found;
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        total[0] = 0;
+        for (int i = 0; i < GROUPS; i++) total[0] += part[2 * i + 1];
+    }
+}
+"""
+
+
+def test_working_memory_has_a_size_by_parameters(device, tmp_path, monkeypatch, capsys):
+    (tmp_path / "sum.cl").write_text(SUM)
+    np.save(tmp_path / "x.npy", np.arange(1000, dtype=np.int32))
+    np.save(tmp_path / "right.npy", np.array([499_500], np.int32))
+    monkeypatch.chdir(tmp_path)
+    given = {"x": "x.npy", "n": "1000", "part": "2 * GROUPS", "total": "1"}
+    params = {"GROUPS": (4, 16)}
+    text = KernelText(tmp_path / "sum.cl", None, params, {})
+    arguments = signature(SUM, None, "sum.cl", text.first).arguments
+    values, outputs, inout = argument_values(arguments, given, {}, 0, params)
+    assert values["part"] == "2 * GROUPS" and (outputs, inout) == (["total"], [])
+    operation = kernel_file(text, values, "GROUPS", device=device)
+    problem = operation.problem()
+    for groups in (4, 16):
+        plan = operation.algorithms[0].plan(problem, Config(GROUPS=groups), device)
+        (part,) = plan.with_role("scratch")
+        assert part.shape == (2 * groups,)
+        run = operation.run(problem, {"x": values["x"]}, config={"GROUPS": groups})
+        assert run.outputs["total"][0] == 499_500
+    command = ["tune", "sum.cl", "--param", "GROUPS=4,16", "--global", "GROUPS", "--json"]
+    command += ["--strategy", "exhaustive", "--check", "right.npy"]
+    for name, value in given.items():
+        command += ["--arg", f"{name}={value}"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {item["status"] for item in found["evaluations"]} == {"correct"}
+    for wrong, said in ({"x": "GROUPS"}, "working memory"), ({"total": "GROUPS"}, "no result"):
+        with pytest.raises(InvalidProblem, match=said):
+            kernel_file(text, {**values, **wrong}, "GROUPS", device=device)
+
+
 def test_a_file_that_is_not_there_and_help(capsys):
     for name in ("none.cl", "none.cl.mako"):
         assert main(["tune", name, "--param", "A=1", "--global", "1"]) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.files import FORMATS, read_array, split_part
-from opencl_lab.lab.tuning.expressions import evaluate, whole_numbers_of
+from opencl_lab.lab.tuning.expressions import evaluate, names_in, whole_numbers_of
 from opencl_lab.lab.tuning.signature import Argument
 
 INOUT = "inout:"
@@ -20,11 +20,16 @@ RANDOM_INTEGERS = 100
 
 
 def argument_values(
-    arguments: Sequence[Argument], texts: Mapping[str, str], fixed: Mapping[str, Any], seed: int
+    arguments: Sequence[Argument],
+    texts: Mapping[str, str],
+    fixed: Mapping[str, Any],
+    seed: int,
+    params: Collection[str] = (),
 ) -> tuple[dict[str, Any], list[str], list[str]]:
     """Return the values of arguments, which arrays are outputs, and which are read and written.
 
-    `texts` are the values of ``--arg``; sizes in them may name the `fixed` parameters.
+    `texts` are the values of ``--arg``; sizes in them may name the `fixed` parameters. A size that
+    names one of `params` stays an expression.
     """
     values: dict[str, Any] = dict(texts)  # unknown arguments are refused later
     numbers = {argument.name for argument in arguments if not argument.space} & set(texts)
@@ -34,6 +39,8 @@ def argument_values(
     outputs, inout = [], []
     for argument in arguments:
         name = argument.name
+        if name in texts and names_in(texts[name]) & set(params):
+            continue
         if name in texts and argument.space in ("global", "constant"):
             text = texts[name].removeprefix(INOUT)
             how, values[name] = _array(argument, text, names, rng)

@@ -56,7 +56,8 @@ KERNEL_OPTIONS = (
         metavar="NAME=VALUE",
         multiple=True,
         help="Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
-        "such as x.npy, or its size; const arrays are filled with random numbers. Prefixes of a "
+        "such as x.npy, or its size; const arrays are filled with random numbers. One of a size "
+        "that names a --param is working memory, and no result. Prefixes of a "
         "size: zeros:, random: or out:, then a type such as float32:; of a file: out:. The prefix "
         "inout: comes first, for an array that the kernel reads and writes.",
     ),
@@ -143,7 +144,9 @@ def _task(
     """Return the task, with its data generated or read; `given` is for `kernel_file`."""
     texts = pairs("--arg", arguments)
     signature = text.launched(text.first)[0]
-    values, outputs, inout = argument_values(signature.arguments, texts, text.fixed, seed)
+    values, outputs, inout = argument_values(
+        signature.arguments, texts, text.fixed, seed, text.params
+    )
     operation = kernel_file(
         text,
         values,

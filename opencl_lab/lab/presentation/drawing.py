@@ -71,7 +71,8 @@ def written_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     _check_format(path)
-    figure: Figure = NewFigure(figsize=(width, height), layout="none", dpi=150)
+    figure: Figure = NewFigure(figsize=(width, height), dpi=150)
+    figure.set_layout_engine("none")  # whatever a user's matplotlibrc says
     FigureCanvasAgg(figure)
     yield figure
     page = _page.get()

@@ -27,6 +27,9 @@ class BoundArguments:
     """NumPy scalars."""
     local: Mapping[str, tuple[str, int]]
     """For each ``__local`` pointer: the number of elements, an expression, and the element size."""
+    scratch: Mapping[str, tuple[str, np.dtype[Any], int]]
+    """For each array of a size that depends on parameters: the number of elements, an expression,
+    their type, and the numbers in an element. It is working memory, and no result."""
     threes: tuple[str, ...]
     """The arguments whose elements are vectors of length 3."""
     inout: tuple[str, ...]
@@ -64,9 +67,19 @@ def bind_arguments(
     data: Arrays = {}
     values: dict[str, Any] = {}
     local: dict[str, tuple[str, int]] = {}
+    scratch: dict[str, tuple[str, np.dtype[Any], int]] = {}
     for name, argument in by_name.items():
         if argument.space == "local":
             local[name] = (str(given[name]), _itemsize(argument))
+        elif argument.space and isinstance(given[name], str):
+            if argument.const or name in (*(outputs or ()), *inout):
+                raise InvalidProblem(
+                    f"{argument.text!r}: an array of a size that depends on parameters is working "
+                    "memory, which the kernel writes first; it is neither filled nor compared"
+                )
+            _itemsize(argument)  # which refuses other types
+            assert argument.dtype is not None
+            scratch[name] = given[name], argument.dtype, argument.stored
         elif argument.space:
             array = _array(argument, given[name])
             if name in inout and argument.const:
@@ -77,16 +90,17 @@ def bind_arguments(
                 data[name] = np.ascontiguousarray(array)
         else:
             values[name] = _number(argument, given[name])
-    threes = tuple(name for name, argument in by_name.items() if argument.width == 3)
-    bound = BoundArguments(tuple(buffers), data, values, local, threes, tuple(inout))
+    threes = tuple(n for n, a in by_name.items() if a.width == 3 and n not in scratch)
+    bound = BoundArguments(tuple(buffers), data, values, local, scratch, threes, tuple(inout))
     strays = ", ".join(name for name in inout if name not in bound.written)
     if strays:
         raise InvalidProblem(f"{strays}: only arrays can be read and written")
     if not bound.written:
         raise InvalidProblem(
-            f"the kernel {signature.kernel} writes to no array: there is no result to check; name "
-            "those that it writes in outputs= (--arg NAME=out:...), and those that it also reads "
-            "in inout= (--arg NAME=inout:...)"
+            f"the kernel {signature.kernel} writes to no array"
+            + " but working memory" * bool(scratch)
+            + ": there is no result to check; name those that it writes in outputs= (--arg "
+            "NAME=out:...), and those that it also reads in inout= (--arg NAME=inout:...)"
         )
     return bound
 

@@ -19,7 +19,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.core.plan import Argument as Passed
-from opencl_lab.core.plan import Launch, LocalMemory, Plan, Work, check_plan, round_up
+from opencl_lab.core.plan import Buffer, Launch, LocalMemory, Plan, Work, check_plan, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.drivers.discovery import here, select_device
 from opencl_lab.lab.measuring.difference import Difference
@@ -125,6 +125,9 @@ class KernelFile(KernelOperation[KernelProblem]):
             f"{name}={value}" for name, value in {**about.bound.values, **about.text.fixed}.items()
         ]
         parts += [f"{name} local[{count}]" for name, (count, _) in about.bound.local.items()]
+        parts += [
+            f"{name} {kind}[{count}]" for name, (count, kind, _) in about.bound.scratch.items()
+        ]
         launch = [about.global_size, *([about.local_size] if about.local_size else [])]
         return KernelProblem(
             max((math.prod(buffer.shape) for buffer in about.bound.buffers), default=0),
@@ -182,10 +185,7 @@ class KernelFile(KernelOperation[KernelProblem]):
         for name in (argument.name for argument in signature.arguments):
             if name in bound.local:
                 count, itemsize = bound.local[name]
-                elements = whole_numbers_of(count, names)
-                if min(elements) < 1:
-                    raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
-                arguments[name] = LocalMemory(math.prod(elements) * itemsize)
+                arguments[name] = LocalMemory(_elements(name, count, names) * itemsize)
             else:
                 arguments[name] = bound.values.get(name, name)
         launch = Launch(
@@ -197,7 +197,11 @@ class KernelFile(KernelOperation[KernelProblem]):
             arguments,
             options=options,
         )
-        return Plan(bound.buffers, (launch,))
+        scratch = (
+            Buffer(name, "scratch", (_elements(name, count, names) * stored,), dtype)
+            for name, (count, dtype, stored) in bound.scratch.items()
+        )
+        return Plan((*bound.buffers, *scratch), (launch,))
 
     def _launch_sizes(
         self, signature: Signature, names: Mapping[str, Any]
@@ -245,6 +249,13 @@ class KernelFile(KernelOperation[KernelProblem]):
         right = {name: bound.counted(name, array) for name, array in expected.items()}
         given = {name: bound.counted(name, array) for name, array in actual.items()}
         return super().compare(problem, inputs, right, given)
+
+
+def _elements(name: str, count: str, names: Mapping[str, Any]) -> int:
+    elements = whole_numbers_of(count, names)
+    if min(elements) < 1:
+        raise InvalidConfig(f"{name!r} needs a positive size, not {count}")
+    return math.prod(elements)
 
 
 def kernel_file(
