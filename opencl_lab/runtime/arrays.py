@@ -16,10 +16,12 @@ from opencl_lab.core.options import whole_number
 from opencl_lab.core.wording import counted
 from opencl_lab.runtime.call import Call
 from opencl_lab.runtime.copies import Copy, View
-from opencl_lab.runtime.freeing import memory_errors, new_array, with_room
-from opencl_lab.runtime.results import PooledArray
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.freeing import memory_errors
+from opencl_lab.runtime.results import PooledArray, block_of
+from opencl_lab.runtime.session import new_array, session_of
 
+MEMORY = (cl.MemoryObjectHolder, cl.SVMPointer)
+"""Memory of OpenCL without a shape: buffers, images, shared virtual memory."""
 AnyArray: TypeAlias = Any
 """A `numpy.ndarray` or a `pyopencl.array.Array`."""
 
@@ -57,10 +59,15 @@ def is_device_array(array: Any) -> bool:
 def as_array(value: Any) -> AnyArray:
     """Return a device array as it is, and anything else as a NumPy array.
 
-    Masked arrays, and arrays on a device of another library, are refused.
+    Masked arrays, bare memory of OpenCL, and arrays on a device of another library, are refused.
     """
     if type(value) is np.ndarray or is_device_array(value):
         return value
+    if isinstance(value, MEMORY):
+        raise InvalidProblem(
+            f"a {type(value).__name__} of pyopencl has neither shape nor dtype: pass "
+            "pyopencl.array.Array(queue, shape, dtype, data=buffer)"
+        )
     if isinstance(value, np.ndarray) and np.ma.is_masked(value):
         raise InvalidProblem(
             "masks are not supported: pass x.filled(value), or x.compressed(), which drops the "
@@ -83,6 +90,18 @@ def as_array(value: Any) -> AnyArray:
     return array
 
 
+def plain_class(array: AnyArray) -> AnyArray:
+    """Return a device array of a class that another library derived as one of pyopencl's class.
+
+    It shares memory and events. Derived classes change what views and attributes are.
+    """
+    if not is_device_array(array) or type(array) in (cl.array.Array, PooledArray):
+        return array
+    plain = cl.array.Array.__new__(cl.array.Array)
+    vars(plain).update(vars(array), nbytes=array.size * array.dtype.itemsize)
+    return plain
+
+
 def native(array: AnyArray) -> AnyArray:
     """Return `array` in native byte order, which device arrays always have."""
     if not is_device_array(array) and not array.dtype.isnative:
@@ -92,6 +111,8 @@ def native(array: AnyArray) -> AnyArray:
 
 def check_out(out: Any, beside: AnyArray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """Raise `InvalidProblem` unless `out` fits a result and is where the input `beside` is."""
+    if isinstance(out, MEMORY):
+        as_array(out)  # says what to pass instead
     if is_device_array(out) != is_device_array(beside):
         raise InvalidProblem("out must be on the same side as the input, host or device")
     if is_device_array(out):
@@ -275,16 +296,15 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     if not is_device_array(array):
         return array[:count].copy()
     made = new_array(queue, (count,), array.dtype, array.allocator)
-    target: Any = made.data
     with session_of(queue).alone(queue):
         event = cl.enqueue_copy(
             queue,
-            target,
+            block_of(made),
             array.base_data,
             byte_count=count * array.dtype.itemsize,
             wait_for=array.events,
         )
-    made.add_event(event)
+    made.events = [event]
     return made
 
 
@@ -295,13 +315,14 @@ def reshaped(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
     return empty(array, shape, array.dtype, call)
 
 
-def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue | None) -> cl.array.Array:
-    """Copy a host array to a new device array, without waiting."""
-    if not array.size:
-        return cl.array.empty(queue, array.shape, array.dtype)
-    assert queue is not None  # `queue_for` provides one for every device array
-    with memory_errors():
-        return with_room(lambda: cl.array.to_device(queue, array, async_=True))
+def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue) -> cl.array.Array:
+    """Copy a host array, contiguous in either order, to a new device array, without waiting."""
+    made = new_array(queue, array.shape, array.dtype, order="C" if array.flags.c_contiguous else "F")
+    if array.size:
+        with memory_errors():
+            copied = cl.enqueue_copy(queue, block_of(made), array, is_blocking=False)
+        made.events = [copied]
+    return made
 
 
 def broadcast(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:

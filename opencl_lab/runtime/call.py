@@ -14,20 +14,20 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
-from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.recording import Recording
-from opencl_lab.runtime.session import Session, session_of
+from opencl_lab.runtime.session import Session, new_array, session_of
 from opencl_lab.selftest import trust
 
 
 def queue_for(
     array: Any, queue: cl.CommandQueue | None, device: DeviceSpec = None
 ) -> cl.CommandQueue | None:
-    """Return the queue of a device array, else the one that the caller asked for.
+    """Return the queue that the caller asked for, else that of a device array.
 
-    `device` means the library's queue on that device. A `queue` of another type, `queue` and
-    `device` together, and a device array without a queue, on another device or in another context
-    are refused. None for a host array without either: the library's queue on `select_device()`.
+    `device` means the library's queue on that device, and for an array there its own queue. A
+    `queue` of another type, `queue` and `device` together, and a device array without a queue, on
+    another device or in another context are refused. None for a host array without either: the
+    library's queue on `select_device()`.
     """
     on_device = isinstance(array, cl.array.Array)
     if queue is not None and not isinstance(queue, cl.CommandQueue):
@@ -50,7 +50,7 @@ def queue_for(
     if queue is not None and array.context != queue.context:
         given = "queue=" if device is None else "device="
         raise InvalidProblem(f"the device array and {given} belong to different contexts")
-    return array.queue or queue
+    return queue or array.queue
 
 
 class Call:
@@ -96,7 +96,7 @@ class Call:
     def use(
         self, array: Any, queue: cl.CommandQueue | None = None, device: DeviceSpec = None
     ) -> None:
-        """Work on the queue of a device array, else on the one asked for; see `queue_for`."""
+        """Work on the queue asked for, else on that of a device array; see `queue_for`."""
         if queue is not None or isinstance(array, cl.array.Array):
             self._movable = False
         elif device is not None or self._queue is None:

@@ -10,7 +10,7 @@ import inspect
 import math
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyopencl as cl
@@ -31,6 +31,8 @@ PLACES = (cl.CommandQueue, cl.Device)
 BUFFERS = {cl.Buffer, PooledBuffer}
 WHOLE_BUFFER = cl.mem_info.ASSOCIATED_MEMOBJECT
 """Query for the parent of a sub-buffer; None for other buffers."""
+_Place: TypeAlias = tuple[int, int, int]
+"""The handles of a whole buffer and of the part of it that an array lies in, and where that begins."""
 MOST_CONSTANT = 1 << 16
 """Most bytes of an argument whose values belong to the key."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR", "OCLAB_DEVICE_BYTES")
@@ -68,19 +70,25 @@ def _option_key(value: Any) -> Hashable:
     raise NoKeyError
 
 
-def _device_key(array: cl.array.Array, addresses: list[int]) -> tuple[Hashable, ...]:
-    """Return the key of a device array, and append the address of its memory to `addresses`."""
+def _device_key(array: cl.array.Array, places: list[_Place]) -> tuple[Hashable, ...]:
+    """Return the key of a device array, and append the place of its memory to `places`."""
     own = array.__dict__
     lease = own.get("_lease")
     block: Any
     if lease is not None:
         block = lease.block  # a whole buffer, made by a pool
+        places.append((block.int_ptr, block.int_ptr, 0))
+    elif not own["size"]:
+        places.append((-id(array), 0, 0))  # it shares memory with nothing
     else:
-        block = own["base_data"]
-        plain = type(block) in BUFFERS and own["size"]
-        if not plain or block.get_info(WHOLE_BUFFER):  # sub-buffers may overlap
+        block = array.base_data
+        if type(block) not in BUFFERS:
             raise NoKeyError
-    addresses.append(block.int_ptr)
+        whole = block.get_info(WHOLE_BUFFER)
+        if whole is None:
+            places.append((block.int_ptr, block.int_ptr, 0))
+        else:
+            places.append((whole.int_ptr, block.int_ptr, block.get_info(cl.mem_info.OFFSET)))
     queue, allocator = own["queue"], own["allocator"]
     return (
         own["shape"],
@@ -92,16 +100,17 @@ def _device_key(array: cl.array.Array, addresses: list[int]) -> tuple[Hashable, 
     )
 
 
-def _sharing_key(arrays: Sequence[Any], addresses: Sequence[int]) -> tuple[Hashable, ...]:
-    """Return which arrays share memory: host arrays, or device arrays at `addresses`."""
-    if addresses:
-        if len(addresses) < len(arrays):
+def _sharing_key(arrays: Sequence[Any], places: Sequence[_Place]) -> tuple[Hashable, ...]:
+    """Return which arrays share memory: host arrays, or device arrays in `places`."""
+    if places:
+        if len(places) < len(arrays):
             raise NoKeyError  # some on the host, some on the device
+        wholes, blocks, begins = map(list, zip(*places, strict=True))
         same = list(map(id, arrays))  # a view is not the same object, which is returned
-        return (*map(addresses.index, addresses), *map(same.index, same))
+        return tuple(begins), *(known.index(item) for known in (wholes, blocks, same) for item in known)
     pairs = [
-        np.may_share_memory(array, other)
-        and (array is other, array is other or array.ctypes.data == other.ctypes.data)
+        array is other
+        or (np.may_share_memory(array, other) and (False, array.ctypes.data == other.ctypes.data))
         for index, array in enumerate(arrays)
         for other in arrays[:index]
     ]
@@ -132,7 +141,7 @@ def arrays_key(arrays: Sequence[Any]) -> Hashable:
         If one cannot be compared, or if some are on the host and some on the device.
     """
     parts: list[Any] = []
-    addresses: list[int] = []
+    places: list[_Place] = []
     owners: set[int] = set()
     for array in arrays:
         if type(array) is np.ndarray:
@@ -141,14 +150,19 @@ def arrays_key(arrays: Sequence[Any]) -> Hashable:
             parts += array.shape, array.dtype, plain
             if flags.owndata:
                 owners.add(id(array))
-        elif type(array) in DEVICE_ARRAYS:
-            parts += _device_key(array, addresses)
+        elif isinstance(array, cl.array.Array):
+            parts += _device_key(array, places)
         else:
             raise NoKeyError
     # Different buffers share nothing, nor do host arrays that own their memory.
-    if len(arrays) > 1 and len(owners or set(addresses)) < len(arrays):
-        parts += _sharing_key(arrays, addresses)
+    if len(arrays) > 1 and len(owners or {whole for whole, _, _ in places}) < len(arrays):
+        parts += _sharing_key(arrays, places)
     return tuple(parts)
+
+
+def _is_data(value: Any, kinds: set[type]) -> bool:
+    """Return whether a value is one of `kinds`; other libraries derive device arrays of their own."""
+    return type(value) in kinds or (bool(kinds) and isinstance(value, cl.array.Array))
 
 
 class Keys:
@@ -173,7 +187,7 @@ class Keys:
         data: list[Any] = []
         values: list[str] = []
         for name, value in options.items():
-            if type(value) in self._data[name]:
+            if _is_data(value, self._data[name]):
                 data.append(value)
             elif name in self._values:
                 values.append(name)
@@ -196,7 +210,7 @@ class Keys:
         for place, value in given:
             kind = type(value)
             parts.append(place)
-            if kind in data[place]:
+            if _is_data(value, data[place]):
                 arrays.append(value)
             elif place in self._values:
                 parts.append(_values_key(value))

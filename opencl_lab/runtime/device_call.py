@@ -54,6 +54,7 @@ class DeviceCall(BoundCall):
         queue, pool = self.queue, self._pool
         memory: list[Any] = []
         waits: list[cl.Event] = []
+        elsewhere: list[Any] = []
         for array in arrays:
             own = array.__dict__
             lease = own.get("_lease")
@@ -62,10 +63,15 @@ class DeviceCall(BoundCall):
                 memory.append(lease.block)  # written by a command of this queue
                 continue
             block = array.base_data
-            memory.append(pool.take(1) if block is None else block)  # OpenCL has no empty buffers
+            if block is None:  # OpenCL has no empty buffers
+                block = pool.take(1)
+                pool.give(1, block)  # no kernel reads or writes it
+            memory.append(block)
             written = array.events
             if written and written != self._own_events:
                 waits += pending((array,), queue)
+            if own["queue"] is not queue and own["queue"] not in (None, queue):
+                elsewhere.append(array)
         for item in self._fresh:
             take = item.allocator or pool.take
             memory.append(take(item.nbytes))
@@ -74,9 +80,13 @@ class DeviceCall(BoundCall):
             before, word.value = word.value, 1
             try:
                 event = self.enqueue(memory, waits, events)
+                if elsewhere and event is None:
+                    event = cl.enqueue_marker(queue)
             finally:
                 word.value = before
         done = [] if event is None else [event]
+        for array in elsewhere:  # its own queue must not write to it before
+            array.events[:] = done
         self._own_events = done or self._own_events
         results = []
         for result in self._results:

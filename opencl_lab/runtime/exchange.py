@@ -21,8 +21,8 @@ from opencl_lab.runtime.arrays import (
 from opencl_lab.runtime.arrays import to_device as copy_to
 from opencl_lab.runtime.call import Call, queue_for
 from opencl_lab.runtime.dlpack import Exported, imported
-from opencl_lab.runtime.freeing import with_room
-from opencl_lab.runtime.session import Session, queue_or_default, session_of
+from opencl_lab.runtime.results import block_of
+from opencl_lab.runtime.session import Session, new_array, queue_or_default, session_of
 
 
 def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None = None) -> AnyArray:
@@ -79,11 +79,12 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
         array = array if array.flags.forc else np.ascontiguousarray(array)
         if _through_pinned(session, array.nbytes, staging.LEAST_SENT):
             order = "C" if array.flags.c_contiguous else "F"
-            made = with_room(lambda: cl.array.empty(wanted, array.shape, array.dtype, order=order))
-            session.staging.send(wanted, made.base_data, array if order == "C" else array.T)
+            made = new_array(wanted, array.shape, array.dtype, order=order)
+            session.staging.send(wanted, block_of(made), array if order == "C" else array.T)
         else:
             made = copy_to(array, wanted)
         wanted.finish()  # the host array may change from now on
+    made.events = []
     return made
 
 

@@ -15,8 +15,8 @@ from opencl_lab.core.queues import within_gate
 from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import Executable, KernelInfo, explain
-from opencl_lab.runtime.freeing import new_array
 from opencl_lab.runtime.host_call import HostCall, plain_types
+from opencl_lab.runtime.session import new_array
 
 MOST_BOUND = 32
 """Most bound calls cached per executable: one for each queue, side of the arrays and `out`."""

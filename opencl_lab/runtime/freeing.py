@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import pyopencl as cl
-import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
 
@@ -50,17 +49,6 @@ def with_room(run: Callable[[], T]) -> T:
         pass  # retried outside, where the error's frames hold no memory
     free_unused(LOCK_SECONDS)
     return run()
-
-
-def new_array(
-    queue: cl.CommandQueue | None, shape: tuple[int, ...], dtype: Any, allocator: Any
-) -> cl.array.Array:
-    """Return an uninitialized device array; free unused memory if needed, see `with_room`.
-
-    If there is still none, it raises `LaunchError`.
-    """
-    with memory_errors():
-        return with_room(lambda: cl.array.empty(queue, shape, dtype, allocator=allocator))
 
 
 @contextmanager

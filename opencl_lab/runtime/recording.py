@@ -27,8 +27,7 @@ class Recording:
     conditions : list of callable
         Conditions under which the recording is valid.
     lost : bool
-        Whether the call cannot be replayed, such as one on an empty array, or after the use of
-        memory of unknown origin.
+        Whether the call cannot be replayed, such as one that used memory of unknown origin.
     queue : pyopencl.CommandQueue or None
         Where executables ran.
     """
@@ -38,7 +37,7 @@ class Recording:
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
         self.conditions: list[Callable[[], bool]] = []
-        self.lost = not all(array.size for array in arrays)
+        self.lost = False
         self.queue: cl.CommandQueue | None = None
         self._count = len(arrays)
         self._alive: list[Any] = []  # referenced, so that no address is reused
@@ -66,8 +65,9 @@ class Recording:
     def add_fresh(self, array: Any) -> int:
         """Give a new array a place and return it."""
         place = self._count + len(self.fresh)
-        allocator = getattr(array, "allocator", None)
-        self.fresh.append(Fresh(tuple(array.shape), array.dtype, array.nbytes, allocator))
+        allocator = getattr(array, "allocator", None) if array.size else None
+        nbytes = max(array.nbytes, 1)  # OpenCL has no empty buffers
+        self.fresh.append(Fresh(tuple(array.shape), array.dtype, nbytes, allocator))
         self._put(array, place)
         return place
 
@@ -89,15 +89,19 @@ class Recording:
         queue: cl.CommandQueue,
     ) -> None:
         """Record a run; the `given` outputs existed before it, the others are new."""
+        if not executable.plan.launches:
+            for name in outputs.keys() - given.keys():
+                self.add_fresh(outputs[name])
+            return
         if self.queue is not None and self.queue != queue:
             self.lost = True
         self.queue = queue
-        if not all(array.size for array in (*inputs.values(), *outputs.values())):
-            self.lost = True
-            return
-        read = {name: self.place(array) for name, array in inputs.items()}
+        read = {  # nothing is read from an empty array, so any memory serves
+            name: self.place(array) if array.size else self.add_fresh(array)
+            for name, array in inputs.items()
+        }
         written = {
-            name: self.place(array) if name in given else self.add_fresh(array)
+            name: self.place(array) if name in given and array.size else self.add_fresh(array)
             for name, array in outputs.items()
         }
         if None in read.values() or None in written.values():
@@ -108,4 +112,6 @@ class Recording:
 
 def _memory(array: Any) -> Any:
     """Return what identifies an array's memory: a device buffer or a host address."""
+    if not array.size:
+        return "empty", id(array)
     return int(array.ctypes.data) if isinstance(array, np.ndarray) else block_of(array)

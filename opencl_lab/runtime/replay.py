@@ -26,20 +26,21 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 
 from opencl_lab.core.options import checked
-from opencl_lab.runtime.arrays import is_device_array
+from opencl_lab.runtime.arrays import is_device_array, plain_class
 from opencl_lab.runtime.bound import BoundCall, Result
 from opencl_lab.runtime.cache import call_when_dropped
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.call_key import MOST_CONSTANT, Keys
+from opencl_lab.runtime.call_key import MOST_CONSTANT, PAIRS, Keys
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import is_in_order
 from opencl_lab.runtime.freeing import call_when_freeing, free_unused
 from opencl_lab.runtime.host_call import HostCall, plain_types
 from opencl_lab.runtime.recording import Recording
 from opencl_lab.runtime.results import attributes_of
-from opencl_lab.runtime.session import session_of
+from opencl_lab.runtime.session import new_array, session_of
 from opencl_lab.tuned import database
 
 MOST_RECORDED = 1024
@@ -52,6 +53,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Launchless:
+    """A call that runs nothing, as its arrays are empty: it makes its results.
+
+    A number stands for one of the caller's arrays.
+    """
+
+    def __init__(self, results: Sequence[int | Callable[[], Any]]):
+        self._results = results
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the results."""
+        return [arrays[item] if isinstance(item, int) else item() for item in self._results]
+
+
 class RecordedCall:
     """A bound call of all executables that the first call of a key ran, and when it is valid.
 
@@ -62,12 +77,10 @@ class RecordedCall:
     def __init__(
         self,
         recording: Recording,
-        arrays: Sequence[Any],
-        results: Sequence[Result],
+        bound: BoundCall | _Launchless,
         several: bool,
         generation: int,
     ):
-        assert recording.queue is not None
         self.touched = time.monotonic()
         self.queue = recording.queue
         self.executables = tuple(run.executable for run in recording.runs)
@@ -76,12 +89,7 @@ class RecordedCall:
         self.conditions: tuple[Callable[[], bool], ...] = (*recording.conditions, *current)
         self.generation = generation
         self._several = several
-        what = (self.queue, recording.runs, len(arrays), recording.fresh, results)
-        self._bound: BoundCall
-        if is_device_array(arrays[0]):
-            self._bound = DeviceCall(*what, [array.base_data for array in recording.constants])
-        else:
-            self._bound = HostCall(*what, recording.constants, types=plain_types(arrays))
+        self._bound = bound
 
     def run(self, arrays: Sequence[Any]) -> Any:
         """Repeat the call with other arrays; the errors are those of the first call."""
@@ -149,11 +157,11 @@ def replayed(
         @wraps(function)
         def public(*args: P.args, **kwargs: P.kwargs) -> Any:
             if not ENABLED:
-                return function(Call(), *args, **kwargs)
+                return _called(function, Call(), args, kwargs)
             try:
                 key, arrays = keys.of(args, kwargs)
             except Exception:  # the function raises its own error
-                return function(Call(), *args, **kwargs)
+                return _called(function, Call(), args, kwargs)
             recorded = _recorded.get(key)
             if recorded is not None and _is_current(key, recorded):
                 return recorded.run(arrays)
@@ -197,8 +205,31 @@ def record(
     try:
         _, arrays = keys.of(args, kwargs)
     except Exception:  # the function raises its own error
-        return inner(Call(), *args, **kwargs), None, []
+        return _called(inner, Call(), args, kwargs), None, []
     return *_record(inner, args, kwargs, arrays), arrays
+
+
+def _called(
+    function: Callable[..., Any], call: Call, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Call a function with device arrays of pyopencl's own class in place of derived ones."""
+    originals: dict[int, tuple[Any, Any]] = {}  # with what stands for them, by its `id`
+
+    def stand_in(value: Any) -> Any:
+        plain = plain_class(value)
+        if plain is not value:
+            originals[id(plain)] = plain, value
+        return plain
+
+    named = {name: stand_in(value) for name, value in kwargs.items()}
+    if type(named.get("out")) in PAIRS:
+        named["out"] = tuple(map(stand_in, named["out"]))
+    result = function(call, *map(stand_in, args), **named)
+    if not originals:
+        return result
+    several = isinstance(result, tuple)
+    found = [originals.get(id(item), (None, item))[1] for item in (result if several else [result])]
+    return tuple(found) if several else found[0]
 
 
 def _record(
@@ -209,7 +240,7 @@ def _record(
 ) -> tuple[Any, RecordedCall | None]:
     generation = database.generation()
     recording = Recording(arrays)
-    result = function(Call(recording=recording), *args, **kwargs)
+    result = _called(function, Call(recording=recording), args, kwargs)
     return result, _recorded_call(recording, arrays, result, generation)
 
 
@@ -247,16 +278,20 @@ def _recorded_call(
     """Return the recorded call, or None if the call cannot be replayed."""
     several = isinstance(result, tuple)
     returned = result if several else (result,)
-    if recording.lost or not recording.runs or recording.queue is None:
+    if recording.lost or sum(array.nbytes for array in recording.constants) > MOST_CONSTANT:
         return None
-    if not is_in_order(recording.queue) or not recording.runs[-1].executable.plan.launches:
-        return None
-    if sum(array.nbytes for array in recording.constants) > MOST_CONSTANT:
+    if not all(isinstance(array, np.ndarray) or is_device_array(array) for array in returned):
+        return None  # a number
+    if recording.queue is None or not any(array.size for array in returned):
+        made = [_made_alike(recording, arrays, array) for array in returned]
+        whole = [item for item in made if item is not None]
+        if len(whole) < len(made):
+            return None
+        return RecordedCall(recording, _Launchless(whole), several, generation)
+    if not is_in_order(recording.queue):
         return None
     results, fresh = [], recording.fresh
     for array in returned:
-        if not (isinstance(array, np.ndarray) or is_device_array(array)):
-            return None  # a number
         same_side = is_device_array(array) == is_device_array(arrays[0])
         place = recording.place(array) if same_side else None
         if place is None:
@@ -275,6 +310,37 @@ def _recorded_call(
     if len({item.place for item in results}) < len(results):
         return None
     try:
-        return RecordedCall(recording, arrays, results, several, generation)
+        bound: BoundCall
+        what = (recording.queue, recording.runs, len(arrays), fresh, results)
+        if is_device_array(arrays[0]):
+            bound = DeviceCall(*what, [array.base_data for array in recording.constants])
+        else:
+            bound = HostCall(*what, recording.constants, types=plain_types(arrays))
+        return RecordedCall(recording, bound, several, generation)
     except cl.Error:  # no memory for it: the result is there, and the next call is a first one
         return None
+
+
+def _made_alike(
+    recording: Recording, arrays: Sequence[Any], result: Any
+) -> int | Callable[[], Any] | None:
+    """Return the number of an array that is a result into which no kernel wrote, or its maker.
+
+    None if it may hold what something else wrote.
+    """
+    for index, array in enumerate(arrays):
+        if array is result:
+            return None if array.size else index
+    if result.size and (recording.place(result) or 0) < len(arrays):
+        return None
+    if isinstance(result, np.ndarray):
+        return partial(np.empty, result.shape, result.dtype)
+    if result.size:
+        return partial(new_array, result.queue, result.shape, result.dtype, result.allocator)
+    return partial(_empty, attributes_of(result))
+
+
+def _empty(attributes: dict[str, Any]) -> cl.array.Array:
+    array = cl.array.Array.__new__(cl.array.Array)
+    vars(array).update(attributes, base_data=None, events=[])
+    return array

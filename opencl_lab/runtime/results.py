@@ -8,6 +8,10 @@ commands of that queue still use it. So a `PooledArray` leases its memory from t
 plain buffer, which the driver holds for as long as any command needs it. If the array is deleted
 before that, its memory returns to the pool. The scratch memory of plans is from the same pools, and
 returns once its launches are enqueued.
+
+NVIDIA's driver holds a released buffer by waiting for all queues of the context, with Python's lock
+held. So on devices with memory of their own the pool refers to buffers that others had, too, and
+releases those that nobody else refers to when they have become many.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from sys import getrefcount
 from typing import Any
 
 import pyopencl as cl
@@ -27,6 +32,9 @@ from opencl_lab.runtime.freeing import with_room
 
 SMALL = 1 << 20
 MOST_SIZES = 256
+MOST_LEFT = 4096
+"""Most buffers that others had and that are not released at once."""
+_ALONE = (0, object())
 
 
 class _Lease(weakref.ref):  # type: ignore[type-arg]
@@ -40,7 +48,7 @@ class _Lease(weakref.ref):  # type: ignore[type-arg]
 
     block: Any
     nbytes: int
-    pool: Pool
+    pool: QueuePool
 
 
 def _end(lease: _Lease) -> None:
@@ -129,18 +137,61 @@ class Pool:
 
 
 class QueuePool(Pool):
-    """The pool of buffers of one queue; `alone` returns a context for its commands."""
+    """The pool of buffers of one queue; `alone` returns a context for its commands.
+
+    At most about `most_left` bytes of buffers that others had wait for their release.
+    """
 
     def __init__(
         self,
         queue: cl.CommandQueue,
         most_idle: float,
         alone: Callable[[], AbstractContextManager[Any]],
+        most_left: float = 0,
     ):
         # New memory is used at once, as some drivers report only then that there is none.
         super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle)
         self.queue = queue
         self.alone = alone
+        self._left: deque[tuple[int, Any]] = deque()  # with their sizes
+        self._left_bytes = 0
+        self._most_left = self._bytes_to_look = most_left
+        self._count_to_look = MOST_LEFT
+
+    def leave(self, nbytes: int, block: Any) -> None:
+        """Take note of a block whose lease ends, so that it is released together with others."""
+        if nbytes > self._most_left:
+            return
+        self._left.append((nbytes, block))
+        self._left_bytes += nbytes
+        if self._left_bytes > self._bytes_to_look or len(self._left) > self._count_to_look:
+            self._release_left()
+
+    def _release_left(self) -> None:
+        """Release the blocks to which nobody else refers."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            known = [self._left.popleft() for _ in range(len(self._left))]
+            alone = getrefcount(_ALONE[1])  # of an object that only a tuple refers to
+            kept = [item for item in known if getrefcount(item[1]) > alone]
+            self._left.extend(kept)
+            self._left_bytes = sum(nbytes for nbytes, _ in kept)
+            # Those that are in use are looked at again only when there are twice as many.
+            self._bytes_to_look = max(self._most_left, 2 * self._left_bytes)
+            self._count_to_look = max(MOST_LEFT, 2 * len(kept))
+        finally:
+            self._lock.release()
+
+    def free_held(self) -> None:
+        """Free all blocks that nobody uses."""
+        super().free_held()
+        self._release_left()
+
+    def retire(self) -> None:
+        """See `Pool.retire`."""
+        self._most_left = -1
+        super().retire()
 
 
 class PooledArray(cl.array.Array):
@@ -199,7 +250,8 @@ class PooledArray(cl.array.Array):
         if lease is not None:
             self.events  # noqa: B018 - plain arrays need them
             own.setdefault("base_data", lease.block)
-            own.pop("_lease", None)
+            if own.pop("_lease", None) is not None:
+                lease.pool.leave(lease.nbytes, lease.block)
         return own["base_data"]
 
     @base_data.setter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import weakref
 from collections.abc import Callable, Hashable
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import pyopencl.array
 import pyopencl.tools
 
 from opencl_lab.core.device import Device
@@ -20,11 +22,17 @@ from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
 from opencl_lab.core.queues import MAKING, check_fork, gate_of, within_gate
 from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
-from opencl_lab.runtime.executable import MOST_QUEUES, DeviceMemory, DeviceTable, Executable
+from opencl_lab.runtime.executable import (
+    MOST_QUEUES,
+    DeviceMemory,
+    DeviceTable,
+    Executable,
+    is_in_order,
+)
 from opencl_lab.runtime.freeing import call_when_freeing, memory_errors, with_room
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.programs import Programs
-from opencl_lab.runtime.results import QueuePool
+from opencl_lab.runtime.results import PooledArray, QueuePool, attributes_of
 from opencl_lab.runtime.staging import Staging
 
 IDLE_SHARE = 0.25
@@ -128,8 +136,9 @@ class Session(Programs):
                 while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
                 alone = partial(self.alone, queue)
+                most_left = 0 if self.device.unified_memory else self._most_idle
                 with within_gate(self.device.handle):
-                    pool = QueuePool(queue, self._most_idle, alone)
+                    pool = QueuePool(queue, self._most_idle, alone, most_left)
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
@@ -192,6 +201,29 @@ def session_of(queue: cl.CommandQueue) -> Session:
         ) from error
     with MAKING:
         return _session(context, device)
+
+
+def new_array(
+    queue: cl.CommandQueue,
+    shape: tuple[int, ...],
+    dtype: Any,
+    allocator: Any = None,
+    order: str = "C",
+) -> cl.array.Array:
+    """Return an uninitialized device array, for commands of this queue or such that wait for it.
+
+    Without an allocator it is in memory of the queue's pool, if that is in order. If memory runs
+    out, unused memory is freed (see `with_room`); if there is still none, it raises `LaunchError`.
+    """
+    with memory_errors():
+        if allocator is not None or not math.prod(shape) or not is_in_order(queue):
+            return with_room(lambda: cl.array.empty(queue, shape, dtype, order, allocator))
+        session = session_of(queue)
+        with session.alone(queue):
+            pool = session.pool(queue)
+            block = pool.take(math.prod(shape) * np.dtype(dtype).itemsize)
+        plain = cl.array.Array(queue, shape, dtype, order, data=block)
+        return PooledArray.of(pool, block, attributes_of(plain))
 
 
 def queue_or_default(queue: cl.CommandQueue | None) -> cl.CommandQueue:

@@ -29,7 +29,7 @@ from opencl_lab.core.wording import bytes_of
 from opencl_lab.drivers.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
-from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, new_array
+from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, with_room
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes, Copy, Jobs, Staging, abandon, finish_first, start
 
@@ -145,7 +145,8 @@ class Stream:
         def make() -> AnyArray:
             if not self._copies:
                 return np.empty(shape, dtype)
-            return new_array(queue, shape, dtype, None)
+            # Not from the pool of `queue`: copies are made by other queues.
+            return with_room(lambda: cl.array.empty(queue, shape, dtype))
 
         self._lanes: list[Lane] = []
         if self._copies:

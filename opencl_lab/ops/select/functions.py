@@ -251,7 +251,7 @@ def unique(
         assert arrays is not None
     found, *parts = arrays
     on_device = is_device_array(found)
-    used: Any = found.queue if on_device else None  # host arrays are cut without one
+    used: Any = found.queue if on_device else None  # that of the call; host arrays need none
     try:
         m = int(found.get()[0] if on_device else found[0]) if array.size else 0
         place = 1 + bool(return_index)  # of the inverse, which is not cut

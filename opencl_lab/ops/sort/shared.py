@@ -29,7 +29,8 @@ from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.exchange import to_device, to_host
-from opencl_lab.runtime.freeing import new_array
+from opencl_lab.runtime.results import block_of
+from opencl_lab.runtime.session import new_array
 from opencl_lab.runtime.together import Stop, divided, new_result, on_each
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -172,7 +173,7 @@ class _Row:
             if piece.size:
                 how = {"src_offset": part.offset, "dst_offset": place, "byte_count": piece.nbytes}
                 source: Any = part.base_data
-                cl.enqueue_copy(queue, keys.base_data, source, **how)
+                cl.enqueue_copy(queue, block_of(keys), source, **how)
             place += piece.nbytes
         self._runs[index] = None
         made = self._merged(keys, [len(piece) for piece in pieces], self._devices[index])
