@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from scipy import ndimage
 
-from opencl_lab.core.device import Device
+from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.template import render
@@ -58,6 +58,20 @@ def test_plans_fit_small_devices():
                 check_plan(plan, small)
                 for launch in plan.launches:
                     assert launch.kernel in render(launch.template, launch.params).text
+
+
+def test_tiles_leave_local_memory_for_their_argument():
+    """NVIDIA's driver takes an element of the 48 KiB for each argument in local memory."""
+    claims = Capabilities(max_work_group=1024, local_memory=48 << 10, fp64=True)
+    device = Device("toy", "gpu", max_work_items=(1024,) * 3, capabilities=claims)
+    algorithm = CONV2D.algorithm("tiled")
+    for size in (3, 63, 79, 80, 81, 127):
+        for dtype in ("float32", "float64"):
+            problem = Conv2dProblem(300, 300, size, size, dtype=np.dtype(dtype))
+            plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
+            check_plan(plan, device)
+            (launch,) = plan.launches
+            assert launch.arguments["tile"].nbytes + problem.sum_type.itemsize <= 48 << 10
 
 
 @pytest.mark.parametrize(("native", "widths"), [(16, (8, 4)), (32, (8, 4)), (64, (16, 8))])

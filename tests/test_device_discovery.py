@@ -46,7 +46,7 @@ def test_stored_findings_correct_the_claims():
     [
         {"fp64": 0, "max_work_group": True, "local_memory": "64", "magic": 1},
         {"max_work_group": 64.0, "vector_bytes": None, "usable": "yes", "handle": 1},
-        {"max_work_group": 0, "local_memory": -1, "vector_bytes": 0, "declared_memory": -1},
+        {"max_work_group": 0, "local_memory": -1, "vector_bytes": 0, "max_allocation": -1},
         {"max_work_group": float("nan"), "local_memory": float("inf")},
     ],
 )
@@ -189,7 +189,8 @@ def test_records_of_a_minimal_driver(monkeypatch):
     assert device.compute_capability is None
     assert not device.unified_memory
     assert not device.simulated
-    limits = {"max_work_group": 512, "local_memory": 1 << 15, "max_allocation": 1 << 30}
+    assert device.largest_buffer == 1 << 30
+    limits = {"max_work_group": 512, "local_memory": 1 << 15}
     assert device.capabilities == Capabilities(**limits)
 
 
@@ -216,6 +217,7 @@ def test_records_of_a_capable_driver(monkeypatch):
     assert claims.matrix_units
     assert claims.warpgroup_matrix_units
     assert claims.declared_memory == 226 << 10
+    assert device.largest_buffer == device.global_memory == 1 << 32  # whatever it claims
 
 
 @pytest.mark.few(3)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
+import pyopencl.tools
 import pytest
 
 import opencl_lab as ol
@@ -51,6 +52,28 @@ class Foreign:
         if not isinstance(self._array, np.ndarray):
             options["dl_device"] = self._device
         return self._array.__dlpack__(**options)
+
+
+def test_bare_memory_is_refused_with_what_to_pass(queue):
+    keys = np.arange(6, dtype=np.int32)
+    flags = cl.mem_flags.READ_WRITE
+    pooled = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(queue)).allocate(24)
+    memories = [cl.Buffer(queue.context, flags, 24), pooled]
+    if queue.device.image_support:
+        form = cl.ImageFormat(cl.channel_order.R, cl.channel_type.FLOAT)
+        memories.append(cl.create_image(queue.context, flags, form, (2, 3)))
+    told = r"pyopencl\.array\.Array\(queue, shape, dtype, data=buffer\)"
+    for memory in memories:
+        for call in (
+            lambda given: ol.sort(given),
+            lambda given: ol.gemm(keys, given),
+            lambda given: ol.conv2d(keys.reshape(2, 3), given),
+            lambda given: ol.sort(keys, out=given),
+            lambda given: ol.fft.fft(given, queue=queue),
+            lambda given: ol.to_device(given, queue=queue),
+        ):
+            with pytest.raises(InvalidProblem, match=told):
+                call(memory)
 
 
 @pytest.mark.parametrize("name", HOST)

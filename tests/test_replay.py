@@ -12,6 +12,7 @@ import pytest
 from public_calls import BOX, CALLS, WAVE, arguments, floats, integers
 from runtime_kernels import together
 from scipy import ndimage
+from shared_fixtures import Side
 
 import opencl_lab as ol
 from opencl_lab.runtime import replay
@@ -305,6 +306,133 @@ def test_another_queue_is_another_kind(queue, rng, runs):
         assert result.queue == queue
         np.testing.assert_array_equal(result.get(), np.sort(x))
     assert len(runs) == 2
+
+
+def test_a_queue_that_is_asked_for_is_used(queue, rng, runs, held_back):
+    own, other = cl.CommandQueue(queue.context), cl.CommandQueue(queue.context)
+    for n in (300, 300, 300):
+        x = rng.integers(0, 99, n, np.int32)
+        given = cl.array.to_device(own, np.zeros_like(x))
+        with held_back(own):
+            given.set(x, async_=True)
+            result = ol.sort(given, queue=other)
+            assert result.queue == other
+            *_, event = given.events
+            assert event.command_queue == other  # its own queue must not write to it before
+            out = cl.array.empty(own, n, np.int32)
+            assert ol.sort(given, queue=other, out=out) is out
+        np.testing.assert_array_equal(result.get(), np.sort(x))
+        np.testing.assert_array_equal(out.get(), np.sort(x))
+        values, count = ol.unique(given, return_counts=True, queue=other)
+        assert values.queue == other and count.get().sum() == n
+    assert len(runs) == 6
+    pooled = ol.sort(given)
+    np.testing.assert_array_equal(
+        ol.sort(pooled, descending=True, queue=other).get(), pooled.get()[::-1]
+    )
+
+
+class Derived(cl.array.Array):
+    """An array like reikna's: another constructor, and views without `nbytes`."""
+
+    def __init__(self, owner, shape, dtype, **options):
+        super().__init__(options.pop("_queue", owner), shape, dtype, **options)
+        self.nbytes, self.owner = None, owner
+
+    def __getitem__(self, index):
+        raise TypeError("views are the library's own")
+
+    @classmethod
+    def of(cls, array):
+        return cls(array.queue, array.shape, array.dtype, data=array.base_data)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", CALLS)
+def test_derived_device_arrays_are_like_pyopencl_s_own(name, queue, rng, runs):
+    function, _, options = CALLS[name]
+    given = arguments(name, Side("device", queue), rng)
+    right = function(*given, **options)
+    derived = [Derived.of(x) if isinstance(x, cl.array.Array) else x for x in given]
+    for count in (1, 2):
+        result = function(*derived, **options)
+        assert equal(result, right) and len(runs) == count  # replayed, also the first one
+
+
+def test_outs_of_derived_classes_are_returned(queue, rng, runs):
+    for _ in range(3):
+        keys = rng.integers(0, 99, (6, 50), np.int32)
+        given = Derived.of(cl.array.to_device(queue, keys))
+        out = Derived.of(cl.array.empty(queue, keys.shape, np.int32))
+        pair = out, Derived.of(cl.array.empty(queue, keys.shape, np.int32))
+        assert ol.sort(given, out=out) is out
+        np.testing.assert_array_equal(out.get(), np.sort(keys))
+        first, second = ol.sort_by_key(given, given, out=pair)
+        assert first is pair[0] and second is pair[1]
+        np.testing.assert_array_equal(second.get(), np.sort(keys))
+        assert ol.sort(given, axis=0, out=given) is given
+        np.testing.assert_array_equal(given.get(), np.sort(keys, axis=0))
+    assert len(runs) == 6
+
+
+def test_parts_of_buffers_are_replayed(queue, rng, runs):
+    whole = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 1 << 16)
+
+    def part(begin, array, nbytes=1 << 13):
+        memory = whole.get_sub_region(begin << 12, nbytes)
+        made = cl.array.Array(queue, array.shape, array.dtype, data=memory)
+        made.set(array)
+        return made
+
+    for begin in (0, 1, 5):
+        one, two = (rng.standard_normal((20, 20), dtype=np.float32) for _ in range(2))
+        a, b = part(begin, one), part(begin + 2, two)
+        np.testing.assert_allclose(ol.gemm(a, b).get(), one @ two, atol=1e-4)
+        out = part(begin + 4, two)
+        assert ol.sort(b, out=out) is out
+        np.testing.assert_array_equal(out.get(), np.sort(two))
+    assert len(runs) == 4
+    for begin in (0, 1, 0, 1):  # a and out are the same or overlap
+        one = rng.standard_normal((40, 40), dtype=np.float32)
+        a = part(0, one)
+        memory = whole.get_sub_region(begin << 12, 1 << 13)
+        out = cl.array.Array(queue, one.shape, one.dtype, data=memory)
+        np.testing.assert_array_equal(ol.sort(a, out=out).get(), np.sort(one))
+
+
+def test_empty_calls_are_replayed(side, queue, runs):
+    def made(*shape, dtype=np.float32):
+        return side.put(np.ones(shape, dtype))
+
+    calls = {
+        "sort": lambda: (ol.sort, (made(0),), {}),
+        "columns": lambda: (ol.sort, (made(0, 3),), {"axis": 0}),
+        "argsort": lambda: (ol.argsort, (made(4, 0),), {}),
+        "pairs": lambda: (ol.sort_by_key, (made(0), made(0)), {}),
+        "topk": lambda: (ol.topk, (made(9), 0), {}),
+        "searchsorted": lambda: (ol.searchsorted, (made(9), made(0)), {}),
+        "in nothing": lambda: (ol.searchsorted, (made(0), made(9)), {}),
+        "gemm": lambda: (ol.gemm, (made(0, 4), made(4, 5)), {}),
+        "no depth": lambda: (ol.gemm, (made(3, 0), made(0, 5)), {}),
+        "no depth, c": lambda: (ol.gemm, (made(3, 0), made(0, 5)), {"beta": 2, "c": made(3, 5)}),
+        "conv2d": lambda: (ol.conv2d, (made(0, 5), BOX), {}),
+        "fft": lambda: (ol.fft.fft, (made(0, 8, dtype=np.complex64),), {}),
+        "out": lambda: (ol.sort, (made(0),), {"out": made(0)}),
+    }
+    for name, make in calls.items():
+        replay.forget()
+        function, args, options = make()
+        right = function(*args, **options)
+        for _ in range(2):
+            before = len(runs)
+            function, args, options = make()
+            result = function(*args, **options)
+            assert len(runs) == before + 1, name
+            assert equal(result, right), name
+            assert "out" not in options or result is options["out"]
+    empty, out = made(0), made(0)
+    for given, target in ((empty, empty), (empty, out), (empty, empty), (out, empty)):
+        assert ol.sort(given, out=target) is target
 
 
 def test_what_is_kept_is_bounded(rng, monkeypatch):

@@ -64,6 +64,68 @@ def test_memory_is_used_again_in_the_order_of_the_queue(make):
     assert np.array_equal(again.get(), right)
 
 
+def test_what_goes_to_a_device_takes_memory_of_the_pool(queue, rng):
+    keys = rng.integers(-99, 99, (20, 30), np.int32)
+    ol.sort(ol.to_device(keys, queue=queue))  # the first call of its kind makes views
+    pool = session_of(queue).pool(queue)
+    there = ol.to_device(keys.T, queue=queue)
+    block, kept = block_of(there), block_of(there).int_ptr
+    assert there.is_pooled and there.strides == (4, 120) and not there.events
+    del there
+    again = ol.to_device(keys, queue=queue)
+    assert block_of(again).int_ptr == kept and block is not None
+    for right in (keys, -keys):
+        given = ol.to_device(right, queue=queue)
+        result = ol.sort(given)
+        assert given.is_pooled and np.array_equal(result.get(), np.sort(right))
+    idle = pool.idle_bytes
+    del given, result, again
+    assert pool.idle_bytes == idle + 3 * keys.nbytes
+
+
+def test_first_calls_take_memory_of_the_pool(queue, rng):
+    replay.forget()
+    matrix = rng.random((37, 53), np.float32)
+    given = ol.to_device(matrix, queue=queue)
+    first = ol.gemm(given, given, trans_b=True)
+    pool, idle = session_of(queue).pool(queue), session_of(queue).pool(queue).idle_bytes
+    np.testing.assert_allclose(first.get(), matrix @ matrix.T, rtol=1e-5)
+    pooled = first.is_pooled
+    del first
+    assert pooled and pool.idle_bytes == idle + 37 * 37 * 4
+
+
+def test_memory_that_others_had_is_released_together(make, queue, held_back):
+    """On devices with memory of their own; NVIDIA's driver waits there for all queues."""
+    make()  # the first call makes views
+    pool = session_of(queue).pool(queue)
+    pool._most_left = pool._bytes_to_look = 10 * 4 * N
+    other = cl.CommandQueue(queue.context)
+    kept, right = make()
+    view = kept[3:]
+    del kept
+    with held_back(other):
+        for count in range(2, 11):
+            result, _ = make()
+            result.base_data  # noqa: B018 - ends the lease
+            del result
+            assert len(pool._left) == count
+        assert (
+            len({block.int_ptr for _, block in pool._left}) == 10
+        )  # none is used again, as another queue may use it
+        result, _ = make()
+        result.base_data  # noqa: B018 - the eleventh is too many
+        assert len(pool._left) == 2  # those in use: the view, and this one
+    assert np.array_equal(view.get(), right[3:])
+    del view, result
+    ol.free_memory()
+    assert not pool._left
+    make()[0].base_data  # noqa: B018
+    pool.retire()
+    make()[0].base_data  # noqa: B018
+    assert not pool._left
+
+
 def test_results_outlive_their_calls(make):
     made = [make() for _ in range(20)]
     assert len({block_of(result).int_ptr for result, _ in made}) == 20

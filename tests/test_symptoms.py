@@ -14,7 +14,7 @@ from opencl_lab.ops.sort.part_sizes import needs_parts
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.symptoms import basics as symptoms
 from opencl_lab.symptoms.basics import BASICS
-from opencl_lab.symptoms.kernels import KernelRunner, Wrong
+from opencl_lab.symptoms.kernels import KernelRunner, Wrong, check
 
 
 @pytest.fixture
@@ -180,6 +180,47 @@ def test_a_refused_buffer_is_no_fault(device, monkeypatch):
     *_, last = limits.max_allocation(device)
     assert last["verdict"] == "ok" and "value" not in last
     assert last["detail"] == "both ends of 1 MiB; 256 MiB refused: no memory now"
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_what_is_not_claimed_is_tried(device, works, monkeypatch):
+    tried = []
+
+    def ends(session, program, size):
+        tried.append(size)
+        if size > 2 << 30 and not works:
+            raise cl.LogicError("create_buffer", -61, "larger than claimed")
+
+    monkeypatch.setattr(limits, "_ends", ends)
+    claims = replace(device, unified_memory=False, max_allocation=2 << 30, global_memory=8 << 30)
+    *_, last = limits.max_allocation(claims)
+    assert last["verdict"] == "ok" and max(tried) > 2 << 30
+    assert last.get("value") == (max(tried) if works else None), last
+    found = replace(claims.capabilities, max_allocation=last.get("value", 0))
+    assert replace(claims, capabilities=found).largest_buffer == (15 << 29 if works else 2 << 30)
+
+    half = replace(device, max_work_group=64, max_work_items=(64,) * 3)
+    monkeypatch.setattr(limits, "check", check if works else refuse_above(64))
+    *_, last = limits.max_work_group(half)
+    assert last["verdict"] == "ok" and last["value"] == (128 if works else 64), last
+
+
+def refuse_above(size):
+    """Return a check that finds results of larger groups wrong."""
+    sizes = iter((1, size, 2 * size))
+
+    def refusing(result, expected):
+        if next(sizes) > size:
+            raise Wrong("beyond the claim")
+
+    return refusing
+
+
+def test_local_memory_that_cannot_be_passed_is_found(device, plant):
+    plant("= .__local uint .. ?passed", "= (__local uint *)passed; return")
+    small = replace(device, local_memory=1 << 15)
+    *_, last = limits.local_memory(small)
+    assert last["verdict"] == "broken" and "8192 bytes, passed" in last["detail"], last
 
 
 def test_plans_keep_to_the_largest_buffer_that_was_seen_to_work(device):

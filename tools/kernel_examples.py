@@ -213,7 +213,7 @@ BY_OTHERS = {
 GIVEN: dict[str, dict[str, Any]] = {
     "common/fingerprint": {"CHUNKED": False},
     "doctor/barriers": {"WG_SIZE": 64},
-    "doctor/local_memory": {"WG_SIZE": 64, "WORDS": 8192},
+    "doctor/local_memory": {"WG_SIZE": 64, "WORDS": 8192, "PASSED": True},
     "doctor/matrix_units": {"UNITS": "warp", "TYPE": "double"},
     "doctor/peak_arithmetic": {
         "REAL_T": "float", "VECTOR_WIDTH": 4, "CHAINS": 4, "UNROLL": 2, "WG_SIZE": 64,

@@ -1,4 +1,4 @@
-<%page args="WG_SIZE, WORDS"/>\
+<%page args="WG_SIZE, WORDS, PASSED"/>\
 /*
  * Probe: a work-group that uses WORDS words of local memory at once.
  *
@@ -11,6 +11,7 @@
  *
  *   WG_SIZE  work-items in a work-group
  *   WORDS    32-bit words of local memory
+ *   PASSED   whether the host passes it, as the largest type of OpenCL
  */
 uint hash(uint v) {
   v = (v ^ (v >> 16)) * 0x7feb352du;
@@ -19,8 +20,13 @@ uint hash(uint v) {
 }
 
 __kernel __attribute__((reqd_work_group_size(${WG_SIZE}, 1, 1)))
-void fill_and_sum(__global uint *restrict sums, const uint seed) {
+void fill_and_sum(__global uint *restrict sums, const uint seed${
+    ", __local ulong16 *passed" if PASSED else ""}) {
+% if PASSED:
+  __local uint *tile = (__local uint *)passed;
+% else:
   __local uint tile[${WORDS}];
+% endif
   const uint l = (uint)get_local_id(0), key = seed + (uint)get_group_id(0);
   for (uint i = l; i < ${WORDS}; i += ${WG_SIZE}) tile[i] = hash(i ^ key);
   barrier(CLK_LOCAL_MEM_FENCE);

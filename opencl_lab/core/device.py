@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -45,7 +44,8 @@ class Capabilities:
     local_memory : int
         Largest local memory that was seen to work, in bytes.
     max_allocation : int
-        Largest buffer, in bytes, of which both ends were seen to work.
+        Largest buffer, in bytes, of which both ends were seen to work, if that is not what the
+        device claims; else 0.
     vector_bytes : int
         Widest vector, in bytes, that is safe to pass to a built-in function; at least 1.
     barriers_in_loops : bool
@@ -72,7 +72,7 @@ class Capabilities:
     declared_memory: Count = 0
     max_work_group: Natural = 1
     local_memory: Count = 0
-    max_allocation: Natural = sys.maxsize
+    max_allocation: Count = 0
     vector_bytes: Natural = 16
     barriers_in_loops: bool = True
     event_timing: bool = True
@@ -113,10 +113,11 @@ DOUBLE_UNITS = ((8, 0), (9, 0))
 class Device:
     """One OpenCL device: identity, limits and capabilities.
 
-    Memory sizes are in bytes, the clock in MHz; `native_vector_bytes` is the width of the
-    vectors that kernels are compiled to. With `shared_pointers`, kernels can read and write any
-    host memory in place. `handle` is the `pyopencl.Device`; it is None in records made by hand for
-    tests of plans.
+    Memory sizes are in bytes, the clock in MHz. `max_allocation` is what the driver claims; but
+    NVIDIA's claims a quarter of the memory where all of it works, which is taken instead.
+    `native_vector_bytes` is the width of the vectors that kernels are compiled to. With
+    `shared_pointers`, kernels can read and write any host memory in place. `handle` is the
+    `pyopencl.Device`; it is None in records made by hand for tests of plans.
 
     A serial device runs kernels in the thread that enqueues them, one work-group after the other.
     PoCL has one for each processor; it is not listed, but is the `serial_side` of the device that
@@ -195,8 +196,8 @@ class Device:
 
     @property
     def largest_buffer(self) -> int:
-        """Bytes of the largest buffer: `max_allocation`, or less if that was seen to fail."""
-        return min(self.max_allocation, self.capabilities.max_allocation)
+        """Bytes of the largest buffer: as was seen to work, else as claimed."""
+        return self.capabilities.max_allocation or self.max_allocation
 
     @property
     def is_serial(self) -> bool:

@@ -19,6 +19,7 @@ from opencl_lab.core.errors import InvalidConfig, InvalidProblem
 from opencl_lab.core.wording import size_text
 
 __all__ = [
+    "ARGUMENT_BYTES",
     "CUDA_GROUPS",
     "Argument",
     "Buffer",
@@ -29,9 +30,13 @@ __all__ = [
     "Work",
     "check_plan",
     "named",
+    "passed_room",
     "round_up",
 ]
 
+ARGUMENT_BYTES = 128
+"""Most local memory that an argument takes besides its size, the largest type of OpenCL: NVIDIA's
+driver takes an element of the argument's type."""
 CUDA_GROUPS = 65535
 """Most work-groups in the second and third dimension on CUDA devices; OpenCL has no query."""
 
@@ -146,9 +151,9 @@ class Launch:
 
     @property
     def local_memory(self) -> int:
-        """Local memory of one work-group in bytes, declared and passed."""
-        passed = (arg.nbytes for arg in self.arguments.values() if isinstance(arg, LocalMemory))
-        return self.local_bytes + sum(passed)
+        """Local memory that one work-group may take, in bytes: declared, and of arguments."""
+        passed = [arg.nbytes for arg in self.arguments.values() if isinstance(arg, LocalMemory)]
+        return self.local_bytes + sum(passed) + ARGUMENT_BYTES * len(passed)
 
     def only_if(self, wanted: str) -> Launch:
         """Return the launch for a kernel that does nothing where a buffer begins with a zero.
@@ -204,6 +209,11 @@ def ceil_divide(value: int, divisor: int) -> int:
 def round_up(value: int, multiple: int) -> int:
     """Return the least multiple of `multiple` that is not below `value`."""
     return ceil_divide(value, multiple) * multiple
+
+
+def passed_room(device: Device) -> int:
+    """Return the bytes of local memory that one argument can pass."""
+    return max(0, device.capabilities.local_memory - ARGUMENT_BYTES)
 
 
 def _check_launch(launch: Launch, plan: Plan, device: Device) -> None:

@@ -108,7 +108,8 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         compute_units=handle.max_compute_units,
         clock=handle.max_clock_frequency,
         global_memory=handle.global_mem_size,
-        max_allocation=handle.max_mem_alloc_size,
+        # NVIDIA's driver claims a quarter of it. What does not fit is an error at first use.
+        max_allocation=handle.max_mem_alloc_size if capability is None else handle.global_mem_size,
         local_memory=handle.local_mem_size,
         constant_memory=handle.max_constant_buffer_size,
         max_work_group=handle.max_work_group_size,
@@ -133,7 +134,6 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
             declared_memory=DECLARED_MEMORY.get(capability or (0, 0), 0) << 10,
             max_work_group=handle.max_work_group_size,
             local_memory=handle.local_mem_size,
-            max_allocation=handle.max_mem_alloc_size,
             forward_progress=capability is not None,
             visible_writes=kind == "cpu" or capability is not None,
         ),

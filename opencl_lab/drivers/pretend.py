@@ -141,6 +141,7 @@ def _least(found: Capabilities, limits: Limits) -> Capabilities:
         int64_atomics=limits.int64_atomics,
         max_work_group=limits.group,
         local_memory=limits.local,
+        max_allocation=limits.allocation,
     )
     both = ((item.name, getattr(found, item.name)) for item in fields(Capabilities))
     return Capabilities(**{name: min(value, getattr(promised, name)) for name, value in both})

@@ -317,7 +317,9 @@ def reshaped(array: AnyArray, shape: tuple[int, ...], call: Call) -> AnyArray:
 
 def to_device(array: np.ndarray[Any, Any], queue: cl.CommandQueue) -> cl.array.Array:
     """Copy a host array, contiguous in either order, to a new device array, without waiting."""
-    made = new_array(queue, array.shape, array.dtype, order="C" if array.flags.c_contiguous else "F")
+    made = new_array(
+        queue, array.shape, array.dtype, order="C" if array.flags.c_contiguous else "F"
+    )
     if array.size:
         with memory_errors():
             copied = cl.enqueue_copy(queue, block_of(made), array, is_blocking=False)

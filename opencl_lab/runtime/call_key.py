@@ -32,7 +32,7 @@ BUFFERS = {cl.Buffer, PooledBuffer}
 WHOLE_BUFFER = cl.mem_info.ASSOCIATED_MEMOBJECT
 """Query for the parent of a sub-buffer; None for other buffers."""
 _Place: TypeAlias = tuple[int, int, int]
-"""The handles of a whole buffer and of the part of it that an array lies in, and where that begins."""
+"""Handles of a whole buffer and of its part in which an array lies, and where the part begins."""
 MOST_CONSTANT = 1 << 16
 """Most bytes of an argument whose values belong to the key."""
 ENVIRONMENT = ("OCLAB_DEVICE", "OCLAB_TUNING", "OCLAB_DATA_DIR", "OCLAB_DEVICE_BYTES")
@@ -107,7 +107,9 @@ def _sharing_key(arrays: Sequence[Any], places: Sequence[_Place]) -> tuple[Hasha
             raise NoKeyError  # some on the host, some on the device
         wholes, blocks, begins = map(list, zip(*places, strict=True))
         same = list(map(id, arrays))  # a view is not the same object, which is returned
-        return tuple(begins), *(known.index(item) for known in (wholes, blocks, same) for item in known)
+        firsts = list(map(wholes.index, wholes))
+        distances = (begin - begins[first] for begin, first in zip(begins, firsts, strict=True))
+        return (*firsts, *distances, *map(blocks.index, blocks), *map(same.index, same))
     pairs = [
         array is other
         or (np.may_share_memory(array, other) and (False, array.ctypes.data == other.ctypes.data))
@@ -161,7 +163,7 @@ def arrays_key(arrays: Sequence[Any]) -> Hashable:
 
 
 def _is_data(value: Any, kinds: set[type]) -> bool:
-    """Return whether a value is one of `kinds`; other libraries derive device arrays of their own."""
+    """Return whether a value is one of `kinds`, or a device array of a derived class."""
     return type(value) in kinds or (bool(kinds) and isinstance(value, cl.array.Array))
 
 

@@ -86,7 +86,11 @@ class DeviceCall(BoundCall):
                 word.value = before
         done = [] if event is None else [event]
         for array in elsewhere:  # its own queue must not write to it before
-            array.events[:] = done
+            # The event of a copy waits if it is dropped.
+            array.events[:] = [
+                *(item for item in array.events if type(item) is not cl.Event),
+                *done,
+            ]
         self._own_events = done or self._own_events
         results = []
         for result in self._results:

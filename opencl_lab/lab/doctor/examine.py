@@ -154,6 +154,8 @@ class _Child(Worker):
             verdict = "broken" if step.get("claimed", True) else "no"
             return verdict, f"{attempt}: {reason}", False
         detail = f"up to {step.get('reached', reached)}; {attempt}: {reason}"
+        if not step.get("claimed", True):
+            return "ok", detail, reached
         return "limited" if reached > 1 else "broken", detail, reached
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import largest_power, positive
-from opencl_lab.core.plan import LocalMemory, Plan, round_up
+from opencl_lab.core.plan import LocalMemory, Plan, passed_room, round_up
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.pixels import Pass
@@ -109,7 +109,7 @@ class Tiled(Convolution):
 
         As a halo is cheap along a row, the section loses rows of the filter first.
         """
-        room = device.capabilities.local_memory // problem.sum_type.itemsize
+        room = passed_room(device) // problem.sum_type.itemsize
         group = config.integer("WG_X") * config.integer("WG_Y")
         rows, columns = problem.filter_shape
         while True:

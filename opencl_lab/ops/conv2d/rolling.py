@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import VECTOR_WIDTHS, largest_power, positive, vector_width
-from opencl_lab.core.plan import Argument, LocalMemory, Plan, ceil_divide, round_up
+from opencl_lab.core.plan import Argument, LocalMemory, Plan, ceil_divide, passed_room, round_up
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
 from opencl_lab.ops.conv2d.pixels import Pass
@@ -62,7 +62,7 @@ class Rolling(Convolution):
         halo = (problem.filter_width - 1) * problem.channels + max(VECTOR_WIDTHS)
         line = min(problem.out_width * problem.channels, MOST_COLUMNS) + halo
         least = (problem.filter_height + 1) * line * problem.sum_type.itemsize
-        if least > device.capabilities.local_memory:
+        if least > passed_room(device):
             return "the device has no room for a tile of one row"
         if not problem.height * problem.width:
             return "an image without pixels has no rows to keep"

@@ -8,7 +8,15 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import Element, largest_power, positive, vector_width
-from opencl_lab.core.plan import Argument, Launch, LocalMemory, Plan, ceil_divide, round_up
+from opencl_lab.core.plan import (
+    Argument,
+    Launch,
+    LocalMemory,
+    Plan,
+    ceil_divide,
+    passed_room,
+    round_up,
+)
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.gemm import launches
 from opencl_lab.ops.gemm.packed.tiles import LINE_BYTES, Blocking
@@ -125,7 +133,7 @@ def _width(problem: GemmProblem, device: Device) -> int:
 
 
 def _room(device: Device) -> int:
-    return min(MOST_PANEL, device.capabilities.local_memory)
+    return min(MOST_PANEL, passed_room(device))
 
 
 def _panel_bytes(problem: GemmProblem, vectors: int, width: int) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import product
+from math import inf
 
 import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.plan import ARGUMENT_BYTES
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.processes import group_left, host_memory
 from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
@@ -23,7 +26,7 @@ def short_of(reached: int, detail: str, error: Exception) -> Answer:
 
 
 def max_work_group(device: Device) -> Answers:
-    """Probe increasing work-groups with a tree reduction in local memory."""
+    """Probe increasing work-groups, up to twice the claim, with a tree reduction."""
     source = """
     __kernel void reduce(__global const uint *x, __global uint *sums, __local uint *tile) {
       const uint l = (uint)get_local_id(0);
@@ -41,15 +44,18 @@ def max_work_group(device: Device) -> Answers:
     largest, groups = 1, 4
     # Small sizes are left out, since each size may need a compilation.
     sizes = [1, 64, *(1 << bit for bit in range(8, 31))]
-    for size in [*(size for size in sizes if size < claimed), claimed]:
-        yield {"trying": f"{size} work-items", "value": largest}
+    for size in [*(size for size in sizes if size < claimed), claimed, 2 * claimed]:
+        asked = size <= claimed
+        yield {"trying": f"{size} work-items", "value": largest, "claimed": asked}
         x, sums = session.words(groups * size), session.words(groups)
         try:
             session.run(program, "reduce", groups * size, size, x, sums, cl.LocalMemory(4 * size))
             check(sums, x.reshape(groups, size).sum(axis=1, dtype=np.uint32))
         except (cl.Error, Wrong) as error:
-            yield short_of(largest, f"{largest} of {claimed} work-items claimed; {size}", error)
-            return
+            if asked:
+                yield short_of(largest, f"{largest} of {claimed} work-items claimed; {size}", error)
+                return
+            break
         largest = size
     yield {"verdict": "ok", "value": largest, "detail": f"up to {largest} work-items"}
 
@@ -63,22 +69,30 @@ def _hash(values: Array) -> Array:
 
 
 def local_memory(device: Device) -> Answers:
-    """Probe increasing arrays in local memory, up to the claimed size."""
+    """Probe increasing arrays in local memory, declared and passed, up to the claimed size."""
     claimed = device.local_memory
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
     place = "memory of its own" if dedicated else "carved out of ordinary memory"
     steps = [claimed // 4, claimed // 2, claimed - 1024, claimed]
-    yield from local_arrays(device, claimed, steps, place)
+    yield from local_arrays(device, claimed, steps, place, (0, ARGUMENT_BYTES))
 
 
-def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str) -> Answers:
-    """Probe arrays of several sizes in local memory, at last of `claimed` bytes."""
+def local_arrays(
+    device: Device, claimed: int, steps: Sequence[int], place: str, passing: Sequence[int] = (0,)
+) -> Answers:
+    """Probe arrays of several sizes in local memory.
+
+    Each size is declared for a 0 in `passing`; other numbers are the bytes by which an array that
+    the host passes is smaller.
+    """
     session = ProbeSession(device)
     wg, groups = session.size(64), 4
     largest = 0
-    for size in (size & ~3 for size in steps if size >= 1024):
-        yield {"trying": f"{size} bytes", "value": largest}
-        words, seed = size // 4, int(session.random.integers(1 << 31))
+    tries = product((size & ~3 for size in steps if size >= 1024), passing)
+    for size, less in tries:
+        how = ", passed" if less else ""
+        yield {"trying": f"{size} bytes{how}", "value": largest, "claimed": size <= claimed}
+        words, seed = (size - less) // 4, int(session.random.integers(1 << 31))
         sums = session.words(groups * wg)
         expected = np.zeros((groups, wg), np.uint32)
         position = np.arange(words, dtype=np.uint32)
@@ -87,15 +101,19 @@ def local_arrays(device: Device, claimed: int, steps: Sequence[int], place: str)
             terms = np.roll(tile, -(words // 2)) * (position | np.uint32(1))
             np.add.at(expected[group], position % wg, terms)
         try:
-            parameters = {"WG_SIZE": wg, "WORDS": words}
+            parameters = {"WG_SIZE": wg, "WORDS": words, "PASSED": bool(less)}
             program = session.built("doctor/local_memory.cl.mako", parameters)
-            session.run(program, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed))
+            passed = [cl.LocalMemory(4 * words)] if less else []
+            session.run(program, "fill_and_sum", groups * wg, wg, sums, np.uint32(seed), *passed)
             check(sums, expected.ravel())
         except (cl.Error, Wrong) as error:
-            detail = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes"
+            if size > claimed:
+                break
+            detail = f"{largest} of {claimed} bytes claimed, {place}; {size} bytes{how}"
             yield short_of(largest, detail, error)
             return
-        largest = size
+        if less == passing[-1]:
+            largest = size
     yield {"verdict": "ok", "value": largest, "detail": f"{largest} bytes, {place}"}
 
 
@@ -121,27 +139,43 @@ def _free_memory() -> float:
 
 
 def max_allocation(device: Device) -> Answers:
-    """Probe words at both ends of increasing buffers, and where addresses of 32 bits would wrap."""
+    """Probe words at both ends of increasing buffers, also beyond the claim.
+
+    Addresses of 32 bits would wrap in some.
+    """
     claimed, session = device.max_allocation, ProbeSession(device)
-    most = int(min(claimed, _free_memory() / 2)) if device.unified_memory else claimed
+    free = _free_memory() / 2 if device.unified_memory else inf
+    most = int(min(claimed, free))
+    beyond = [
+        size for size in (device.global_memory * n // 16 for n in (8, 12, 15)) if size > claimed
+    ]
     program = session.build(ENDS)
-    largest = 1  # byte
-    for size in sorted({min(n, most) for n in (MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB + MIB, most)}):
-        yield {"trying": size_text(size), "value": largest, "reached": size_text(largest)}
+    largest, note = 1, ""  # byte
+    for size in [
+        *sorted({min(n, most) for n in (MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB + MIB, most)}),
+        *(size for size in beyond if size <= free),
+    ]:
+        asked = size <= claimed
+        reached = size_text(largest)
+        yield {"trying": size_text(size), "value": largest, "reached": reached, "claimed": asked}
         try:
             _ends(session, program, size)
-        except cl.MemoryError as error:  # others may have it, and a call would get this error, too
-            refused = f"{size_text(size)} refused: {error}"
-            yield {"verdict": "ok", "detail": f"both ends of {size_text(largest)}; {refused}"}
-            return
         except (cl.Error, Wrong) as error:
-            tried = f"{size_text(largest)} of {size_text(claimed)} claimed; {size_text(size)}"
-            yield short_of(largest, tried, error)
-            return
+            # Others may have the memory, and a call would get this error, too.
+            if asked and not isinstance(error, cl.MemoryError):
+                tried = f"{reached} of {size_text(claimed)} claimed; {size_text(size)}"
+                yield short_of(largest, tried, error)
+                return
+            note = f"; {size_text(size)} refused: {error}" if asked else ""
+            break
         largest = size
-    # No value: the claim may depend on the memory that a container has now.
-    note = "" if most == claimed else f", as no more memory is free; {size_text(claimed)} claimed"
-    yield {"verdict": "ok", "detail": f"both ends of {size_text(largest)}{note}"}
+    if largest > claimed:
+        note = f"; {size_text(claimed)} claimed"
+    elif most < claimed and not note:
+        note = f", as no more memory is free; {size_text(claimed)} claimed"
+    answer = {"verdict": "ok", "detail": f"both ends of {size_text(largest)}{note}"}
+    # Else no value: the claim may depend on the memory that a container has now.
+    yield answer | ({"value": largest} if largest > claimed else {})
 
 
 def _ends(session: ProbeSession, program: cl.Program, size: int) -> None:

@@ -98,11 +98,14 @@ flops64_matrix = partial(_peak, element="double")
 
 def declared_memory(device: Device) -> Answers:
     """Probe arrays in local memory that are larger than the limit of the driver."""
-    claimed = device.capabilities.declared_memory
-    if claimed <= device.local_memory:
-        detail = "no more than the limit of the driver"
-        yield {"verdict": "no", "value": 0, "detail": detail}
-        return
+    known, said = device.capabilities.declared_memory, device.local_memory
     dedicated = device.handle.local_mem_type == cl.device_local_mem_type.LOCAL
     place = "declared by kernels" + ("" if dedicated else ", in ordinary memory")
-    yield from local_arrays(device, claimed, [2 * claimed // 3, claimed], place)
+    if known > said:
+        yield from local_arrays(device, known, [2 * known // 3, known], place)
+        return
+    steps = [said * quarters // 4 for quarters in (5, 6, 8, 12, 16)] if dedicated else []
+    for answer in local_arrays(device, said, steps, place):
+        if answer.get("verdict") and not answer["value"]:
+            answer |= {"verdict": "no", "detail": "no more than the limit of the driver"}
+        yield answer

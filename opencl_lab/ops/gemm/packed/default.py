@@ -17,7 +17,7 @@ from itertools import product
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import largest_power
-from opencl_lab.core.plan import ceil_divide, round_up
+from opencl_lab.core.plan import ceil_divide, passed_room, round_up
 from opencl_lab.ops.gemm.packed.tiles import Form, Tasks
 from opencl_lab.ops.gemm.problem import GemmProblem
 
@@ -115,7 +115,7 @@ def _counts(total: int, most: int, units: int) -> list[int]:
 def _forms(least: Form, device: Device) -> Iterator[Form]:
     """Yield the forms that may be best."""
     problem, units = least.problem, device.compute_units
-    local = device.capabilities.local_memory - least.local_bytes
+    local = passed_room(device) - least.local_bytes
     most_n = max(1, ROW_BYTES // (least.panel * least.real_type.itemsize))
     panels_m = ceil_divide(problem.m, least.rows) or 1
     copies = {least.pack_a, least.pack_a or _is_aliased(problem)}

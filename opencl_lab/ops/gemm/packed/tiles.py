@@ -18,7 +18,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import INDEX_LIMIT
-from opencl_lab.core.plan import ceil_divide, round_up
+from opencl_lab.core.plan import ARGUMENT_BYTES, ceil_divide, round_up
 from opencl_lab.core.space import Config
 from opencl_lab.ops.gemm.launches import index_of
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -254,7 +254,7 @@ class Form:
 
     def fits(self, device: Device) -> bool:
         """Return whether a work-group has room for its panels."""
-        taken = self.local_bytes + self.block_bytes * self.pack_a
+        taken = self.local_bytes + (self.block_bytes + ARGUMENT_BYTES) * self.pack_a
         return taken <= device.capabilities.local_memory
 
 
