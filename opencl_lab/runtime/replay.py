@@ -257,8 +257,10 @@ def _is_current(key: Hashable, recorded: RecordedCall) -> bool:
             return False
         recorded.touched = now
         _keep(key, recorded)
-        for executable in recorded.executables:
-            session_of(recorded.queue).touch(executable)
+        if recorded.queue is not None:
+            session = session_of(recorded.queue)
+            for executable in recorded.executables:
+                session.touch(executable)
     return True
 
 
