@@ -251,6 +251,7 @@ class PooledArray(cl.array.Array):
             self.events  # noqa: B018 - plain arrays need them
             own.setdefault("base_data", lease.block)
             if own.pop("_lease", None) is not None:
+                own["_home"] = lease.pool
                 lease.pool.leave(lease.nbytes, lease.block)
         return own["base_data"]
 
@@ -285,6 +286,16 @@ class PooledArray(cl.array.Array):
         self.base_data  # noqa: B018 - ends the lease
         super().add_event(evt)
 
+    def _new_like_me(self, dtype: Any = None, queue: Any = None) -> PooledArray:
+        """Make a result of pyopencl's arithmetic, of whose plain memory the pool takes note."""
+        made = super()._new_like_me(dtype, queue)
+        own = vars(self)
+        home = own["_lease"].pool if "_lease" in own else own.get("_home")
+        if home is not None and made.size and made.allocator is None:
+            vars(made)["_home"] = home
+            home.leave(made.nbytes, made.base_data)
+        return made
+
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
         own = dict(vars(self))
@@ -302,9 +313,8 @@ class PooledArray(cl.array.Array):
             return plain.get(queue, ary)  # it waits, so no queue uses the memory afterwards
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        self.base_data  # noqa: B018 - a copy shares the memory
         plain = cl.array.Array.__new__(cl.array.Array)
-        vars(plain).update(vars(self))
+        vars(plain).update(attributes_of(self), base_data=self.base_data, events=self.events)
         # Later protocols have `pickle` compare the class of the array with that of the copy.
         return plain.__reduce_ex__(min(protocol, 1))
 
@@ -314,7 +324,7 @@ class PooledArray(cl.array.Array):
 
 def attributes_of(array: cl.array.Array) -> dict[str, Any]:
     """Return the attributes of a device array, without its memory and events."""
-    left_out = ("_lease", "base_data", "events")
+    left_out = ("_lease", "_home", "base_data", "events")
     return {name: item for name, item in vars(array).items() if name not in left_out}
 
 
