@@ -86,7 +86,7 @@ def conv2d(
     out : array, optional
         Receives the result, with its shape and dtype; may be `image`.
     queue : pyopencl.CommandQueue, optional
-        Where to filter a host array; default: the library's queue on `select_device()`.
+        Where to filter; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -94,7 +94,7 @@ def conv2d(
     -------
     numpy.ndarray or pyopencl.array.Array
         Of the array type and dtype of `image`. For device arrays the work is enqueued on
-        the queue of `image`, without waiting.
+        `queue`, without waiting.
 
     Raises
     ------

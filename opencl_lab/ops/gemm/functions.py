@@ -98,7 +98,7 @@ def gemm(
     out : array, optional
         Receives the result, with its shape and dtype; may be any of the inputs.
     queue : pyopencl.CommandQueue, optional
-        Where to multiply host arrays; default: the library's queue on `select_device()`.
+        Where to multiply; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
     devices : sequence of str, int or Device, optional
@@ -110,7 +110,7 @@ def gemm(
     numpy.ndarray or pyopencl.array.Array
         Of the array type and dtype of `a` and shape ``(..., m, n)``, without the dimensions of
         vectors; for two vectors on the host a number. For device arrays the work is enqueued on
-        the queue of `a`, without waiting.
+        `queue`, without waiting.
 
     Raises
     ------

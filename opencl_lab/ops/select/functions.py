@@ -84,7 +84,7 @@ def topk(
         Receive values and indices, with their shape and dtypes. They may share memory with `a`,
         but not with each other.
     queue : pyopencl.CommandQueue, optional
-        Where to run for a host array; default: the library's queue on `select_device()`.
+        Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -203,7 +203,7 @@ def unique(
     algorithm, config : optional
         As for `sort`.
     queue : pyopencl.CommandQueue, optional
-        Where to run for a host array; default: the library's queue on `select_device()`.
+        Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -373,7 +373,7 @@ def searchsorted(
     out : array, int64, optional
         Receives the result, with its shape.
     queue : pyopencl.CommandQueue, optional
-        Where to run for host arrays; default: the library's queue on `select_device()`.
+        Where to run; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 

@@ -82,7 +82,7 @@ def sort(
     out : array, optional
         Receives the result, with its shape and dtype; may be `a` itself.
     queue : pyopencl.CommandQueue, optional
-        Where to sort a host array; default: the library's queue on `select_device()`.
+        Where to sort; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
     devices : sequence of str, int or Device, optional
@@ -94,7 +94,7 @@ def sort(
     -------
     numpy.ndarray or pyopencl.array.Array
         Of the array type, shape and dtype of `a`. For device arrays the work is
-        enqueued on the queue of `a`, without waiting.
+        enqueued on `queue`, without waiting.
 
     Raises
     ------

@@ -146,15 +146,12 @@ def max_allocation(device: Device) -> Answers:
     claimed, session = device.max_allocation, ProbeSession(device)
     free = _free_memory() / 2 if device.unified_memory else inf
     most = int(min(claimed, free))
-    beyond = [
-        size for size in (device.global_memory * n // 16 for n in (8, 12, 15)) if size > claimed
-    ]
+    beyond = (device.global_memory * part // 16 for part in (8, 12, 15))
+    wanted = {MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB + MIB, most, *beyond}
+    sizes = {min(n, most) for n in wanted if n <= claimed}
     program = session.build(ENDS)
     largest, note = 1, ""  # byte
-    for size in [
-        *sorted({min(n, most) for n in (MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB + MIB, most)}),
-        *(size for size in beyond if size <= free),
-    ]:
+    for size in sorted(sizes | {n for n in wanted if claimed < n <= free}):
         asked = size <= claimed
         reached = size_text(largest)
         yield {"trying": size_text(size), "value": largest, "reached": reached, "claimed": asked}

@@ -50,7 +50,7 @@ def dct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Ou
     out : array, optional
         Receives the result, with its shape and dtype.
     queue : pyopencl.CommandQueue, optional
-        Where to transform a host array; default: the library's queue on `select_device()`.
+        Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -58,7 +58,7 @@ def dct(call: Call, x: AnyArray, how: Options, n: int | None, axis: int, out: Ou
     -------
     numpy.ndarray or pyopencl.array.Array
         float32 for float16 and float32, else float64; complex64 or complex128 for complex
-        numbers. For device arrays the work is enqueued on the queue of `x`, without waiting.
+        numbers. For device arrays the work is enqueued on `queue`, without waiting.
 
     Raises
     ------

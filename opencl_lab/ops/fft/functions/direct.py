@@ -59,7 +59,7 @@ def dft(
     out : array, optional
         Receives the result, with its shape and dtype; may be `x` itself.
     queue : pyopencl.CommandQueue, optional
-        Where to transform a host array; default: the library's queue on `select_device()`.
+        Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -67,7 +67,7 @@ def dft(
     -------
     numpy.ndarray or pyopencl.array.Array
         complex64 for float16, float32 and complex64, else complex128, also for integers; of the
-        shape of `x`. For device arrays the work is enqueued on the queue of `x`, without waiting.
+        shape of `x`. For device arrays the work is enqueued on `queue`, without waiting.
 
     Raises
     ------

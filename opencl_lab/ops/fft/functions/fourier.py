@@ -49,7 +49,7 @@ def fft(call: Call, x: AnyArray, n: int | None, axis: int, norm: Norm, out: Out)
     out : array, optional
         Receives the result, with its shape and dtype.
     queue : pyopencl.CommandQueue, optional
-        Where to transform a host array; default: the library's queue on `select_device()`.
+        Where to transform; default: a device array's own, else the library's on `select_device()`.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -233,7 +233,7 @@ def fftshift(
     out : array, optional
         Receives the result, with the shape and dtype of `x`; may be `x`.
     queue : pyopencl.CommandQueue, optional
-        For a device array that has none.
+        In place of a device array's own.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
     """

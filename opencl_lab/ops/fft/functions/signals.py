@@ -72,7 +72,7 @@ def convolve(
     out : array, optional
         Receives the result, with its shape and dtype; may be `a` or `b`.
     queue : pyopencl.CommandQueue, optional
-        Where to work on host arrays.
+        Where to work; default: a device array's own.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
@@ -166,7 +166,7 @@ def power_spectrum(
     out : numpy.ndarray, optional
         Receives the power, with its shape and dtype.
     queue : pyopencl.CommandQueue, optional
-        Where to transform a host array.
+        Where to transform; default: a device array's own.
     device : str, int or Device, optional
         In place of `queue`, as `select_device` takes it.
 
