@@ -310,6 +310,7 @@ def test_another_queue_is_another_kind(queue, rng, runs):
 
 def test_a_queue_that_is_asked_for_is_used(queue, rng, runs, held_back):
     own, other = cl.CommandQueue(queue.context), cl.CommandQueue(queue.context)
+    assert ol.sort(cl.array.to_device(own, np.ones(9)), queue=other).queue == other
     for n in (300, 300, 300):
         x = rng.integers(0, 99, n, np.int32)
         given = cl.array.to_device(own, np.zeros_like(x))
