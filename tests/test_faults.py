@@ -16,7 +16,6 @@ from opencl_lab.core.queues import gate_of
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.soak.memory import resident_bytes
 from opencl_lab.runtime import (
-    arrays,
     bound,
     executable,
     freeing,
@@ -183,7 +182,7 @@ def allocations(monkeypatch):
     """The fault of all allocations of device memory, each of which is tried twice."""
     fault = Fault(cl.MemoryError, "MEM_OBJECT_ALLOCATION_FAILURE", lambda run: run())
     real = freeing.with_room
-    for module in (arrays, freeing, results, session, executable):
+    for module in (freeing, results, session, executable):
         monkeypatch.setattr(module, "with_room", lambda run: real(lambda: fault(run)))
     return fault
 

@@ -48,7 +48,6 @@ def test_scalars_of_numpy_are_options(queue, tune_kernel):
         ("return_index must be True", lambda: ol.unique(X, return_index="no")),
         ("descending must be True", lambda: ol.compare("sort", n=9, descending="no")),
         ("algorithm must be a text", lambda: ol.sort(X, algorithm=["radix"])),
-        ("config must map names to values", lambda: ol.sort(X, config={1: 2})),
         ("repeats must be a whole number", lambda: ol.compare("sort", n=9, repeats=1.5)),
         ("budget must be a whole number", lambda: ol.tune("sort", n=9, budget=1.5)),
         ("numbers is needed, not None", lambda: ol.gemm(None, np.ones((2, 2)))),
@@ -61,6 +60,11 @@ def test_scalars_of_numpy_are_options(queue, tune_kernel):
 def test_wrong_options_are_said(message, call):
     with pytest.raises(ol.InvalidProblem, match=message):
         call()
+
+
+def test_names_of_parameters_are_texts():
+    with pytest.raises(ol.InvalidConfig, match="unknown parameter 1;"):
+        ol.sort(X, config={1: 2})
 
 
 def test_wrong_arguments_of_a_kernel_are_said(tune_kernel):

@@ -176,9 +176,9 @@ def test_kernels_beyond_the_calls_are_never_without_a_word(
     ("kernel_ms", "total_ms", "data", "said"),
     [
         (5.0, 55.0, "device", None),
-        (5.0, 57.0, "device", "5 ms in kernels where the host's clock saw 57 ms"),
+        (5.0, 57.0, "device", "5.00 ms in kernels where the host's clock saw 57.0 ms"),
         (5.0, 57.0, "host", None),  # copies
-        (60.0, 52.0, "host", "60 ms in kernels where the host's clock saw 50 ms"),
+        (60.0, 52.0, "host", "60.0 ms in kernels where the host's clock saw 50.0 ms"),
         (0.0, 1.0, "device", "0 ms in kernels"),
     ],
 )

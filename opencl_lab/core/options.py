@@ -129,7 +129,8 @@ CHECKS: Mapping[str, Callable[[Any, str], Any]] = {
     "float": real_number,
     "str": text,
     "Sequence[str]": texts,
-    "Mapping[str, Any]": _mapping,
+    "Mapping[str, object]": _mapping,
+    "Mapping[str, Value]": _mapping,
     "Mapping[str, Sequence[Value]]": _values,
     "str | Path": _path,
 }

@@ -469,9 +469,13 @@ def of_one_type(keys: AnyArray, values: AnyArray) -> tuple[AnyArray, AnyArray]:
     except TypeError as error:
         raise InvalidProblem(f"cannot compare {keys.dtype} and {values.dtype}") from error
     for times in (keys, values):
-        if times.dtype.kind in "mM":  # NumPy's conversion wraps around
-            back = times.astype(common, copy=False).astype(times.dtype, copy=False)
-            if ((back != times) & ~np.isnat(times)).any():
+        if times.dtype.kind in "mM":  # NumPy's conversion may wrap around
+            try:
+                back = times.astype(common, copy=False).astype(times.dtype, copy=False)
+                same = not ((back != times) & ~np.isnat(times)).any()
+            except OverflowError:  # from NumPy 2.5 on
+                same = False
+            if not same:
                 raise InvalidProblem(f"not all times of {times.dtype} can be had as {common}")
     return keys.astype(common, copy=False), values.astype(common, copy=False)
 
