@@ -257,6 +257,7 @@ def test_real_weights_on_other_integers(dtype, rng, queue, device):
 
 @pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.filterwarnings("ignore::pyopencl.CompilerWarning")  # sums by pyopencl
 def test_complex_images_are_those_of_ndimage(dtype, rng, queue, device):
     if dtype == "complex128" and not device.capabilities.fp64:
         pytest.skip("no double precision")

@@ -179,10 +179,11 @@ def _of_complex(
     if isinstance(weights, tuple) and any(np.iscomplexobj(line) for line in weights):
         weights = np.multiply.outer(*(np.asarray(line, np.complex128) for line in weights))
     factors = weights if isinstance(weights, tuple) else as_array(weights)
-    image = contiguous(image, call)
+    pairs = contiguous(image, call)
+    pairs = pairs.view(pairs.dtype.type(0).real.dtype)  # real and imaginary parts take turns
 
     def filtered(factor: Any) -> list[AnyArray]:
-        parts = (image.real, np.real(cval)), (image.imag, np.imag(cval))
+        parts = (pairs[..., 0::2], np.real(cval)), (pairs[..., 1::2], np.imag(cval))
         return [conv2d(part, factor, cval=value, **options) for part, value in parts]
 
     if isinstance(factors, tuple) or factors.dtype.kind != "c":

@@ -36,8 +36,10 @@ def codes(keys: Keys, descending: bool = False) -> Keys:
 
 def last_key(dtype: np.dtype[Any], descending: bool) -> Any:
     """Return a key that sorts last: no other key comes after it."""
-    if dtype.kind in "fmM":
-        return dtype.type(np.nan if dtype.kind == "f" else "NaT")
+    if dtype.kind in "mM":
+        return np.array("NaT", dtype)[()]
+    if dtype.kind == "f":
+        return dtype.type(np.nan)
     if dtype.kind == "b":
         return dtype.type(not descending)
     limits = np.iinfo(dtype)
