@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import opencl_lab as ol
+from opencl_lab.core.options import exact_number, real_number
 
 X = np.arange(6, dtype="f4")
 KERNEL = "__kernel void f(__global float *y, const int n) { y[get_global_id(0)] = n * W; }"
@@ -78,3 +82,24 @@ def test_wrong_arguments_of_a_kernel_are_said(tune_kernel):
             tune_kernel(**wrong)
     # A single text is a sequence of one, and not of its letters.
     assert tune_kernel(options="-DX=1", restrictions="W > 1", budget=1).best.config["W"] == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [
+        (Fraction(6, 2), 3),
+        (np.longdouble(2) ** 70, 2**70),
+        (Decimal("1e400000"), Decimal("1e400000")),  # as an integer it would take seconds
+        (-0.0, -0.0),
+    ],
+)
+def test_numbers_are_exact(value, right):
+    found = exact_number(value, "x")
+    assert found == right and np.signbit(float(found)) == np.signbit(float(right))
+
+
+def test_numbers_too_large_for_a_float_are_infinite():
+    for value in (10**400, Decimal("1e400"), Fraction(10**400, 3)):
+        assert real_number(value, "x") == np.inf and real_number(-value, "x") == -np.inf
+    with pytest.raises(ol.InvalidProblem, match="x must be a real number"):
+        real_number(Decimal("sNaN"), "x")

@@ -441,3 +441,18 @@ def test_threads_select_at_once(rng, queue):
             np.testing.assert_array_equal(ol.unique(keys, queue=queue), np.unique(keys))
 
     together(*(partial(work, rng.integers(0, 10**6, n, np.int32)) for n in (N, N, 300)))
+
+
+def test_slices_of_device_arrays_are_those_of_their_queue(queue, rng):
+    x = rng.integers(0, 2, (6, 8)).astype("f4")
+    on_device = cl.array.to_device(queue, x)
+    other = cl.CommandQueue(queue.context)
+    for part in ((slice(None), slice(None, None, 2)), (slice(None), slice(1, 3))):
+        for view, asked, used in (
+            (on_device[part], None, queue),
+            (on_device[part], other, other),
+            (on_device[part].with_queue(None), queue, queue),
+        ):
+            found = ol.unique(view, axis=0, queue=asked)
+            np.testing.assert_array_equal(found.get(), np.unique(x[part], axis=0))
+            assert found.queue == used

@@ -53,11 +53,12 @@ def exact_number(value: Any, name: str) -> Any:
         # `float` would drop the imaginary part of NumPy's complex numbers, and parse strings.
         if np.iscomplexobj(number) or isinstance(number, (str, bytes)):
             raise TypeError
-        with suppress(OverflowError, ValueError):  # of infinities and NaN
-            if (whole := int(number)) and whole == number:  # zero may have a sign
-                return whole
-            float(number)
-        return number
+        if not isinstance(number, int):
+            with suppress(OverflowError):  # of fractions
+                if not math.isfinite(float(number)):  # or a decimal with a large exponent
+                    return number
+        whole = int(number)
+        return whole if whole and whole == number else number  # zero may have a sign
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} must be a real number, not {shown(value)}") from error
 

@@ -177,9 +177,9 @@ class QueuePool(Pool):
             kept = [item for item in known if getrefcount(item[1]) > alone]
             self._left.extend(kept)
             self._left_bytes = sum(nbytes for nbytes, _ in kept)
-            # Those that are in use are looked at again only when there are twice as many.
-            self._bytes_to_look = max(self._most_left, 2 * self._left_bytes)
-            self._count_to_look = max(MOST_LEFT, 2 * len(kept))
+            # Those that are in use do not count.
+            self._bytes_to_look = self._most_left + self._left_bytes
+            self._count_to_look = MOST_LEFT + len(kept)
         finally:
             self._lock.release()
 

@@ -103,7 +103,7 @@ class Session(Programs):
             return known
 
     def allocate(self, queue: cl.CommandQueue, nbytes: int) -> DeviceMemory:
-        """Return memory for what is copied from or to the host; other memory is that of `pool`.
+        """Return memory for what is copied from or to the host; that of results is of `pool`.
 
         A block that is freed may be handed out again while earlier commands of the same queue still
         use it; the order of the queue keeps that safe. So it is for commands of this queue alone.
@@ -136,7 +136,7 @@ class Session(Programs):
                 while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
                 alone = partial(self.alone, queue)
-                most_left = 0 if self.device.unified_memory else self._most_idle
+                most_left = 0 if self.device.unified_memory else self._most_idle / 4
                 with within_gate(self.device.handle):
                     pool = QueuePool(queue, self._most_idle, alone, most_left)
                 pool = self._results.setdefault(queue.int_ptr, pool)

@@ -54,7 +54,7 @@ def weight_inputs(
     to the type of the sums, and everything else follows from these. So it does not matter in which
     form a filter is given.
     """
-    whole = _outer(*map(_numbers, weights)) if _is_pair(weights) else _numbers(weights)
+    whole = outer(*map(_numbers, weights)) if is_pair(weights) else _numbers(weights)
     if whole.ndim != 2:
         raise InvalidProblem(
             f"weights must have two dimensions, or be a column and a row, not {whole.ndim}"
@@ -71,7 +71,7 @@ def weight_inputs(
     return Filter(inputs, accumulator)
 
 
-def _is_pair(weights: Any) -> bool:
+def is_pair(weights: Any) -> bool:
     """Return whether `weights` are a column and a row, not a nested list of two rows."""
     return (
         isinstance(weights, tuple)
@@ -93,9 +93,12 @@ def _numbers(weights: Any) -> Host:
     return found
 
 
-def _outer(column: Host, row: Host) -> Host:
-    """Return the outer product, exact for integers."""
-    if "f" in (column.dtype.kind, row.dtype.kind):
+def outer(column: Host, row: Host) -> Host:
+    """Return the outer product, exact for integers; lines may be complex, too."""
+    kinds = column.dtype.kind, row.dtype.kind
+    if "c" in kinds:
+        wide = np.result_type(np.complex128, column, row)
+    elif "f" in kinds:
         wide = np.result_type(np.float64, column, row)
         if any(line.dtype.kind != "f" and line.dtype.itemsize == 8 for line in (column, row)):
             wide = np.dtype(np.longdouble)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import exact_number
 from opencl_lab.drivers.discovery import DeviceSpec
-from opencl_lab.ops.conv2d.arguments import bind, result_shape
+from opencl_lab.ops.conv2d.arguments import bind, is_pair, outer, result_shape
 from opencl_lab.ops.conv2d.problem import Boundary, Mode
 from opencl_lab.ops.conv2d.solver import CONV2D_SOLVER
 from opencl_lab.runtime.arrays import (
@@ -176,9 +177,10 @@ def _of_complex(
     call: Call, image: AnyArray, weights: Any, cval: Any, out: Any, options: Mapping[str, Any]
 ) -> AnyArray:
     """Filter complex images by real convolutions, of each part with each part of the weights."""
-    if isinstance(weights, tuple) and any(np.iscomplexobj(line) for line in weights):
-        weights = np.multiply.outer(*(np.asarray(line, np.complex128) for line in weights))
-    factors = weights if isinstance(weights, tuple) else as_array(weights)
+    if is_pair(weights) and any(map(np.iscomplexobj, weights)):
+        weights = outer(*weights)
+    factors = weights if is_pair(weights) else as_array(weights)
+    cval = cval if np.iscomplexobj(cval) else exact_number(cval, "cval")
     pairs = contiguous(image, call)
     pairs = pairs.view(pairs.dtype.type(0).real.dtype)  # real and imaginary parts take turns
 
@@ -186,7 +188,7 @@ def _of_complex(
         parts = (pairs[..., 0::2], np.real(cval)), (pairs[..., 1::2], np.imag(cval))
         return [conv2d(part, factor, cval=value, **options) for part, value in parts]
 
-    if isinstance(factors, tuple) or factors.dtype.kind != "c":
+    if is_pair(factors) or factors.dtype.kind != "c":
         real, imaginary = filtered(factors)
     else:
         (real, imaginary), (across, minus) = filtered(factors.real), filtered(factors.imag)

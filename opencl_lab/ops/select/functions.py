@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.options import checked, whole_number
+from opencl_lab.core.options import checked
 from opencl_lab.core.plan import round_up
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
@@ -37,7 +37,8 @@ from opencl_lab.runtime.arrays import (
     reshaped,
     to_device,
 )
-from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.call import Call, queue_for
+from opencl_lab.runtime.exchange import to_host
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.replay import replayed
 from opencl_lab.runtime.rows import Rows
@@ -106,7 +107,6 @@ def topk(
         As for `sort`.
     """
     out_values, out_indices = pair_of(out, "values", "indices")
-    k = whole_number(k, "k")
     given = as_array(a)
     array = native(given)
     call.use(array, queue, device)
@@ -234,10 +234,10 @@ def unique(
         how = {"algorithm": algorithm, "config": config, "queue": queue, "device": device}
         return _unique_slices(given, axis, wanted, how)
     options: dict[str, Any] = {
-        "equal_nan": bool(equal_nan) or array.dtype.kind not in "fmM",
-        "first_places": bool(return_index),
-        "inverse": bool(return_inverse),
-        "counts": bool(return_counts),
+        "equal_nan": equal_nan or array.dtype.kind not in "fmM",
+        "first_places": return_index,
+        "inverse": return_inverse,
+        "counts": return_counts,
         "algorithm": algorithm,
         "config": config,
     }
@@ -254,7 +254,7 @@ def unique(
     used: Any = found.queue if on_device else None  # that of the call; host arrays need none
     try:
         m = int(found.get()[0] if on_device else found[0]) if array.size else 0
-        place = 1 + bool(return_index)  # of the inverse, which is not cut
+        place = 1 + return_index  # of the inverse, which is not cut
         whole = parts.pop(place) if return_inverse else None
         results = [beginning(part, m, used) for part in parts]
         if whole is not None:
@@ -272,8 +272,12 @@ def _unique_slices(
     given: AnyArray, axis: int, wanted: Mapping[str, bool], how: Mapping[str, Any]
 ) -> AnyArray | tuple[AnyArray, ...]:
     """Return the slices of an array along an axis in order, each once, and what is wanted."""
-    queue = given.queue if is_device_array(given) else None
-    array = np.ascontiguousarray(given.get() if queue else given)
+    queue = None
+    if is_device_array(given):
+        queue = queue_for(given, how["queue"], how["device"])
+        how = {**how, "queue": queue, "device": None}
+        given = to_host(given.with_queue(queue))
+    array = np.ascontiguousarray(given)
     n = array.shape[axis]
     rows = np.moveaxis(native(array), axis, 0)
     rows = np.ascontiguousarray(rows).reshape(n, rows.size // n if n else 0)

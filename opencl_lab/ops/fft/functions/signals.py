@@ -9,7 +9,7 @@ import numpy as np
 from numpy.fft import rfftfreq
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.options import checked, real_number
+from opencl_lab.core.options import checked
 from opencl_lab.core.wording import counted
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.functions.fourier import rfft
@@ -183,8 +183,7 @@ def power_spectrum(
     """
     if scaling not in ("density", "spectrum"):
         raise InvalidProblem(f"scaling must be density or spectrum, not {scaling!r}")
-    rate = real_number(fs, "fs")
-    if not 0 < rate < np.inf:
+    if not 0 < fs < np.inf:
         raise InvalidProblem(f"fs must be a positive number of samples per second, not {fs!r}")
     call = Call()
     given = prepared(call, x, queue, device)
@@ -197,7 +196,7 @@ def power_spectrum(
         )
     weights = weights.astype(np.float64)
     weights /= np.max(np.abs(weights), initial=0) or 1  # the power does not depend on it
-    total = rate * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
+    total = fs * np.sum(weights**2) if scaling == "density" else np.sum(weights) ** 2
     if n and not total:
         raise InvalidProblem("the factors of the window add to nothing")
     if window is not None:
@@ -217,7 +216,7 @@ def power_spectrum(
         bins = np.moveaxis(power, axis, -1)
         bins[..., 1 : (n + 1) // 2] *= 2  # these also represent their negative frequencies
         power = power.astype(spectrum.real.dtype)
-    return rfftfreq(n, 1 / rate), finish(power, out, call)
+    return rfftfreq(n, 1 / fs), finish(power, out, call)
 
 
 def _summed(first: AnyArray, second: AnyArray, axes: int | Sequence[int] | None) -> list[int]:
