@@ -240,6 +240,7 @@ def test_interrupted_calls_leave_nothing_locked(serial):
 def test_a_search_says_that_it_is_for_the_calling_thread(serial):
     shown = run(TUNE_SORT)
     assert re.search(r"sort by [a-z-]+: 100 int32 keys, in the calling thread", shown)
+    assert "could not start" not in shown and "best" in shown
 
 
 def used(monkeypatch, us, x, **how):

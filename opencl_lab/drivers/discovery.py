@@ -407,25 +407,31 @@ def here(record: Device) -> Device:
     """Return this process's own record of a device, as another process may number it otherwise.
 
     It has the same key; among devices with equal keys it is the one with the same numbers, else the
-    first.
+    first. It is for workers: a serial side stays open to all of the process.
 
     Raises
     ------
     DeviceNotFound
         If there is none.
     """
+    found = _alike(record)
+    if found is None:
+        raise DeviceNotFound(f"{record} is not here ({_describe(devices())})")
+    if found.is_serial:
+        leave_open(found.handle)
+    return found
+
+
+def _alike(record: Device) -> Device | None:
     sides = [side for one in devices() for side in (one, one.serial_side) if side is not None]
     alike = [side for side in sides if side.key == record.key]
-    if not alike:
-        raise DeviceNotFound(f"{record} is not here ({_describe(devices())})")
-    return next((side for side in alike if side.spec == record.spec), alike[0])
+    return next((side for side in alike if side.spec == record.spec), next(iter(alike), None))
 
 
 def _found_again(record: Device) -> Device:
     """Return a record with its device's handle in this process, or None as the handle."""
-    try:
-        found = here(record)
-    except DeviceNotFound:
+    found = _alike(record)
+    if found is None:
         return record
     return replace(
         record,
