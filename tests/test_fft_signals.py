@@ -99,8 +99,10 @@ def test_power_spectrum(n, rng, queue):
     short = np.array([0, 1, 2, 1], np.float32)
     window = np.array([1e40, 1, 1, 1])  # a factor that is no float32, of a sample that is zero
     assert not ol.fft.power_spectrum(short, window=window, queue=queue)[1].any()
+    assert np.isinf(ol.fft.power_spectrum(np.array([np.inf, 1, 2]), queue=queue)[1]).all()
     window = np.hanning(n)
     given_tone = cl.array.to_device(queue, tone)
+    window = cl.array.to_device(queue, window)
     np.testing.assert_allclose(
         ol.fft.power_spectrum(given_tone, 50.0, window=window, scaling="spectrum")[1], power
     )

@@ -374,6 +374,9 @@ def test_outs_of_derived_classes_are_returned(queue, rng, runs):
         assert ol.sort(given, axis=0, out=given) is given
         np.testing.assert_array_equal(given.get(), np.sort(keys, axis=0))
     assert len(runs) == 6
+    square = Derived.of(cl.array.to_device(queue, np.eye(9, dtype=np.float32)))
+    assert ol.gemm(square, square, out=square) is square
+    np.testing.assert_array_equal(square.get(), np.eye(9))
 
 
 def test_parts_of_buffers_are_replayed(queue, rng, runs):

@@ -101,6 +101,16 @@ def texts(value: Any, name: str) -> tuple[str, ...]:
     raise InvalidProblem(f"{name} must be a sequence of texts, not {shown(value)}")
 
 
+def _names(value: Any, name: str) -> str | tuple[str, ...]:
+    return value if isinstance(value, str) else texts(value, name)
+
+
+def _callable(value: Any, name: str) -> Any:
+    if callable(value):
+        return value
+    raise InvalidProblem(f"{name} must be a function, not {shown(value)}")
+
+
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return value
@@ -130,6 +140,8 @@ CHECKS: Mapping[str, Callable[[Any, str], Any]] = {
     "float": real_number,
     "str": text,
     "Sequence[str]": texts,
+    "str | Sequence[str]": _names,
+    "Callable[[TuningProgress], None]": _callable,
     "Mapping[str, object]": _mapping,
     "Mapping[str, Value]": _mapping,
     "Mapping[str, Sequence[Value]]": _values,

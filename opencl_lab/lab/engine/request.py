@@ -85,6 +85,8 @@ def point_of(
     operation: Operation[Any], options: Mapping[str, Any], seed: int, request: Request = USUAL
 ) -> Point:
     """Return the point of a problem with generated data; missing `options` have their defaults."""
+    if seed < 0:
+        raise InvalidProblem(f"seed must not be negative: {seed}")
     complete = operation.with_defaults(options)
     problem = operation.problem(**complete)
     generate = partial(operation.generate, problem, seed, **complete)

@@ -150,7 +150,9 @@ def gemm(
     place = None if target is None else shaped(target, problem.shape, call)
     how: dict[str, Any] = {"algorithm": algorithm, "config": config, "call": call}
     result = None
-    nbytes = max(problem.work.bytes, sum(array.nbytes for array in inputs.values()))
+    nbytes = max(
+        problem.work.bytes, sum(array.size * array.dtype.itemsize for array in inputs.values())
+    )
     if len(together) > 1:
         from opencl_lab.ops.gemm.host.shared import multiply_together
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.options import plain
 from opencl_lab.core.plan import Work
 from opencl_lab.core.wording import counted
 from opencl_lab.ops.solver import Problem
@@ -241,8 +242,9 @@ class GemmProblem(Problem):
 
 def is_transposed(value: Any, name: str) -> bool:
     """Return whether to transpose, from a bool or from a value of BLAS's ``trans``."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
+    value = plain(value)
+    if isinstance(value, bool):
+        return value
     try:
         return TRANSPOSED[value.upper() if isinstance(value, str) else operator.index(value)]
     except (KeyError, TypeError):

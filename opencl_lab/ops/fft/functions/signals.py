@@ -37,6 +37,7 @@ from opencl_lab.runtime.arrays import (
     is_device_array,
 )
 from opencl_lab.runtime.call import Call
+from opencl_lab.runtime.exchange import to_host
 from opencl_lab.runtime.replay import replayed
 
 Mode: TypeAlias = Literal["full", "same", "valid"]
@@ -189,7 +190,7 @@ def power_spectrum(
     given = prepared(call, x, queue, device)
     axis = axis_of(axis, given.ndim)
     n = given.shape[axis]
-    weights = np.ones(n) if window is None else as_array(window)
+    weights = np.ones(n) if window is None else to_host(as_array(window))
     if weights.shape != (n,) or weights.dtype.kind not in "biuf":
         raise InvalidProblem(
             f"the window must have {n} real factors, not shape {weights.shape} of {weights.dtype}"
@@ -211,8 +212,8 @@ def power_spectrum(
         spectrum = spectrum.get()
     with np.errstate(over="ignore", invalid="ignore"):
         # In float64, and scaled first: squares may overflow or underflow where the power does not.
-        scaled = spectrum.astype(np.complex128) / np.sqrt(total)
-        power = scaled.real**2 + scaled.imag**2
+        parts = spectrum.view(spectrum.real.dtype).astype(np.float64) / np.sqrt(total)
+        power = np.abs(parts.view(np.complex128)) ** 2  # infinite beside NaN, too
         bins = np.moveaxis(power, axis, -1)
         bins[..., 1 : (n + 1) // 2] *= 2  # these also represent their negative frequencies
         power = power.astype(spectrum.real.dtype)
