@@ -25,6 +25,7 @@ from opencl_lab.core.errors import DeviceNotFound
 from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.records import write_sealed
 from opencl_lab.drivers import discovery as module
+from opencl_lab.drivers import icd
 from opencl_lab.drivers.caches import section_files
 from opencl_lab.drivers.discovery import choose_device, device_of, here
 from opencl_lab.drivers.probed import corrected, probe_file
@@ -282,6 +283,16 @@ def test_discovery_that_was_interrupted_begins_anew(monkeypatch):
     other.start()
     other.join(10)
     assert [device.name for device in found] == ["Fake"]
+
+
+def test_pocl_is_found_where_the_loader_of_a_conda_environment_looks(monkeypatch, tmp_path):
+    vendors, chosen = tmp_path / "etc/OpenCL/vendors", tmp_path / "chosen"
+    for folder in (vendors, chosen):
+        folder.mkdir(parents=True)
+        (folder / "pocl.icd").write_text(f"{folder}/libpocl.so.2\n")
+    monkeypatch.setattr(icd, "loader_library", lambda: tmp_path / "lib/libOpenCL.so.1")
+    assert f"{vendors}/libpocl.so.2" in icd.pocl_libraries({})
+    assert icd.pocl_libraries({"OCL_ICD_VENDORS": str(chosen)}) == [f"{chosen}/libpocl.so.2"]
 
 
 # --------------------------------------------------------- the machine itself

@@ -49,10 +49,13 @@ def loader_library() -> Path | None:
 
 
 def folders(loader: Path | None, environ: Mapping[str, str], root: Path = Path("/")) -> list[Path]:
-    """Return the folders whose ICD files a loader reads: chosen ones, its own, pyopencl's."""
+    """Return the folders whose ICD files a loader reads: a chosen one, or the system's and its own.
+
+    Last comes pyopencl's, in any case.
+    """
     chosen = environ.get("OCL_ICD_VENDORS") or environ.get("OPENCL_VENDOR_PATH")
     found = [Path(chosen or root / VENDORS)]
-    own = None if loader is None else loader.parent.parent / VENDORS  # of a Conda environment
+    own = None if chosen or loader is None else loader.parent.parent / VENDORS  # Conda's
     if own is not None and own.is_dir():
         found.append(own)
     home = environ.get("PYOPENCL_HOME")  # set by pyopencl
@@ -70,7 +73,8 @@ def pocl_libraries(environ: Mapping[str, str]) -> list[str]:
     """Return PoCL's libraries among those that the loader would load, as far as files name them."""
     chosen = Path(environ.get("OCL_ICD_VENDORS", ""))
     if chosen.is_dir():  # also if it is not set
-        files = [file for folder in folders(None, environ) for file in sorted(folder.glob("*.icd"))]
+        read = folders(loader_library(), environ)
+        files = [file for folder in read for file in sorted(folder.glob("*.icd"))]
     else:
         files = [chosen] if chosen.suffix == ".icd" else []
     names = [] if files else [str(chosen)]
