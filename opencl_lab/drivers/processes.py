@@ -112,12 +112,13 @@ def bound_threads() -> Iterator[None]:
         yield
     finally:
         name.write_text(before, encoding="utf-8", errors="replace")
-    with suppress(OSError):  # a thread that has ended, or a processor that is not there
-        _bind([task for task in TASKS.iterdir() if task not in earlier])
+    _bind([task for task in TASKS.iterdir() if task not in earlier])
 
 
 def _name(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+    with suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace").rstrip("\n")
+    return ""  # the thread has ended
 
 
 def _bind(started: Sequence[Path]) -> None:
@@ -130,7 +131,8 @@ def _bind(started: Sequence[Path]) -> None:
         allowed = list(range(os.sysconf("SC_NPROCESSORS_ONLN")))  # no others are known any more
     if len(marked) == len(allowed) > 1:
         for task, processor in zip(marked, allowed, strict=True):
-            os.sched_setaffinity(task, {processor})
+            with suppress(OSError):  # the thread has ended, or that processor is not there
+                os.sched_setaffinity(task, {processor})
 
 
 def host_memory() -> float:
