@@ -116,7 +116,8 @@ def test_a_thread_that_has_ended_leaves_the_others_bound(monkeypatch, tmp_path):
     monkeypatch.setattr(processes, "TASKS", tmp_path)
     monkeypatch.setattr(processes, "PROCESSORS", {2, 3, 5})
     monkeypatch.setattr(os, "sched_setaffinity", bind)
-    monkeypatch.delenv(processes.AFFINITY, raising=False)
+    for name in (processes.AFFINITY, processes.OPENMP):
+        monkeypatch.delenv(name, raising=False)
     with processes.bound_threads():
         for name in ("10", "11", "12", "13"):
             (tmp_path / name).mkdir()

@@ -28,13 +28,18 @@ _LIST_DEVICES = ctypes.CFUNCTYPE(
 )  # fmt: skip
 
 
-def mapped(name: str) -> list[Path]:
-    """Return the libraries in this process whose file names begin with `name`."""
+def mapped() -> list[str]:
+    """Return the files that this process has loaded, as far as the system tells."""
     with suppress(OSError):
         lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
-        paths = [Path("/" + line.partition("/")[2]) for line in lines if name in line]
-        return list(dict.fromkeys(path for path in paths if path.name.startswith(name)))
+        return list(dict.fromkeys("/" + line.partition("/")[2] for line in lines if "/" in line))
     return []
+
+
+def loaded(name: str) -> list[Path]:
+    """Return the libraries in this process whose file names begin with `name`."""
+    paths = [Path(file) for file in mapped() if name in file]
+    return [path for path in paths if path.name.startswith(name)]
 
 
 def loader_library() -> Path | None:
@@ -42,7 +47,7 @@ def loader_library() -> Path | None:
 
     If pyopencl has its own loader, other libraries may have loaded the system's loader, too.
     """
-    found, package = mapped("libOpenCL"), getattr(sys.modules.get("pyopencl"), "__file__", None)
+    found, package = loaded("libOpenCL"), getattr(sys.modules.get("pyopencl"), "__file__", None)
     folder = None if package is None else Path(package).resolve().parent
     own = [path for path in found if folder in path.parents]
     return next(iter([*own, *found]), None)

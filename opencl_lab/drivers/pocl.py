@@ -34,6 +34,7 @@ from opencl_lab.core.paths import free_bytes
 from opencl_lab.core.records import read_sealed, write_sealed
 from opencl_lab.core.systems import HAS_OWNERS, largest_file
 from opencl_lab.core.wording import size_text
+from opencl_lab.drivers import icd
 from opencl_lab.drivers.caches import (
     ADVICE,
     OTHERS_WRITE,
@@ -43,7 +44,6 @@ from opencl_lab.drivers.caches import (
     temporary_folder,
     usable_folder,
 )
-from opencl_lab.drivers.icd import mapped
 from opencl_lab.drivers.pocl_target import library_target
 from opencl_lab.drivers.processes import variables
 
@@ -56,14 +56,12 @@ COMPILED = re.compile(rf"{PROGRAM}/(program\.bc|{KERNEL}/{SIZE}/{KERNEL}\.so)")
 TOUCHED = "last_accessed"  # a file in the folder of a program, written at each build
 FOLDER = re.compile(f"{PROGRAM}(/(?!{TOUCHED}){KERNEL}(/{SIZE})?)?")
 RECORD = "checked.json"
-MAPS = Path("/proc/self/maps")
 BITCODE_MAGIC = b"BC\xc0\xde"
 WRAPPER_MAGIC = b"\xde\xc0\x17\x0b"
 WRAPPER = struct.Struct("<4s3I")  # magic, version, where the bitcode begins, its size
 BLOCK = struct.Struct("<2I")  # what kind of block, its length in words
 ENTER_SUBBLOCK = 1
 ELF_HEADER = 64
-MACH_MAGIC = b"\xcf\xfa\xed\xfe"
 PAUSE = 0.1  # seconds, within which another process loads what it has just written
 SAME_TIME = 50_000_000  # nanoseconds, the resolution of the clocks of file systems
 SOON = 1.0  # seconds after a build, within which its kernels have run
@@ -93,10 +91,11 @@ def _folder() -> Path:
 def prepared_cache() -> Iterator[None]:
     """Give PoCL, if it starts in this context, the folder of `prepare_cache`.
 
-    It reads the name once. Where others have started it, its folder stays.
+    It reads the name once. Where others have started it, or the system does not tell, its folder
+    stays.
     """
     global _prepared
-    if _prepared is None and mapped(LIBRARY):
+    if _prepared is None and (not icd.mapped() or icd.loaded(LIBRARY)):
         yield
         return
     if _prepared is None:
@@ -179,8 +178,7 @@ def record_built() -> bool:
     folder, new = _prepared, {}
     begin = f"{folder}/"
     with suppress(OSError):
-        lines = MAPS.read_text(encoding="utf-8", errors="replace").splitlines()
-        loaded = {line.partition(begin)[2] for line in lines if begin in line}
+        loaded = {file.partition(begin)[2] for file in icd.mapped()}
         names = {name for name in loaded if COMPILED.fullmatch(name)}
         names |= {str(Path(name).parents[2] / "program.bc") for name in names}
         known = _read(folder) or {}
@@ -270,15 +268,14 @@ def _remove_damaged(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -
 def _looked_at(path: Path, status: os.stat_result, entry: list[int] | None) -> list[int] | None:
     """Return the record of a file that is unchanged, or None.
 
-    Of a file without a record that is not known; it must be complete, and new, except where no
-    process can find out what to record.
+    Of a file without a record that is not known; it must be complete, and new.
     """
     if not stat.S_ISREG(status.st_mode):
         return None
     try:
         checksum = _checksum(path)
         if entry is None:
-            young = time.time() - status.st_mtime < YOUNG or not MAPS.exists()
+            young = time.time() - status.st_mtime < YOUNG
             whole = young and _is_whole(path)
         else:
             whole = (entry[0], entry[3]) == (status.st_size, checksum)
@@ -354,14 +351,9 @@ def _is_bitcode(path: Path) -> bool:
 
 
 def _is_shared_library(path: Path) -> bool:
-    """Return whether an ELF file includes its section table, which is at the end.
-
-    A library of macOS, which has no such table, is taken as complete.
-    """
+    """Return whether an ELF file includes its section table, which is at the end."""
     with path.open("rb") as file:
         header = file.read(ELF_HEADER)
-    if header.startswith(MACH_MAGIC):
-        return True
     if len(header) < ELF_HEADER or header[:4] != b"\x7fELF":
         return False
     (offset,) = struct.unpack_from("=Q", header, 0x28)
