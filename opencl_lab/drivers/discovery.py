@@ -22,7 +22,7 @@ import pyopencl as cl
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
 from opencl_lab.core.queues import Gate, check_fork, leave_open, note_start, set_gate
 from opencl_lab.core.systems import after_fork
-from opencl_lab.drivers import icd, intel, pocl_serial, pretend
+from opencl_lab.drivers import intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepared_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
@@ -175,8 +175,7 @@ def _discover() -> tuple[Device, ...]:
     note_start()
     with prepared_cache(), pretend.limited_groups(), own_share():
         with bound_threads():  # before the loader starts PoCL
-            sides = pocl_serial.sides()
-            icd.start(icd.pocl_libraries(os.environ))
+            sides = pocl_serial.start()
         try:
             platforms = cl.get_platforms()
         except cl.Error:  # how the loader reports that there is no platform

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,12 +20,23 @@ NO_PLATFORM = -1001  # CL_PLATFORM_NOT_FOUND_KHR
 TAG, SECOND = 0x4F50454E434C3331, b"clIcdSetPlatformDispatchDataKHR"
 """What the table of a platform begins with, and what a loader has in it, that follow the second
 form of this interface. Together they need tables that such a loader makes for its platforms."""
-LIST_DEVICES, ALL = 2, 0xFFFFFFFF
-"""The place of `clGetDeviceIDs` in the table, and all types of devices."""
+LIST_DEVICES, DEVICE_INFO = 2, 3
+"""The places of `clGetDeviceIDs` and `clGetDeviceInfo` in the table."""
+ALL, MOST_DEVICES = 0xFFFFFFFF, 64  # types of devices
+
 _LIST_DEVICES = ctypes.CFUNCTYPE(
     ctypes.c_int,
     ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p,
 )  # fmt: skip
+_DEVICE_INFO = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p,
+)  # fmt: skip
+
+
+def word(address: int) -> int:
+    """Return the pointer at an address."""
+    return ctypes.c_size_t.from_address(address).value
 
 
 def mapped() -> list[str]:
@@ -115,21 +126,26 @@ def platforms_of(library: str) -> list[int]:
     return [address for address in found[: count.value] if address]
 
 
-def start(libraries: Iterable[str]) -> None:
-    """Let drivers look for their devices, which starts their threads, without any loader."""
-    for library in libraries:
-        with suppress(OSError):  # a loader does not load it either
-            for platform in platforms_of(library):
-                table = ctypes.c_size_t.from_address(platform).value
-                place = table + LIST_DEVICES * ctypes.sizeof(ctypes.c_void_p)
-                ask = _LIST_DEVICES(ctypes.c_size_t.from_address(place).value)
-                ask(platform, ALL, 0, None, ctypes.byref(ctypes.c_uint(0)))
+def devices_of(platform: int) -> list[int]:
+    """Return a platform's devices; the first time that starts the driver's threads."""
+    handles, count = (ctypes.c_size_t * MOST_DEVICES)(), ctypes.c_uint(0)
+    ask = _LIST_DEVICES(_function(platform, LIST_DEVICES))
+    ask(platform, ALL, MOST_DEVICES, handles, ctypes.byref(count))
+    return handles[: count.value]
+
+
+def device_info(platform: int) -> Callable[..., int]:
+    """Return the function of a platform that tells the properties of its devices."""
+    return _DEVICE_INFO(_function(platform, DEVICE_INFO))
+
+
+def _function(platform: int, place: int) -> int:
+    return word(word(platform) + place * ctypes.sizeof(ctypes.c_void_p))
 
 
 def works_alone(platform: int) -> bool:
     """Return whether the loader of this process passes calls to a platform that is not its own."""
-    table = ctypes.c_size_t.from_address(platform).value
-    if ctypes.c_uint64.from_address(table).value != TAG:
+    if word(word(platform)) != TAG:
         return True
     loader = loader_library()
     return loader is not None and SECOND not in loader.read_bytes()

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from opencl_lab.drivers.icd import word
+
 if TYPE_CHECKING:  # which loads pyopencl
     from opencl_lab.core.device import Device
 
@@ -82,11 +84,6 @@ class _Library(ctypes.Structure):
 
 
 _SEEN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
-
-
-def word(address: int) -> int:
-    """Return the pointer at an address."""
-    return ctypes.c_size_t.from_address(address).value
 
 
 @cache

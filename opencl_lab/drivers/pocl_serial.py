@@ -12,8 +12,8 @@ its type: a device of no type is not listed. But it can still be the default dev
 one says that it is not available. The library makes it available only while it uses it (`Gate`); in
 these microseconds another thread could get it as the default device.
 
-That is done to builds of PoCL that are known (`pocl_builds`). Others are started by the loader, as
-ever.
+That is done to builds of PoCL that are known (`pocl_builds`). Others are started without the
+variable.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 
 from opencl_lab.core.queues import Gate
 from opencl_lab.drivers import icd, pocl_builds
+from opencl_lab.drivers.processes import variables
 from opencl_lab.drivers.wheel import OFF
 
 VARIABLE = "POCL_DEVICES"
@@ -35,53 +36,42 @@ NAMES = ("basic-", "cpu-minimal-")
 """How the names of the driver's devices begin."""
 OTHER_DRIVER = re.compile(r"libpocl-devices-(?!basic|pthread)\w+\.so.*")
 """A driver of PoCL for other devices than the CPU, which the variable would have to name."""
-ALL, MOST = 0xFFFFFFFF, 8  # devices
 TYPE, AVAILABLE, NAME = 0x1000, 0x1027, 0x102B  # properties of a device
-
-_DEVICES = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint, ctypes.c_void_p, ctypes.c_void_p,
-)  # fmt: skip
-_INFO = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p,
-)  # fmt: skip
 
 
 @cache
-def sides() -> dict[int, tuple[int, Gate]]:
-    """Start PoCL, if it is of a known build; return its serial devices, which are hidden now.
+def start() -> dict[int, tuple[int, Gate]]:
+    """Start PoCL, before any loader does; return its serial devices, which are hidden now.
 
     They and their gates are given by the device with all threads. There is none if the user has
     chosen PoCL's devices by ``POCL_DEVICES``, or with ``OCLAB_SERIAL=off``, if PoCL has started
-    already, or where it has drivers of other devices.
+    already, where it has drivers of other devices, or if its build is not known.
     """
+    wanted = os.environ.get("OCLAB_SERIAL", "").strip().lower() not in OFF
+    wanted = wanted and VARIABLE not in os.environ
     found: dict[int, tuple[int, Gate]] = {}
-    if os.environ.get("OCLAB_SERIAL", "").strip().lower() in OFF or VARIABLE in os.environ:
-        return found
     for library in icd.pocl_libraries(os.environ):
         with suppress(OSError):  # the loader will not load it either
             for platform in icd.platforms_of(library):
-                found |= _started(platform)
+                both = wanted and _can_be_hidden(platform)
+                # Other processes that this one starts must not list it.
+                with variables({VARIABLE: "pthread basic"} if both else {}):
+                    handles = icd.devices_of(platform)
+                if both:
+                    found |= _hidden(icd.device_info(platform), handles)
     return found
 
 
-def _started(platform: int) -> dict[int, tuple[int, Gate]]:
-    table = pocl_builds.word(platform)
-    folder = Path(pocl_builds.library_of(table)[0]).parent / "pocl"
+def _can_be_hidden(platform: int) -> bool:
+    """Return whether a platform is of a known build, and has no drivers of other devices."""
+    folder = Path(pocl_builds.library_of(icd.word(platform))[0]).parent / "pocl"
     other = any(OTHER_DRIVER.fullmatch(file.name) for file in folder.glob("*"))
-    if other or pocl_builds.layout_of(platform) is None:
-        return {}
-    # In the order of `cl_icd.h`, which all drivers share.
-    list_devices = _DEVICES(pocl_builds.word(table + 2 * ctypes.sizeof(ctypes.c_void_p)))
-    info = _INFO(pocl_builds.word(table + 3 * ctypes.sizeof(ctypes.c_void_p)))
-    handles, count = (ctypes.c_size_t * MOST)(), ctypes.c_uint(0)
-    os.environ[VARIABLE] = "pthread basic"
-    try:
-        list_devices(platform, ALL, MOST, handles, ctypes.byref(count))
-    finally:
-        del os.environ[VARIABLE]  # other processes that this one starts must not list it
-    names = {handle: _name(info, handle) for handle in handles[: count.value]}
+    return not other and pocl_builds.layout_of(platform) is not None
+
+
+def _hidden(info: Callable[..., int], handles: list[int]) -> dict[int, tuple[int, Gate]]:
+    """Hide the serial one of two devices; return it and its gate by the other one."""
+    names = {handle: _name(info, handle) for handle in handles}
     serial = [handle for handle, name in names.items() if name.startswith(NAMES)]
     others = [handle for handle in names if handle not in serial]
     if len(serial) != 1 or len(others) != 1:
