@@ -201,7 +201,7 @@ def test_what_runs_alone_beside_other_devices_is_started_ahead(
     class Noted(examining._Child):
         def __init__(self, *given: Any) -> None:
             held.append(given[4:] == (True,))
-            super().__init__(*given)
+            super().__init__(given[0], device, *given[2:])  # which workers find
 
     monkeypatch.setattr(examining, "_Child", Noted)
     names = ("chatty", "not_there", "segfault", "silent", "fast_crash")

@@ -145,7 +145,7 @@ def test_all_forms_sort_floats_to_the_same_bits(queue, keys):
     first, *others = found.values()
     numbers = first["sorted"]
     np.testing.assert_array_equal(np.sort(bits(numbers)), np.sort(bits(given_keys)))
-    in_order = (numbers[:, :-1] >= numbers[:, 1:]) | np.isnan(numbers[:, :-1])
+    in_order = (numbers[:, :-1] >= numbers[:, 1:]) | np.isnan(numbers[:, 1:])
     assert in_order.all()
     for row, given_row in zip(numbers, given_keys, strict=True):
         for alike in (np.isnan, lambda part: part == 0):

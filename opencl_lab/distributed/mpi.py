@@ -20,7 +20,6 @@ from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from opencl_lab.core.errors import InvalidConfig, OclabError, ReferenceUnavailable
-from opencl_lab.core.options import checked
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -168,7 +167,6 @@ def collective(function: Callable[P, T]) -> Callable[P, T]:
 
     Within another one, it only runs.
     """
-    function = checked(function)
 
     @wraps(function)
     def call(*given: P.args, **how: P.kwargs) -> T:

@@ -103,11 +103,15 @@ def bound_threads() -> Iterator[None]:
     are told from those that others start meanwhile.
     """
     name = TASKS / str(threading.get_native_id()) / "comm"
-    if AFFINITY in os.environ or not name.exists():
+    earlier: set[Path] = set()
+    before = _name(name)
+    if before and AFFINITY not in os.environ:
+        with suppress(OSError):
+            earlier = set(TASKS.iterdir())
+            name.write_text(MARK, encoding="ascii")
+    if not earlier:
         yield
         return
-    earlier, before = set(TASKS.iterdir()), _name(name)
-    name.write_text(MARK, encoding="ascii")
     try:
         yield
     finally:

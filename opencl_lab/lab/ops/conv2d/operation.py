@@ -56,7 +56,7 @@ def _c_arguments(problem: Conv2dProblem, inputs: Arrays, outputs: Arrays) -> tup
         *(problem.out_height, problem.out_width),
         *problem.offset,
         *problem.filter_shape,
-        *(BOUNDARIES.index(boundary), int(problem.flip), int(problem.saturate), cval),
+        *(BOUNDARIES.index(boundary), int(problem.flip), int(problem.saturate), float(cval)),
     )
 
 
