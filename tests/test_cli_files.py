@@ -350,19 +350,33 @@ def test_parts_of_files_and_standard_input(tmp_path, monkeypatch):
     np.savez("data.npz", keys=keys, values=[2**62 + 1, -1])  # NumPy compares them as float64
     assert oclab("searchsorted", *files, "-o", "out.csv", *QUICK).returncode == 0
     assert Path("out.csv").read_text() == "1\n0\n"
-    for name, out in (("-", "b\n7\n8\n"), ("/dev/stdin:b", "b\n7\n8\n")):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"b\n8\n7\n")))
+    for name, head in (("-", "b"), ("/dev/stdin:b", "b"), ("-", "PK")):  # archives begin with PK
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{head}\n8\n7\n".encode())))
         result = oclab("sort", name, "-o", "out.csv", *QUICK)
         assert f"{name}: 2 numbers below a name" in result.stdout
-        assert Path("out.csv").read_text() == out
+        assert Path("out.csv").read_text() == f"{head}\n7\n8\n"
+    np.savez("empty.npz")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path("empty.npz").read_bytes())))
+    assert "it holds no array" in oclab("sort", "-").stderr
 
 
 def test_whole_numbers_are_rounded_if_the_user_says_so(tmp_path):
     (tmp_path / "x.csv").write_text("9007199254740993\n0.5\n")
-    for dtype, status in (("float64", 0), ("int64", 2), ("float16x", 2)):
+    for dtype, status in (("float64", 0), ("float32", 0), ("int64", 2)):
         result = oclab("sort", tmp_path / "x.csv", "--dtype", dtype, *QUICK)
         assert result.returncode == status and (status == 0 or one_sentence(result))
     assert "--dtype float64" in oclab("sort", tmp_path / "x.csv").stderr
+    (tmp_path / "image.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "w.csv").write_text("9007199254740993,0.5\n0,1\n")
+    for image in ([tmp_path / "image.csv"], ["--size", 9]):
+        filtering = ("conv2d", *image, "--weights", tmp_path / "w.csv", *QUICK)
+        assert oclab(*filtering, "--dtype", "float64").returncode == 0
+        assert image[0] == "--size" or "--dtype float64" in oclab(*filtering).stderr
+    (tmp_path / "k.cl").write_text("kernel void k(global float *y) { y[0] = W; }")
+    tune = ("tune", tmp_path / "k.cl", "--param", "W=1", "--global", 1, "--arg")
+    for ending in ([f"y={tmp_path / 'x.csv'}"], ["y=1", "--check", tmp_path / "x.csv"]):
+        said = oclab(*tune, *ending).stderr
+        assert "other numbers need; .npy files keep" in said and "--dtype" not in said
 
 
 def test_the_result_on_standard_output_stands_alone(tmp_path):

@@ -69,6 +69,10 @@ def test_the_command_line_tunes_a_file(tmp_path, capsys):
         (("--arg", "n=3", "--arg", "x=n-3"), "the size must be positive"),
         (("--arg", "n=3", "--arg", "x=random:x.npy"), "takes a file, or out: and a file, not"),
         (("--arg", "n=3", "--arg", "x=1e30"), "the array does not fit into memory"),
+        (
+            ("--arg", "n=3", "--arg", "y=out:2*WG"),
+            "y=out:2*WG: an array whose size names a --param is",
+        ),
         (("--arg", "n=3"), "needs a value for a, x, y, staged"),
         (("--arg", "n=3", "--check", "none.npy"), "cannot read none.npy"),
     ],
@@ -120,6 +124,10 @@ def test_working_memory_has_a_size_by_parameters(device, tmp_path, monkeypatch, 
     assert main(command) == 0
     found = json.loads(capsys.readouterr().out)
     assert {item["status"] for item in found["evaluations"]} == {"correct"}
+    np.save(tmp_path / "GROUPS.npy", np.arange(1000, dtype=np.int32))  # a file comes first
+    for name in ("GROUPS.npy", f"{tmp_path}/GROUPS.npy", "out:GROUPS.npy", "inout:GROUPS.npy"):
+        read = argument_values(arguments, {**given, "x": name}, {}, 0, params)[0]["x"]
+        np.testing.assert_array_equal(read, values["x"])
     for wrong, said in ({"x": "GROUPS"}, "working memory"), ({"total": "GROUPS"}, "no result"):
         with pytest.raises(InvalidProblem, match=said):
             kernel_file(text, {**values, **wrong}, "GROUPS", device=device)

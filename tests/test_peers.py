@@ -10,6 +10,7 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ import opencl_lab as ol
 from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
+from opencl_lab.lab.ops.conv2d.references import opencv_spreads
 from opencl_lab.lab.ops.dft.operation import DFT
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
@@ -122,6 +124,34 @@ def test_what_they_cannot_do_says_why(operation, peer, options, words):
     problem = operation.problem(**options)
     with pytest.raises(ReferenceUnavailable, match=words):
         operation.calls.peers[peer](problem, None, operation.generate(problem, 1, **options))
+
+
+@pytest.mark.parametrize("peer", ["cupy", "torch"])
+def test_no_timed_call_looks_for_nan(peer):
+    """It would wait for the sort on the device: these modules have no `isnan`."""
+    own, problem = SORT.calls, SORT.problem(n=9, dtype="float32", descending=True)
+    keys = np.array([[3, np.nan, -1, 7, 0, np.inf, np.nan, 2, 5]], np.float32)
+    numpy = SimpleNamespace(sort=np.sort, arange=np.arange, take_along_axis=np.take_along_axis)
+    torch = SimpleNamespace(
+        sort=lambda keys, descending=False: SimpleNamespace(
+            values=np.sort(keys)[..., :: -1 if descending else 1]
+        )
+    )
+    for given in (keys, np.nan_to_num(keys)):
+        arrays = own.shaped(problem, {"keys": given})
+        found = own.peers[peer](problem, numpy if peer == "cupy" else torch, arrays)
+        right = SORT.expected(problem, {"keys": given})["sorted"]
+        np.testing.assert_array_equal(np.reshape(found, (1, -1)), right)
+
+
+def test_opencv_is_known_to_spread_nan_from_some_size_on():
+    """The sizes were measured with OpenCV 5.0 on x86."""
+    for dtype, least in (("float32", 130), ("float64", 50)):
+        problem, image = CONV2D.problem(size=9, dtype=dtype), np.full((1, 9, 9, 1), np.nan, dtype)
+        for count in (least - 1, least):
+            said = opencv_spreads(problem, {"image": image, "weights": np.ones((1, count))})
+            assert bool(said) == (count == least)
+        assert not opencv_spreads(problem, {"image": 0 * np.ones(9), "weights": np.ones((1, 999))})
 
 
 def test_those_for_cuda_take_no_other_device(device):

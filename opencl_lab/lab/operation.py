@@ -299,13 +299,15 @@ class Operation(ABC, Generic[P]):
                 f"{self.name} has no option {', '.join(unknown)}; it has: {', '.join(known)}"
             )
         for name, value in options.items():
-            choices = known[name].choices
-            if choices is not None and value != known[name].default and value not in choices:
+            if value is known[name].default:
+                continue
+            choices, also = known[name].choices, known[name].also
+            word = isinstance(value, (str, np.dtype))
+            if choices is not None and not (word and value in choices):
                 raise InvalidProblem(f"{name} must be one of {', '.join(choices)}, not {value!r}")
             kind, kind_name = NUMBERS.get(known[name].type, (object, ""))
-            if not isinstance(value, kind) and value not in (
-                known[name].default,
-                *known[name].also,
+            if not isinstance(value, kind) and not (
+                isinstance(value, (str, int)) and value in also
             ):
                 raise InvalidProblem(f"{name} must be {kind_name}, not {value!r}")
         return {name: options.get(name, option.default) for name, option in known.items()}

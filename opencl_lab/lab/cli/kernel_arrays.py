@@ -39,10 +39,17 @@ def argument_values(
     outputs, inout = [], []
     for argument in arguments:
         name = argument.name
-        if name in texts and names_in(texts[name]) & set(params):
+        if name not in texts:
             continue
-        if name in texts and argument.space in ("global", "constant"):
-            text = texts[name].removeprefix(INOUT)
+        text = texts[name].removeprefix(INOUT)
+        if not _is_file(text) and names_in(text.rpartition(":")[2]) & set(params):
+            if ":" in texts[name]:
+                raise InvalidProblem(
+                    f"--arg {name}={texts[name]}: an array whose size names a --param is working "
+                    "memory, which takes neither a prefix nor a type"
+                )
+            continue
+        if argument.space in ("global", "constant"):
             how, values[name] = _array(argument, text, names, rng)
             if text != texts[name]:
                 inout.append(name)
@@ -55,7 +62,7 @@ def _array(
     argument: Argument, text: str, names: Mapping[str, Any], rng: np.random.Generator
 ) -> tuple[str, np.ndarray[Any, Any]]:
     """Return an array and its origin: ``out``, ``file``, ``random``, ``zeros`` or ''."""
-    if Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS:
+    if _is_file(text):
         return _array_of_file(argument, text)
     *before, size = text.split(":")
     how = before.pop(0) if before and before[0] in ("out", "random", "zeros") else ""
@@ -76,6 +83,10 @@ def _array(
     if how == "zeros" or (how != "random" and not argument.const):
         return how, np.zeros(shape, dtype)
     return how, _random(shape, dtype, rng)
+
+
+def _is_file(text: str) -> bool:
+    return Path(split_part(text, FORMATS)[0]).suffix.lower() in FORMATS
 
 
 def _array_of_file(argument: Argument, text: str) -> tuple[str, np.ndarray[Any, Any]]:

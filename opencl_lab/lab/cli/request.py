@@ -15,7 +15,7 @@ from opencl_lab.drivers.discovery import Selection
 from opencl_lab.lab.cli.common import output_path, settings
 from opencl_lab.lab.cli.options import RunOptions, given_of
 from opencl_lab.lab.engine.request import Point, point_of
-from opencl_lab.lab.files import STDIN, STDOUT, Stored, check_output, read_stored
+from opencl_lab.lab.files import STDIN, STDOUT, Stored, check_output, is_rounded, read_stored
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.reference.descriptor import Arrays
@@ -94,7 +94,7 @@ def read_data(asked: OperationRequest) -> Data:
             f"{chosen.name} takes {len(asked.files)} input files ({', '.join(chosen.inputs)}) "
             "or none"
         )
-    rounded = str(options.get("dtype")).startswith(("float", "complex"))
+    rounded = is_rounded(options.get("dtype"))
     read = [read_stored(file, chosen.formats, rounded) for file in files]
     for item in read:
         chosen.check_columns(item.names)

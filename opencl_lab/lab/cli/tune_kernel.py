@@ -57,7 +57,7 @@ KERNEL_OPTIONS = (
         multiple=True,
         help="Argument of the kernel; repeatable. For a scalar, its value. For an array, a file "
         "such as x.npy, or its size; const arrays are filled with random numbers. One of a size "
-        "that names a --param is working memory, and no result. Prefixes of a "
+        "that names a --param is working memory: no result, and no prefix. Prefixes of another "
         "size: zeros:, random: or out:, then a type such as float32:; of a file: out:. The prefix "
         "inout: comes first, for an array that the kernel reads and writes.",
     ),

@@ -31,6 +31,7 @@ __all__ = [
     "check_array",
     "check_output",
     "convert",
+    "is_rounded",
     "is_text",
     "read_array",
     "read_stored",
@@ -82,13 +83,15 @@ def _check_format(path: Path, verb: str, formats: tuple[str, ...], shown: str = 
         raise InvalidProblem(f"cannot {verb} {shown or path}: {must}")
 
 
-def read_array(name: str | Path, formats: tuple[str, ...] = FORMATS) -> np.ndarray[Any, Any]:
+def read_array(
+    name: str | Path, formats: tuple[str, ...] = FORMATS, rounded: bool | None = None
+) -> np.ndarray[Any, Any]:
     """Return the array of `read_stored`."""
-    return read_stored(name, formats).array
+    return read_stored(name, formats, rounded).array
 
 
 def read_stored(
-    name: str | Path, formats: tuple[str, ...] = FORMATS, rounded: bool = False
+    name: str | Path, formats: tuple[str, ...] = FORMATS, rounded: bool | None = None
 ) -> Stored:
     """Read an array of numbers, and values of options from a file.
 
@@ -96,9 +99,9 @@ def read_stored(
     ``table.csv:column,column``. The text ``-`` is standard input, like ``/dev/stdin`` and
     ``/dev/stdin:column``; its format is detected. See `read_text`, `read_picture` and `read_sound`
     for the shapes and types of arrays; sound also has the option ``rate``, samples per second.
-    `rounded` is whether whole numbers of text may be rounded to float64. `InvalidProblem` is raised
-    for files that are missing, unreadable, of another format, not numeric, or contain Python
-    objects.
+    `rounded` is whether whole numbers of text may be rounded to float64; None: not, and the user
+    has no `dtype` to say so. `InvalidProblem` is raised for files that are missing, unreadable, of
+    another format, not numeric, or contain Python objects.
     """
     file, part = split_part(name, formats)
     if file == DEVICE or name == STDIN:
@@ -107,7 +110,7 @@ def read_stored(
 
 
 def _read(
-    path: Path, part: str, formats: tuple[str, ...], rounded: bool, shown: str = ""
+    path: Path, part: str, formats: tuple[str, ...], rounded: bool | None, shown: str = ""
 ) -> Stored:
     """Read a file, or a named array in it; `shown` is its name in messages."""
     _check_format(path, "read", formats, shown)
@@ -141,6 +144,11 @@ def _read(
     if array.dtype.kind not in "biufc":
         raise InvalidProblem(f"{shown} holds values of dtype {array.dtype}, not numbers")
     return Stored(array, options, names, suffix in TEXTS)
+
+
+def is_rounded(dtype: object) -> bool:
+    """Return whether a `dtype` that the user gave lets whole numbers of text be rounded."""
+    return str(dtype).startswith(("float", "complex"))
 
 
 def is_text(path: Path) -> bool:

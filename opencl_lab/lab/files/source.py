@@ -15,8 +15,9 @@ STDIN = "-"
 DEVICE = "/dev/stdin"  # the same, from which named arrays can be read
 STDOUT = "/dev/stdout"
 BEGINNINGS = {
-    b"\x93NUMPY": ".npy", b"PK": ".npz", b"RIFF": ".wav", b"\x89PNG": ".png",
-    b"\xff\xd8\xff": ".jpg", b"P2\n": ".pgm", b"P5\n": ".pgm", b"P3\n": ".ppm", b"P6\n": ".ppm",
+    b"\x93NUMPY": ".npy", b"PK\x03\x04": ".npz", b"PK\x05\x06": ".npz", b"RIFF": ".wav",
+    b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg",
+    b"P2\n": ".pgm", b"P5\n": ".pgm", b"P3\n": ".ppm", b"P6\n": ".ppm",
 }  # fmt: skip
 """The first bytes of each format; other files are text."""
 HEAD = 1 << 16

@@ -46,7 +46,7 @@ class Table:
 # --------------------------------------------------------------------- reading
 
 
-def read_text(path: Path, rounded: bool = False) -> Table:
+def read_text(path: Path, rounded: bool | None = None) -> Table:
     """Read int64 (or uint64) if all numbers are whole, else float64 or complex128.
 
     A single row or column has one dimension, but a row below names has two. ValueError is raised
@@ -76,7 +76,7 @@ def read_text(path: Path, rounded: bool = False) -> Table:
     return Table(numbers, names)
 
 
-def read_columns(path: Path, wanted: str, rounded: bool = False) -> Table:
+def read_columns(path: Path, wanted: str, rounded: bool | None = None) -> Table:
     """Read columns by their names in the first line; others may contain anything.
 
     `wanted` is a name, or several separated by commas: a single column has one dimension, several
@@ -140,7 +140,7 @@ def _large_rows(numbers: np.ndarray[Any, Any], columns: int) -> list[bool]:
     return list(large)
 
 
-def _check_value(number: int, place: int, field: str, rounded: bool) -> None:
+def _check_value(number: int, place: int, field: str, rounded: bool | None) -> None:
     """Raise ValueError for a field that float64 does not hold; digits of a fraction may be lost."""
     where = f"line {number}, field {place}: {_shown(field)}"
     for digits, fraction, exponent in NUMERAL.findall(field):
@@ -149,9 +149,10 @@ def _check_value(number: int, place: int, field: str, rounded: bool) -> None:
             raise ValueError(f"{where} is beyond the largest float64")
         whole = not exponent and not fraction.strip(".0")
         if whole and not rounded and Decimal(digits or 0) != value:
+            advice = "" if rounded is None else "--dtype float64 accepts that, and "
             raise ValueError(
-                f"{where} becomes {value:.0f} in float64, which other numbers need; --dtype "
-                "float64 accepts that, and .npy files keep every type"
+                f"{where} becomes {value:.0f} in float64, which other numbers need; {advice}"
+                ".npy files keep every type"
             )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem, ReferenceUnavailable
 from opencl_lab.core.kernels import host_c_type
-from opencl_lab.lab.files import FORMATS, PICTURES, read_array
+from opencl_lab.lab.files import FORMATS, PICTURES, is_rounded, read_array
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.operation import Operation, Option
 from opencl_lab.lab.ops.conv2d import tolerance
@@ -144,7 +144,7 @@ class Conv2d(Operation[Conv2dProblem]):
             chosen["size"] if chosen[name] is None else chosen[name] for name in ("height", "width")
         )
         dtype = np.dtype(chosen["dtype"])
-        weights = self._given_weights(chosen)
+        weights = self._given_weights(chosen, options.get("dtype"))
         ksize = 3 if chosen["ksize"] is None else chosen["ksize"]
         rows, columns = (ksize, ksize) if weights is None else weights.shape
         sums: dict[str, Any] = {}
@@ -165,8 +165,11 @@ class Conv2d(Operation[Conv2dProblem]):
         )
 
     @staticmethod
-    def _given_weights(chosen: dict[str, Any]) -> np.ndarray[Any, Any] | None:
-        """Return the weights that the options name, or None for random ones."""
+    def _given_weights(chosen: dict[str, Any], dtype: object) -> np.ndarray[Any, Any] | None:
+        """Return the weights that the options name, or None for random ones.
+
+        `dtype` is None if the user gave none.
+        """
         if chosen["weights"] is None and chosen["filter"] is None:
             if chosen["sigma"] is not None:
                 raise InvalidProblem("sigma belongs to a named filter: give filter='gaussian'")
@@ -176,7 +179,7 @@ class Conv2d(Operation[Conv2dProblem]):
         for other in ("filter", "ksize", "sigma"):
             if chosen[other] is not None:
                 raise InvalidProblem(f"the weights come from a file; leave {other} out")
-        weights = read_array(chosen["weights"])
+        weights = read_array(chosen["weights"], rounded=is_rounded(dtype))
         if weights.ndim != 2 or not weights.size:
             raise InvalidProblem(
                 f"{chosen['weights']} must hold rows and columns of weights, its shape is "
@@ -194,7 +197,7 @@ class Conv2d(Operation[Conv2dProblem]):
         """
         chosen = self.with_defaults(options)
         refuse_given(options, ("size", "height", "width", "batch", "channels"))
-        weights = self._given_weights(chosen)
+        weights = self._given_weights(chosen, options.get("dtype"))
         if weights is None:
             raise InvalidProblem("which filter? Name one with filter, or a file with weights")
         if chosen["filter"] is not None and not {"boundary", "cval"} & set(options):
@@ -257,7 +260,7 @@ class Conv2d(Operation[Conv2dProblem]):
             image = rng.integers(limits.min, limits.max, shape, problem.dtype, endpoint=True)
         if chosen["filter"] is not None:
             chosen["ksize"] = problem.filter_height
-        weights = self._given_weights(chosen)
+        weights = self._given_weights(chosen, problem.dtype)
         if weights is None:
             weights = 2 * rng.random(problem.filter_shape) - 1
             weights /= max(1.0, np.abs(weights).sum())

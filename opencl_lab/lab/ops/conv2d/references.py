@@ -14,8 +14,8 @@ from opencl_lab.lab.reference.descriptor import Arrays
 CUPY_BOUNDARIES = {"constant": "fill", "wrap": "wrap", "reflect": "symm"}
 """Of `cupyx.scipy.signal`, which has the modes ``valid`` and ``full``."""
 
-OPENCV_TRANSFORMS = 50
-"""Least number of weights from which on `cv2.filter2D` may take a DFT."""
+OPENCV_TRANSFORMS = {"float32": 130, "float64": 50}
+"""Least number of weights from which on `cv2.filter2D` takes a DFT on x86."""
 
 TORCH_PADDING = {
     "constant": "constant",
@@ -73,8 +73,8 @@ def scipy_drops(problem: Any, inputs: Arrays) -> str:
 
 def opencv_spreads(problem: Any, inputs: Arrays) -> str:
     """Return that OpenCV's transforms, which it takes for large filters, spread NaN."""
-    finite = np.isfinite(inputs["image"]).all() or problem.dtype.kind != "f"
-    spreads = not finite and inputs["weights"].size >= OPENCV_TRANSFORMS
+    least = OPENCV_TRANSFORMS.get(problem.dtype.name, np.inf)
+    spreads = inputs["weights"].size >= least and not np.isfinite(inputs["image"]).all()
     return "OpenCV filters by DFT here, which spreads NaN and infinities" if spreads else ""
 
 

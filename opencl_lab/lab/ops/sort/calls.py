@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from opencl_lab import distributed
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.ops.keys import without_rows
@@ -15,6 +17,7 @@ from opencl_lab.lab.reference.peers import Calls, OurCall
 from opencl_lab.ops.sort.functions import sort
 from opencl_lab.ops.sort.problem import SortProblem
 
+NAN = "nan"
 OTHER_ROUNDS = 4
 """Sums over all ranks besides those that find the cuts."""
 
@@ -40,11 +43,19 @@ def _sent(problem: SortProblem, ranks: int) -> tuple[float, float]:
 
 
 def _array_module(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return sorted_rows(problem, module, arrays["keys"])
+    return sorted_rows(problem, module, arrays["keys"], NAN in arrays)
 
 
 def _torch(problem: SortProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
-    return torch_rows(problem, module, arrays["keys"])
+    return torch_rows(problem, module, arrays["keys"], NAN in arrays)
+
+
+def _shaped(problem: SortProblem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the keys, and an array `NAN` where descending ones hold NaN: no call looks itself."""
+    shaped, keys = without_rows(problem, arrays), arrays["keys"]
+    if problem.descending and keys.dtype.kind == "f" and np.isnan(keys).any():
+        return {**shaped, NAN: np.ones(1, np.uint8)}
+    return shaped
 
 
 def _radix_cost(problem: SortProblem) -> int:
@@ -75,7 +86,7 @@ CALLS = Calls(
     ("keys",),
     cost={"pyopencl:radix": _radix_cost, "pyopencl:bitonic": _bitonic_cost},
     notes={"pyopencl:bitonic": _padding},
-    shaped=without_rows,
+    shaped=_shaped,
     over_ranks=_over_ranks,
     sent=_sent,
 )

@@ -12,17 +12,24 @@ from opencl_lab.core.errors import ReferenceUnavailable
 from opencl_lab.lab.reference.descriptor import Arrays
 
 
-def sorted_rows(problem: Any, module: Any, keys: Any, **how: Any) -> Any:
+def sorted_rows(
+    problem: Any, module: Any, keys: Any, has_nan: bool | None = None, **how: Any
+) -> Any:
     """Sort by NumPy or CuPy; descending results are reversed ascending ones, with NaN last."""
-    return in_order(problem, module, module.sort(keys, axis=-1, **how))
+    return in_order(problem, module, module.sort(keys, axis=-1, **how), has_nan)
 
 
-def in_order(problem: Any, module: Any, rows: Any) -> Any:
-    """Return rows of NumPy or CuPy, which are ascending, in the order of the problem."""
+def in_order(problem: Any, module: Any, rows: Any, has_nan: bool | None = None) -> Any:
+    """Return rows of NumPy or CuPy, which are ascending, in the order of the problem.
+
+    `has_nan`, whether a descending row has NaN, is needed on a device: a look there would wait.
+    """
     if not problem.descending:
         return rows
     n = rows.shape[-1]
-    if problem.dtype.kind != "f" or not module.isnan(rows[..., -1:]).any():
+    if has_nan is None:
+        has_nan = problem.dtype.kind == "f" and np.isnan(rows[..., -1:]).any()
+    if not has_nan:
         return rows[..., ::-1]
     numbers = (rows == rows).sum(-1, keepdims=True)
     return module.take_along_axis(rows, (numbers - 1 - module.arange(n)) % n, axis=-1)
@@ -33,12 +40,12 @@ def numpy_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
     return {"sorted": sorted_rows(problem, np, inputs["keys"])}
 
 
-def torch_rows(problem: Any, module: Any, keys: Any) -> Any:
+def torch_rows(problem: Any, module: Any, keys: Any, has_nan: bool | None = None) -> Any:
     """Sort by `torch.sort`, which puts NaN first in descending order, unless signs are changed."""
-    rows = module.sort(keys, descending=problem.descending).values
-    if problem.descending and problem.dtype.kind == "f" and module.isnan(rows[..., :1]).any():
-        return -module.sort(-keys).values
-    return rows
+    rows: Any = None if has_nan else module.sort(keys, descending=problem.descending).values
+    if has_nan is None and problem.descending and problem.dtype.kind == "f":
+        has_nan = module.isnan(rows[..., :1]).any()
+    return -module.sort(-keys).values if has_nan else rows
 
 
 def torch_sort(problem: Any, inputs: Arrays, threads: int) -> Arrays:
