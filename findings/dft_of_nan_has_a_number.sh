@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The transform of a real row with a NaN by OpenCV, NumPy and SciPy has one component that is not NaN:
-# the real component of a quarter of the sampling rate, where the factor of the NaN is 0 and the
-# product is left out. So no check of a transform can ask for NaN everywhere. OpenCV 5.0.0, NumPy
-# 2.4.6, SciPy 1.17.1.
+# The transform of eight real numbers, of which the second is NaN, has one real part that is a number,
+# by OpenCV, NumPy and SciPy: that of a quarter of the sampling rate, where the factor of the NaN is 0
+# and the product is left out. So no check of a transform can ask for NaN everywhere. OpenCV 5.0.0,
+# NumPy 2.4.6, SciPy 1.17.1.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -6,7 +6,7 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" install -q numpy==2.4.6 "pyopencl[pocl]==2026.1.4" pocl-binary-distribution==3.0 mako gputools==0.3.1
+"$work/venv/bin/pip" install -q numpy==2.4.6 "pyopencl[pocl]==2026.1.4" pocl-binary-distribution==3.0 mako==1.4.3 gputools==0.3.1
 seen=$("$work/venv/bin/python" - <<'END'
 import contextlib
 import io

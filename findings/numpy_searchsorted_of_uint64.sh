@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# numpy.searchsorted of uint64 among int64 numbers compares both as float64: numbers beyond 2^53 that
-# differ by less than 1,024 are equal to it, so that all places are 0 here (right: 25 and 99).
-# numpy.isin, pandas and the operators compare such numbers exactly. NumPy 2.4.6.
+# numpy.searchsorted of int64 among uint64 numbers compares both as float64: near 2^62, where float64
+# has steps of 1,024, all numbers of this row are equal to it, and all places are 0 (right: 25 and
+# 99). The operators compare such numbers exactly. NumPy 2.4.6.
 set -euo pipefail
 
 work=$(mktemp -d)

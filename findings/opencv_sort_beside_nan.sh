@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cv2.sort of a row with a NaN leaves the numbers on both sides of it unsorted, without an error:
 # NumPy, pandas, Arrow and Polars put the NaN at one end. And cv2.sortIdx in descending order reverses
-# equal keys, which it keeps in order when it sorts ascending. OpenCV 5.0.0.
+# equal keys; ascending it keeps their order, but only in rows as short as this one. OpenCV 5.0.0.
 set -euo pipefail
 
 work=$(mktemp -d)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tgamma of PoCL 3.0 is wrong by several hundred units in the last place near -36, where results are
+# tgamma of PoCL 3.0 is wrong by about a thousand units in the last place near -36, where results are
 # small but not subnormal; OpenCL allows 16. PoCL 3.0-rc2 (pocl-binary-distribution 3.0) on x86-64,
 # compared with SciPy in float64.
 set -euo pipefail
@@ -24,11 +24,11 @@ found = np.empty_like(x)
 cl.enqueue_copy(queue, found, memory)
 right = gamma(x.astype(np.float64))
 units = np.abs(found - right) / np.spacing(np.abs(right).astype(np.float32))
-print("subnormal:", (np.abs(right) < np.finfo(np.float32).tiny).any(), "16 units:", units.max() > 16)
+print("subnormal:", (np.abs(right) < np.finfo(np.float32).tiny).any(), "500 units:", units.max() > 500)
 END
 )
 expected=$(cat <<'END'
-subnormal: False 16 units: True
+subnormal: False 500 units: True
 END
 )
 printf '%s\n' "$seen"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # scipy.ndimage.median_filter of the same seven numbers, one of them NaN, depends on the number of
-# dimensions: another algorithm serves one dimension. In 1-D the NaN fills its window, in 2-D it acts
-# as the largest number. SciPy 1.17.1.
+# dimensions: another algorithm serves one dimension. In 1-D the NaN fills its window here, in 2-D it
+# acts as the least or the largest number, by its place in the window. SciPy 1.17.1.
 set -euo pipefail
 
 work=$(mktemp -d)
