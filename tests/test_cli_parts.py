@@ -69,6 +69,7 @@ def test_the_document(given, out, keys, capsys, tmp_path):
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "oclab/1" and document["command"] == "sort"
     assert document["problem"]["n"] == N and document["problem"]["descending"]
+    assert "nan_first" not in document["problem"]
     ours, *others = document["results"]
     assert ours["implementation"] == "opencl:radix" and ours["ok"]
     assert ours["total_ms"]["runs"] == 1 and ours["kernel_ms"] > 0 and ours["gbps"] > 0

@@ -141,7 +141,7 @@ def test_list_shows_the_runs_of_the_tuner(device, content, oclab):
     (run,) = content("list", "--runs")["runs"]
     assert run["file"] == str(journal_of(task).path) and run["best_ms"] == 2.0
     assert run["evaluations"] == len(evaluations) and run["problem"]["m"] == 40
-    assert "2 evaluations, best 2 ms" in oclab("list", "--runs")[1]
+    assert "2 evaluations, best 2.00 ms" in oclab("list", "--runs")[1]
 
 
 # --------------------------------------------------------------------- show

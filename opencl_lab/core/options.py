@@ -20,7 +20,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def plain(value: Any) -> Any:
+def python_value(value: Any) -> Any:
     """Return NumPy's scalars and arrays without dimensions as Python's numbers, if they are some.
 
     A number of a type that Python lacks, such as `numpy.longdouble`, stays what it is.
@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
 def whole_number(value: Any, name: str) -> int:
     """Return an argument as a plain `int`; NumPy's integers and booleans are accepted."""
     try:
-        return int(operator.index(plain(value)))
+        return int(operator.index(python_value(value)))
     except TypeError:
         raise InvalidProblem(f"{name} must be a whole number, not {shown(value)}") from None
 
@@ -80,7 +80,7 @@ def real_number(value: Any, name: str) -> float:
 
 def flag(value: Any, name: str) -> bool:
     """Return an argument as a `bool`; anything else, such as ``"no"`` or 1, is refused."""
-    value = plain(value)
+    value = python_value(value)
     if isinstance(value, bool):
         return value
     raise InvalidProblem(f"{name} must be True or False, not {shown(value)}")
@@ -123,7 +123,7 @@ def _values(value: Any, name: str) -> dict[str, list[Any]]:
     for key, several in _mapping(value, name).items():
         if isinstance(several, (str, bytes)) or not np.iterable(several):
             raise InvalidProblem(f"{name} must map {key} to several values, not {shown(several)}")
-        found[key] = list(map(plain, several))
+        found[key] = list(map(python_value, several))
     return found
 
 

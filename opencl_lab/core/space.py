@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from opencl_lab.core.errors import InvalidConfig
-from opencl_lab.core.options import plain
+from opencl_lab.core.options import python_value
 
 __all__ = ["Config", "Constraint", "Parameter", "SearchSpace", "Value"]
 
@@ -110,7 +110,7 @@ class SearchSpace:
             If a parameter is unknown, a value has another type than the listed values, a text is
             not listed, or a constraint does not hold. Numbers that are not listed are allowed.
         """
-        values = {name: plain(value) for name, value in values.items()}
+        values = {name: python_value(value) for name, value in values.items()}
         unknown = sorted(map(str, values.keys() - set(self.names)))
         if unknown:
             raise InvalidConfig(

@@ -13,7 +13,7 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.options import plain
+from opencl_lab.core.options import python_value
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.file_jobs import FindJob
 from opencl_lab.lab.files import FORMATS
@@ -291,7 +291,7 @@ class Operation(ABC, Generic[P]):
         InvalidProblem
             For an unknown option, or a value outside its choices or of another type.
         """
-        options = {name: plain(value) for name, value in options.items()}
+        options = {name: python_value(value) for name, value in options.items()}
         known = {option.name: option for option in self.options}
         unknown = sorted(set(options) - set(known))
         if unknown:

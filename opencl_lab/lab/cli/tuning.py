@@ -14,7 +14,7 @@ from rich.text import Text
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import data_dir
-from opencl_lab.core.wording import counted
+from opencl_lab.core.wording import counted, plain
 from opencl_lab.lab.cli.common import document, global_options, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.options import given_of, problem_options
@@ -90,7 +90,7 @@ def list_command(operation: str | None, algorithm: str | None, with_runs: bool) 
     else:
         settings().say("nothing is tuned yet; run `oclab tune OPERATION`")
     for run in journals:
-        best = "none correct" if run.best is None else f"best {number(run.best.time_ms)} ms"
+        best = "none correct" if run.best is None else f"best {plain(run.best.time_ms)} ms"
         settings().say(
             f"{run.path}: {run.operation} {run.algorithm} {pairs_text(run.problem)} "
             f"on {run.device}: "
@@ -196,7 +196,7 @@ def _row_text(row: dict[str, Any]) -> str:
     if "entry" in row:
         entry = row["entry"]
         text += f", tuned with {pairs_text(entry['sizes'])} on {entry['device']['name']}"
-        text += f" to {number(entry['time_ms'])} ms"
+        text += f" to {plain(entry['time_ms'])} ms"
     return text + (f"\n  {json.dumps(row['config'])}" if "config" in row else "")
 
 

@@ -45,7 +45,8 @@ class SortProblem(Problem):
     value_bytes: int = 0  # size of the value that belongs to each key; 0 for none
     # First bit to sort by, and one after the last, as `opencl_lab.sort` describes; None: all.
     bits: tuple[int, int] | None = None
-    nan_first: bool = False  # where descending: NaN and NaT are the largest keys
+    # Where descending, NaN and NaT are the largest keys; only `topk` sorts so.
+    nan_first: bool = False
 
     def __post_init__(self) -> None:
         self._check_sizes()
@@ -61,6 +62,12 @@ class SortProblem(Problem):
                 f"values of {self.value_bytes} bytes cannot travel with keys (sizes: "
                 f"{', '.join(map(str, WORD_TYPES))}); use argsort and index with its result"
             )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields that a user can choose."""
+        values = super().as_dict()
+        del values["nan_first"]
+        return values
 
     @property
     def title(self) -> str:

@@ -87,8 +87,9 @@ def compare(
     def of_block(block: tuple[slice, slice]) -> tuple[Array, Array, float]:
         reference, found = (_values(problem, array[block]) for array in (right, given))
         error, relative = errors_of(reference, found)
-        overflown = ~np.isfinite(found) & bound.may_overflow(block)
-        error[overflown] = relative[overflown] = 0
+        if not (finite := np.isfinite(found)).all():
+            overflown = ~finite & bound.may_overflow(block)
+            error[overflown] = relative[overflown] = 0
         with np.errstate(invalid="ignore", over="ignore"):
             return error, relative, largest_share(error, bound.of(block, np.abs(reference)))
 
