@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.core.options import plain
+from opencl_lab.core.options import python_value
 from opencl_lab.core.plan import Work
 from opencl_lab.core.wording import counted
 from opencl_lab.ops.solver import Problem
@@ -242,7 +242,7 @@ class GemmProblem(Problem):
 
 def is_transposed(value: Any, name: str) -> bool:
     """Return whether to transpose, from a bool or from a value of BLAS's ``trans``."""
-    value = plain(value)
+    value = python_value(value)
     if isinstance(value, bool):
         return value
     try:
