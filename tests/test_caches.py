@@ -6,13 +6,16 @@ import logging
 import os
 import stat
 import tempfile
+from pathlib import Path
 
 import pytest
 
+from opencl_lab.core import trust
+from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import record_name
+from opencl_lab.core.trust import danger, temporary_place
 from opencl_lab.drivers import caches
 from opencl_lab.drivers.caches import (
-    danger,
     remove_section,
     section_files,
     section_folder,
@@ -172,3 +175,55 @@ def test_what_others_cannot_reach_is_used_whatever_its_mode(open_path, caplog):
     home.chmod(0o700)
     open_path.chmod(0o777)  # others could put another folder in place of `home`
     assert danger(folder) == f"others can write to {open_path}"
+
+
+@pytest.mark.parametrize(
+    ("mapped", "unknown", "safe"),
+    [
+        ("0 0 4294967295", 1234, False),  # no container: it is a user like any other
+        ("0 1000 1", 1234, True),
+        ("0 1000 1", 65534, False),
+        ("0 100000 65536\n65536 7 1", 1234, True),
+        (None, 1234, False),
+    ],
+)
+def test_owners_that_a_container_does_not_know(
+    open_path, tmp_path, monkeypatch, mapped, unknown, safe
+):
+    """Their folders may be above ours; what we use itself must be ours."""
+    (tmp_path / "unknown").write_text(f"{unknown}\n")
+    if mapped is not None:
+        (tmp_path / "mapped").write_text(f"{mapped}\n")
+    monkeypatch.setattr(trust, "UNKNOWN_USER", tmp_path / "unknown")
+    monkeypatch.setattr(trust, "MAPPED_USERS", tmp_path / "mapped")
+    folder = open_path / "cache"
+    folder.mkdir(mode=0o700)
+    plain = Path.stat
+
+    def stat_of(path, **how):
+        status = plain(path, **how)
+        return os.stat_result((*status[:4], 1234, *status[5:])) if path == open_path else status
+
+    monkeypatch.setattr(Path, "stat", stat_of)
+    assert danger(folder) == (None if safe else f"{open_path} belongs to another user")
+    assert danger(open_path) == f"{open_path} belongs to another user"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_temporary_folders_cannot_be_replaced_by_others(open_path, monkeypatch, caplog, mode):
+    """What is made in a folder that others can write to, without the sticky bit, is theirs, too."""
+    open_path.chmod(mode)
+    monkeypatch.setattr(tempfile, "tempdir", str(open_path))
+    trust.warn.cache_clear()
+    cache = open_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    made = {usable_folder(cache, 1).parent, temporary_place()}
+    assert all(danger(folder, around=True) is None for folder in made)
+    assert made == {open_path} if mode & stat.S_ISVTX else open_path not in made
+    about = [record.message for record in caplog.records if "temporary files" in record.message]
+    assert len(about) == (not mode & stat.S_ISVTX)
+    trust.warn.cache_clear()
+    monkeypatch.setattr(trust, "danger", lambda path, **how: f"others can write to {path}")
+    with pytest.raises(OclabError, match=f"others can write to {open_path}; set TMPDIR"):
+        temporary_place()

@@ -11,9 +11,11 @@ from command_line import QUICK, oclab, one_sentence
 
 import opencl_lab as ol
 from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.paths import cache_dir
+from opencl_lab.core.records import write_sealed
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.host import elsewhere, hybrid
-from opencl_lab.ops.gemm.host.blas import blas_name, lacks_blas, multiply_by_blas
+from opencl_lab.ops.gemm.host.blas import lacks_blas, multiply_by_blas
 from opencl_lab.ops.gemm.host.hybrid import Model, Sample, choose_side, measured
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.runtime.arrays import to_device
@@ -34,6 +36,7 @@ def side(fixed, flops, nbytes=1e12, dtype=SINGLE):
 @pytest.fixture
 def data_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("OCLAB_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(hybrid, "_known", {})
     monkeypatch.setattr(hybrid, "_choices", {})
     return tmp_path
@@ -142,7 +145,7 @@ def test_device_arrays_stay_on_the_device(queue, data_folder, taken, rng):
     there = to_device(a, queue)
     result = ol.gemm(there, there, algorithm="hybrid")
     assert abs(result.get() - a.astype(float) @ a).max() < 1e-4
-    assert not taken and not hybrid.model_file().exists()
+    assert not taken and not cache_dir(hybrid.SECTION).exists()
 
 
 def test_no_configuration_of_what_has_no_kernels(planted):
@@ -170,8 +173,6 @@ def test_measured_once_and_kept(device, data_folder, monkeypatch, caplog):
     hybrid._known.clear()
     hybrid._choices.clear()
     assert measured(device, SINGLE) == first and len(calls) == 2  # from the file
-    stored = json.loads(hybrid.model_file().read_text())
-    assert stored["entries"][0]["blas"] == blas_name()
     monkeypatch.setattr(hybrid, "blas_name", lambda: "another one x64")
     assert (ol.gemm(a, a, algorithm="hybrid") == 10).all() and len(calls) == 4
     monkeypatch.undo()
@@ -201,29 +202,21 @@ def test_long_calls_are_timed_less_often(each, calls):
     assert count == pytest.approx(calls, abs=1)
 
 
-def test_stale_and_damaged_files_are_not_read(device, planted, data_folder, monkeypatch):
+def test_stale_and_damaged_files_are_not_read(device, planted, data_folder):
     assert hybrid._read(device, SINGLE) is not None
     overlay = data_folder / "tuning" / "gemm.json"
+    overlay.parent.mkdir()
     overlay.write_text("{}")  # something was tuned
     assert hybrid._read(device, SINGLE) is None
     overlay.unlink()
-    path = hybrid.model_file()
+    path = hybrid.model_file(device, SINGLE)
     stored = json.loads(path.read_text())
-    for change in (
-        lambda entry: entry.update(host=[[1, 2]]),
-        lambda entry: entry.update(there=[]),
-        lambda entry: entry.update(host=[[8, 8, 8, -1.0]]),
-        lambda entry: entry.pop("host"),
-        lambda entry: entry.update(device="another"),
-    ):
-        damaged = json.loads(json.dumps(stored))
-        for entry in damaged["entries"]:
-            change(entry)
-        path.write_text(json.dumps(damaged))
+    sample = {"m": 8, "n": 8, "k": 8, "seconds": -1.0}
+    for change in ({"host": [[1, 2]]}, {"there": []}, {"host": [sample]}, {"host": None}):
+        write_sealed(path, stored | change)
         assert hybrid._read(device, SINGLE) is None
-    for text in ("", "[]", '{"format": 99, "entries": []}', '{"format": 1, "entries": 5}'):
-        path.write_text(text)
-        assert hybrid._read(device, SINGLE) is None
+    path.write_text("[]")
+    assert hybrid._read(device, SINGLE) is None
 
 
 @pytest.mark.full

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 import os
 import pickle
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +20,19 @@ from msgspec import structs
 from tuned_entries import DEFAULT, GPU, N1024, VERSION, store, tuned, used
 
 import opencl_lab
+from opencl_lab.core import trust
+from opencl_lab.core.device import Capabilities
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.drivers import probed
 from opencl_lab.drivers.caches import SECTIONS, section_folder
+from opencl_lab.lab.doctor import diagnose
+from opencl_lab.lab.doctor.examine import Finding
 from opencl_lab.lab.files import read_array
 from opencl_lab.lab.files.blocks import NpyFile
 from opencl_lab.lab.ops.gemm.operation import GEMM
+from opencl_lab.ops.gemm.host import hybrid
+from opencl_lab.ops.gemm.host.hybrid import Model, Sample
+from opencl_lab.selftest import verdicts
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import entry_of
 
@@ -79,6 +89,82 @@ def test_nothing_but_messages_of_workers_is_unpickled():
                     if not refused:
                         found.add((path.name, f"{owner}.{name}"))
     assert found == {("link.py", "pickle.loads"), ("serving.py", "pickle.loads")}
+
+
+def test_named_temporary_files_are_where_others_cannot_replace_them():
+    """What is written, loaded or listened to by a name that they know could become theirs."""
+    makers = {"mkdtemp", "mkstemp", "NamedTemporaryFile", "TemporaryDirectory"}
+    calls = [
+        (path, node)
+        for path in Path(opencl_lab.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in makers
+    ]
+    for path, node in calls:
+        given = {word.arg: ast.unparse(word.value) for word in node.keywords}
+        safe = "folder" if path.name == "build.py" else "temporary_place()"  # of the cache
+        assert given.get("dir") == safe, f"{path}:{node.lineno}"
+    assert calls
+
+
+DEVICE = replace(GPU, name="Shared", capabilities=Capabilities(local_memory=1 << 15))
+SINGLE = np.dtype(np.float32)
+FINDINGS = [Finding("local_memory", "local memory", "ok", "", 1 << 40)]
+MODEL = Model(SINGLE, (Sample(8, 8, 8, 1.0),))
+MEASURED = {
+    "doctor": (
+        lambda: probed.probe_file(DEVICE.key),
+        lambda: diagnose.store(DEVICE, FINDINGS),
+        lambda: probed.corrected(DEVICE) != DEVICE,
+    ),
+    "selftest": (
+        lambda: verdicts.verdict_file(DEVICE),
+        lambda: verdicts.keep(DEVICE, {verdicts.DEVICE: verdicts.Verdict(digest="")}),
+        lambda: bool(verdicts.kept(DEVICE)),
+    ),
+    "hybrid": (
+        lambda: hybrid.model_file(DEVICE, SINGLE),
+        lambda: hybrid._store(DEVICE, SINGLE, (MODEL, MODEL)),
+        lambda: hybrid._read(DEVICE, SINGLE) is not None,
+    ),
+}
+"""Where measurements are, what stores them, and whether they are believed."""
+
+
+@pytest.mark.parametrize("section", MEASURED)
+@pytest.mark.parametrize("how", ["owner", "mode", "folder", "above", "link"])
+def test_what_others_could_have_measured_is_not_believed(
+    section, how, open_path, monkeypatch, caplog
+):
+    monkeypatch.setenv("OCLAB_CACHE_DIR", str(open_path / "cache"))
+    trust.warn.cache_clear()
+    path, store, believed = MEASURED[section]
+    file = path()
+    file.parent.mkdir(parents=True)
+    old = os.umask(0)  # nobody else can write to what is made, though the mask lets them
+    try:
+        store()
+    finally:
+        os.umask(old)
+    assert believed() and not caplog.records
+    if how == "owner":
+        if os.geteuid():
+            pytest.skip("only root can give files away")
+        os.chown(file, 1234, 1234)
+    elif how == "link":
+        file.rename(open_path / "elsewhere")
+        file.symlink_to(open_path / "elsewhere")
+        file = open_path / "elsewhere"
+        file.write_text("other")
+    else:
+        {"mode": file, "folder": file.parent, "above": open_path}[how].chmod(0o777)
+    assert not believed() and not believed()
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * (how != "link")
+    content = file.read_bytes()
+    with suppress(OSError):  # not into what others could write to
+        store()
+    assert believed() == (how in ("owner", "mode", "link"))
+    assert how in ("owner", "mode") or file.read_bytes() == content
 
 
 def test_texts_of_tuned_configurations_are_those_of_the_algorithm():

@@ -24,6 +24,7 @@ import platformdirs
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.systems import file_lock, user
+from opencl_lab.core.trust import temporary_place
 from opencl_lab.core.wording import size_text
 
 SMALL = 1 << 14  # about the bytes of a table
@@ -74,7 +75,7 @@ def locked(path: Path) -> Iterator[None]:
     network file systems, a warning says once that two processes may each lose what the other wrote.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_name(f".{path.name}.lock").open("w") as file, ExitStack() as held:
+    with path.with_name(f".{path.name}.lock").open("a") as file, ExitStack() as held:
         try:
             held.enter_context(file_lock(file))
         except OSError as error:
@@ -90,23 +91,24 @@ def _warn_of_no_locks(folder: Path) -> None:
 
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[Path]:
+def replace_file(path: Path, mode: int = 0o666) -> Iterator[Path]:
     """Yield a temporary path, whose content becomes that of `path` on success.
 
     Readers in other processes see the old file or the new one, never something between;
     an error or an interrupt leaves `path` as it was. Symbolic links are followed,
-    and an existing file keeps its owner and its mode.
+    and an existing file keeps its owner and its mode; of `mode`, that of a new one, the umask
+    takes its part.
 
     What cannot be replaced is written in place: devices, pipes, files with several names, and files
     in folders that cannot be written to. Readers may then see an incomplete file, but a full disk
     leaves such a file as it was, too.
     """
     target = _look(path)
-    temporary = beside = _beside(target, path.suffix) if target.replaceable else None
+    temporary = beside = _beside(target, path.suffix, mode) if target.replaceable else None
     if temporary is None:
-        suffix = path.suffix
-        with tempfile.NamedTemporaryFile(prefix="oclab-", suffix=suffix, delete=False) as file:
-            temporary = Path(file.name)
+        handle, name = tempfile.mkstemp(path.suffix, "oclab-", dir=temporary_place())
+        os.close(handle)
+        temporary = Path(name)
     try:
         yield temporary
         if beside is not None:
@@ -178,13 +180,13 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _beside(target: _Target, suffix: str) -> Path | None:
+def _beside(target: _Target, suffix: str, mode: int) -> Path | None:
     """Make an empty file beside `target` with its owner and mode; None if that is impossible."""
     temporary = target.path.with_name(f".oclab-{secrets.token_hex(8)}{suffix}")
     status = target.status
     try:
         # The umask applies by itself.
-        temporary.touch(0o666 if status is None else 0o600, exist_ok=False)
+        temporary.touch(mode if status is None else 0o600, exist_ok=False)
         if status is not None:
             made = temporary.stat()
             same = (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
@@ -297,16 +299,8 @@ def free_bytes(folder: Path) -> float:
     return math.inf
 
 
-def write_json(path: Path, document: Any) -> None:
-    """Write `document` as JSON to `path` atomically, creating the folder."""
+def write_json(path: Path, document: Any, mode: int = 0o666) -> None:
+    """Write `document` as JSON to `path` atomically, creating the folder; see `replace_file`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replace_file(path) as temporary:
+    with replace_file(path, mode) as temporary:
         temporary.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
-
-
-def read_json(path: Path) -> Any | None:
-    """Return the document in `path`, or None when it is missing or corrupt."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None

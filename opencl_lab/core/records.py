@@ -7,10 +7,12 @@ is parsed by `json`, which also accepts NaN and lone surrogates, as other progra
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, get_type_hints, overload
@@ -19,6 +21,7 @@ import msgspec
 
 from opencl_lab.core.paths import write_json
 from opencl_lab.core.space import Config, Value
+from opencl_lab.core.trust import ADVICE, OTHERS_WRITE, danger, warn
 
 LARGEST = sys.float_info.max  # bounds that exclude infinity and NaN
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -93,27 +96,29 @@ def sound_fields(kind: type[Any], values: Any) -> dict[str, Any]:
     return found
 
 
-def read_as(kind: type[T], path: Path) -> T | None:
-    """Return the document in `path`, or None if it is missing, damaged or of another kind."""
-    try:
-        return typed(kind, parsed(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return None
-
-
 def write_sealed(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON document atomically, with a checksum against damage."""
-    write_json(path, {**document, CHECKSUM: _checksum(document)})
+    """Write a JSON document atomically, with a checksum against damage, for `read_sealed`."""
+    with suppress(OSError):
+        if path.is_symlink() or danger(path) is not None:
+            path.unlink()  # else it would lead elsewhere, or pass on its owner and mode
+    write_json(path, {**document, CHECKSUM: _checksum(document)}, 0o666 & ~OTHERS_WRITE)
 
 
 def read_sealed(kind: type[T], path: Path) -> T | None:
-    """Return the document that `write_sealed` wrote, or None if there is none or it is damaged."""
-    document = read_as(dict[str, Any], path)
-    if document is None or document.pop(CHECKSUM, None) != _checksum(document):
-        return None
+    """Return the document that `write_sealed` wrote, or None if there is none or it is damaged.
+
+    One that others could have written is not read, with a warning.
+    """
+    path = Path(os.path.realpath(path))  # what is checked, even if links change later
     try:
-        return typed(kind, document)
-    except ValueError:
+        why = danger(path)
+        if why is not None:
+            warn("what was stored is not believed", f"{why}; {ADVICE}")
+            return None
+        document = typed(dict[str, Any], parsed(path.read_text(encoding="utf-8")))
+        whole = document.pop(CHECKSUM, None) == _checksum(document)
+        return typed(kind, document) if whole else None
+    except (OSError, ValueError):
         return None
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import logging
-import os
 import re
 import shutil
 import stat
@@ -15,19 +15,12 @@ from pathlib import Path
 
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import cache_dir, free_bytes, is_record_name
-from opencl_lab.core.systems import HAS_OWNERS, user
+from opencl_lab.core.systems import HAS_OWNERS
+from opencl_lab.core.trust import ADVICE, danger, temporary_place, warn
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers.pocl_target import TARGETS
 
-ROOT = 0
 BLOCK = 4096
-UNKNOWN_OWNER = 65534  # what a container shows for users that it does not know
-OTHERS_ENTER = stat.S_IXGRP | stat.S_IXOTH
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-ADVICE = (
-    "deny others write access and clear the folder, or set OCLAB_CACHE_DIR and "
-    "POCL_CACHE_DIR to folders that only you can write to"
-)
 EVERYBODY = stat.S_IRWXG | stat.S_IRWXO
 
 _log = logging.getLogger(__name__)
@@ -75,6 +68,7 @@ SECTIONS: dict[str, Callable[[Path], bool]] = {
     "binaries": _is_binary,
     "c": _is_library,
     "doctor": _is_record,
+    "hybrid": _is_record,
     "icd": _is_of_drivers,
     "pocl": _is_of_pocl,
     "selftest": _is_record,
@@ -139,43 +133,22 @@ def private_folder(folder: Path) -> None:
         place.mkdir(mode=0o700, exist_ok=True)
 
 
-def make_section(name: str) -> Path:
-    """Make the folder of a section of the cache; see `private_folder`."""
+def make_section(name: str) -> None:
+    """Make the folder of a section of the cache; see `private_folder`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made, or if others could write to it: what is stored there would not be
+        believed.
+    """
     assert name in SECTIONS
     folder = cache_dir(name)
     private_folder(folder)
-    return folder
-
-
-def own_or_root(status: os.stat_result) -> bool:
-    """Return whether a file belongs to the user of this process, or to root."""
-    return status.st_uid in (ROOT, user())
-
-
-def danger(path: Path) -> str | None:
-    """Return why others could write to a file or into a folder, or None if they cannot.
-
-    Parent folders are checked, too, as others could replace a folder there. A parent that others
-    can write to is safe if it has the sticky bit. Below a folder of this user's that others cannot
-    enter, folders are safe whatever their mode; but not a file, which may have been opened before
-    that folder was closed. Windows has no such modes; a user's folders are private there.
-    """
-    path = path.resolve()
-    if not HAS_OWNERS:
-        path.stat()  # a missing file is an error everywhere
-        return None
-    found = None
-    for place in (path, *path.parents):
-        status, above = place.stat(), place != path
-        if not own_or_root(status) and not (above and status.st_uid == UNKNOWN_OWNER):
-            return f"{place} belongs to another user"
-        if above and status.st_uid == user() and not status.st_mode & OTHERS_ENTER:
-            found = None
-        if status.st_mode & OTHERS_WRITE and not (above and status.st_mode & stat.S_ISVTX):
-            found = found or f"others can write to {place}"
-            if not stat.S_ISDIR(status.st_mode):
-                return found
-    return found
+    why = danger(folder)
+    if why is not None:
+        warn(f"nothing is kept in {folder}", f"{why}; {ADVICE}")
+        raise PermissionError(errno.EACCES, why)
 
 
 def usable_folder(folder: Path, room: int) -> Path:
@@ -204,8 +177,8 @@ def usable_folder(folder: Path, room: int) -> Path:
 
 
 def _has_temporary_room(room: int) -> bool:
-    with suppress(OSError):  # no temporary file can be made
-        return free_bytes(Path(tempfile.gettempdir())) >= room
+    with suppress(OSError, OclabError):  # no temporary file can be made
+        return free_bytes(temporary_place()) >= room
     return False
 
 
@@ -227,7 +200,8 @@ def temporary_folder(instead_of: Path, why: str = "") -> Path:
         if why:
             _log.warning("compiled code is not kept in %s, because %s", instead_of, why)
         try:
-            made = tempfile.mkdtemp(prefix=f"opencl_lab-{instead_of.name}-")
+            prefix = f"opencl_lab-{instead_of.name}-"
+            made = tempfile.mkdtemp(prefix=prefix, dir=temporary_place())
         except OSError as error:
             if not why:  # nothing can be written anywhere: builds will say so, if they need it
                 return instead_of

@@ -25,7 +25,7 @@ import struct
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -33,12 +33,10 @@ from typing import TypeAlias
 from opencl_lab.core.paths import free_bytes
 from opencl_lab.core.records import read_sealed, write_sealed
 from opencl_lab.core.systems import HAS_OWNERS, largest_file
+from opencl_lab.core.trust import ADVICE, OTHERS_ENTER, OTHERS_WRITE, own_or_root
 from opencl_lab.core.wording import size_text
 from opencl_lab.drivers import icd
 from opencl_lab.drivers.caches import (
-    ADVICE,
-    OTHERS_WRITE,
-    own_or_root,
     private_folder,
     section_folder,
     temporary_folder,
@@ -215,9 +213,9 @@ def forget_last_built() -> bool:
     return bool(removed)
 
 
-def _planted(folder: Path, found: Iterable[tuple[str, os.stat_result]]) -> str | None:
+def _planted(folder: Path, found: Sequence[tuple[str, os.stat_result]]) -> str | None:
     """Return why a folder's files cannot be trusted, or None: others own or can write to them."""
-    reached = HAS_OWNERS and folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    reached = found and HAS_OWNERS and folder.stat().st_mode & OTHERS_ENTER
     for name, status in found:
         if not own_or_root(status):
             return f"{folder / name} belongs to another user"

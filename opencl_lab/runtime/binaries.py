@@ -30,7 +30,8 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.queues import within_gate
-from opencl_lab.drivers.caches import danger, section_files, section_folder
+from opencl_lab.core.trust import danger
+from opencl_lab.drivers.caches import section_files, section_folder
 from opencl_lab.drivers.intel import is_intel_cpu
 from opencl_lab.drivers.processes import cpu_fields
 from opencl_lab.drivers.wheel import OFF

@@ -288,4 +288,4 @@ class Examination:
             keeps, self._keeps = self._keeps, False
         if keeps:
             folder = verdict_file(self.device).parent
-            _log.warning("%s cannot be written, so each process tests its kernels again", folder)
+            _log.warning("%s can keep nothing, so each process tests its kernels again", folder)

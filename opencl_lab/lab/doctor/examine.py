@@ -13,6 +13,7 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound
+from opencl_lab.core.trust import temporary_place
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import ENDED_BY_OTHERS, Died, Worker, opening
@@ -173,7 +174,9 @@ def examine(
     processors = default_threads()
     together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
     starts_ahead = device.kind != "cpu" and processors >= SPARE
-    with tempfile.TemporaryDirectory(prefix="oclab-doctor-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="oclab-doctor-", dir=temporary_place(), ignore_cleanup_errors=True
+    ) as folder:
         try:
             while waiting or running:
                 while waiting and _may_start(waiting[0], running, together):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.trust import temporary_place
 
 STDIN = "-"
 DEVICE = "/dev/stdin"  # the same, from which named arrays can be read
@@ -56,7 +57,9 @@ def standard_input() -> Path:
 def _kept(stream: TextIO) -> Any:
     """Return an open file with the content of a stream; closing removes it."""
     head = stream.buffer.read(HEAD)
-    file = tempfile.NamedTemporaryFile(prefix="oclab-", suffix=_suffix(head))  # noqa: SIM115
+    file = tempfile.NamedTemporaryFile(  # noqa: SIM115
+        prefix="oclab-", suffix=_suffix(head), dir=temporary_place()
+    )
     file.write(head)
     shutil.copyfileobj(stream.buffer, file)
     file.flush()

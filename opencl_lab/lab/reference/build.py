@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import BuildError, LaunchError, ReferenceUnavailable
-from opencl_lab.drivers.caches import danger
+from opencl_lab.core.trust import danger
 from opencl_lab.drivers.processes import on_all_processors
 from opencl_lab.lab.reference.compiler import (
     HALF,

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import ReferenceUnavailable
-from opencl_lab.core.paths import cache_dir, read_json, write_json
+from opencl_lab.core.paths import cache_dir
+from opencl_lab.core.records import read_sealed, write_sealed
+from opencl_lab.core.trust import temporary_place
 from opencl_lab.drivers.caches import section_folder
 from opencl_lab.drivers.processes import cpu_fields
 
@@ -146,7 +148,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
 
 def _probe(command: tuple[str, ...]) -> Compiler:
     """Find out which flags a compiler accepts; raise `Refused` if it cannot compile a function."""
-    with tempfile.TemporaryDirectory(prefix="oclab-cc-") as folder:
+    with tempfile.TemporaryDirectory(prefix="oclab-cc-", dir=temporary_place()) as folder:
         source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
 
         def attempt(flags: tuple[str, ...], text: str = PROBE) -> str:
@@ -185,7 +187,7 @@ def _stored(command: tuple[str, ...]) -> tuple[Path, Compiler | None]:
     )
     # In a private folder, as flags can make a compiler run any program.
     path = library_folder() / f"compiler-{key}.json"
-    match read_json(path):
+    match read_sealed(dict[str, Any], path):
         case {"version": str(version), "flags": [*flags]} if all(isinstance(f, str) for f in flags):
             return path, Compiler(command, version, tuple(flags))
     return path, None
@@ -202,7 +204,7 @@ def _probe_once(command: tuple[str, ...]) -> Compiler:
     found = _probed[path] = _probe(command)
     if not found.no_openmp:  # else OpenMP may be installed later
         with suppress(OSError):
-            write_json(path, asdict(found))
+            write_sealed(path, asdict(found))
     return found
 
 

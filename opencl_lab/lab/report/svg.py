@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from opencl_lab.core.trust import temporary_place
 from opencl_lab.lab.presentation.drawing import LEGEND_ROOM, drawn_for_page
 from opencl_lab.lab.presentation.lines import group_name
 
@@ -62,7 +63,7 @@ def figure_of(
     """Return the SVG that `draw` writes to a file, adapted to a page."""
     import matplotlib
 
-    with tempfile.TemporaryDirectory(prefix="oclab-") as folder:
+    with tempfile.TemporaryDirectory(prefix="oclab-", dir=temporary_place()) as folder:
         path = Path(folder, "plot.svg")
         with matplotlib.rc_context(STYLE), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its fonts lack letters; browsers do not

@@ -3,8 +3,8 @@
 Both sides are measured at a few sizes, by public calls. The time of a side is modelled as
 ``fixed + bytes / bandwidth + flops / speed``, fitted to these measurements. Caches and idle threads
 make small products slower or faster than that; so the model is scaled to the measurements of the
-two nearest sizes of square matrices. Measurements are stored with the user's tuned configurations.
-They are valid for one device and driver, one BLAS and its threads, and those configurations.
+two nearest sizes of square matrices. Measurements are stored in the cache. They are valid for one
+device and driver, one BLAS and its threads, and the user's tuned configurations.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import OclabError
-from opencl_lab.core.paths import data_dir, locked, read_json, write_json
+from opencl_lab.core.paths import cache_dir, record_name
+from opencl_lab.core.records import Natural, Positive, as_json, read_sealed, write_sealed
 from opencl_lab.core.wording import plain
+from opencl_lab.drivers.caches import make_section
 from opencl_lab.ops.gemm.host.blas import blas_name, lacks_blas
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.gemm.solver import HYBRID
@@ -38,7 +40,7 @@ from opencl_lab.tuned.storage import overlay_file
 
 _log = logging.getLogger(__name__)
 
-FORMAT = 1
+SECTION = "hybrid"
 SQUARES = (32, 128, 512, 1024, 2048)
 FLAT = (16, 2048, 2048)
 """A product with few rows, which is memory-bound."""
@@ -59,10 +61,10 @@ Multiply = Callable[..., object]
 class Sample:
     """A product of m x k by k x n matrices and the seconds that a call takes."""
 
-    m: int
-    n: int
-    k: int
-    seconds: float
+    m: Natural
+    n: Natural
+    k: Natural
+    seconds: Positive
 
     def terms(self, dtype: np.dtype[Any]) -> tuple[float, float, float]:
         """Return the factors of the model's three coefficients."""
@@ -122,6 +124,15 @@ class Model:
 
 
 @dataclass(frozen=True)
+class _Kept:
+    """The content of the file."""
+
+    state: list[Any]  # see `_state`
+    host: Annotated[tuple[Sample, ...], Meta(min_length=1)]
+    there: Annotated[tuple[Sample, ...], Meta(min_length=1)]
+
+
+@dataclass(frozen=True)
 class Choice:
     """The chosen side, and the expected seconds of both, if known."""
 
@@ -170,9 +181,10 @@ def _choose(problem: GemmProblem, device: Device, multiply: Multiply | None) -> 
     return Choice(on_host < on_device, on_host, on_device)
 
 
-def model_file() -> Path:
+def model_file(device: Device, dtype: np.dtype[Any]) -> Path:
     """Return the path of the stored measurements."""
-    return data_dir("tuning", "hosts", "gemm.json")
+    key = " | ".join((device.key, blas_name(), dtype.name))
+    return cache_dir(SECTION, record_name(key))
 
 
 _known: dict[tuple[Any, ...], tuple[Model, Model]] = {}
@@ -274,56 +286,19 @@ def _goes_on(calls: int, seconds: float) -> bool:
     return calls < MOST_CALLS and seconds < ROW
 
 
-def _head(device: Device, dtype: np.dtype[Any]) -> dict[str, Any]:
-    return {"device": device.key, "blas": blas_name(), "dtype": dtype.name}
-
-
-def _entries(path: Path) -> list[dict[str, Any]]:
-    stored = read_json(path)
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        return []
-    entries = stored.get("entries")
-    return [item for item in entries if isinstance(item, dict)] if isinstance(entries, list) else []
-
-
 def _read(device: Device, dtype: np.dtype[Any]) -> tuple[Model, Model] | None:
     """Return the stored models, or None if there are none that are still valid."""
-    wanted = {**_head(device, dtype), "state": _state()}
-    for item in _entries(model_file()):
-        if all(item.get(name) == value for name, value in wanted.items()):
-            try:
-                host, there = (
-                    tuple(_sample(values) for values in item[name]) for name in ("host", "there")
-                )
-            except (KeyError, TypeError, ValueError):
-                return None
-            if host and there:
-                return Model(dtype, host), Model(dtype, there)
-    return None
-
-
-def _sample(values: Any) -> Sample:
-    m, n, k, seconds = values
-    found = Sample(int(m), int(n), int(k), float(seconds))
-    if min(found.m, found.n, found.k) < 1 or not 0 < found.seconds < math.inf:
-        raise ValueError(values)
-    return found
+    kept = read_sealed(_Kept, model_file(device, dtype))
+    if kept is None or kept.state != _state():
+        return None
+    return Model(dtype, kept.host), Model(dtype, kept.there)
 
 
 def _store(device: Device, dtype: np.dtype[Any], models: tuple[Model, Model]) -> None:
     """Store the models in place of those of the same device, BLAS and dtype."""
-    head, path = _head(device, dtype), model_file()
-    samples = (
-        [[item.m, item.n, item.k, item.seconds] for item in model.samples] for model in models
-    )
-    entry = {**head, "state": _state(), **dict(zip(("host", "there"), samples, strict=True))}
+    host, there = (model.samples for model in models)
     try:
-        with locked(path):
-            others = [
-                item
-                for item in _entries(path)
-                if any(item.get(name) != value for name, value in head.items())
-            ]
-            write_json(path, {"format": FORMAT, "entries": [*others, entry]})
-    except (OSError, OclabError) as error:
+        make_section(SECTION)
+        write_sealed(model_file(device, dtype), as_json(_Kept(_state(), host, there)))
+    except OSError as error:
         _log.warning("measurements for algorithm='hybrid' were not stored: %s", error)
