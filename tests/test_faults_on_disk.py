@@ -25,6 +25,7 @@ import opencl_lab as ol
 from opencl_lab.core import paths
 from opencl_lab.core.paths import write_json
 from opencl_lab.core.records import write_sealed
+from opencl_lab.drivers import pocl
 from opencl_lab.drivers.caches import usable_folder
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.drivers.probed import probe_file
@@ -203,6 +204,9 @@ def test_nowhere_to_write_at_all(tmp_path, open_path, monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
     monkeypatch.setattr(tempfile, "mkdtemp", nowhere)
     assert usable_folder(tmp_path, 1) == tmp_path
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path / "file" / "pocl"))
+    assert (tmp_path / "file") in pocl.prepare_cache().parents
     monkeypatch.undo()
     monkeypatch.setattr(tempfile, "mkdtemp", nowhere)
     open_path.chmod(0o777)
