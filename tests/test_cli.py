@@ -32,7 +32,7 @@ def test_version_and_help():
     text = oclab("--help").stdout
     assert all(name in text for name in ("devices", "doctor", "sort", "bench", "cache"))
     assert "--order" in oclab("sort", "--help").stdout
-    for group in ([], ["tuning"], ["bench"], ["tune"], ["cache"]):
+    for group in ([], ["tuning"], ["bench"], ["tune"], ["source"], ["cache"]):
         assert "..." not in oclab(*group, "--help").stdout.split("-h, --help", 1)[1]
 
 
@@ -193,6 +193,7 @@ def test_characters_that_mean_something_in_markdown():
         ("bench sort --order r", ["random", "reversed"]),
         ("sort --algorithm merge-path,odd", ["merge-path,odd-even-merge"]),
         ("tune gemm --algorithm pa", ["packed"]),
+        ("source gemm --algorithm pa", ["packed"]),
         ("dft --against sc", ["scipy"]),
         ("conv2d --weights w", ["file:w"]),
         ("gemm A.n", ["file:A.n"]),

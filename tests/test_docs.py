@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from opencl_lab.core.device import Capabilities, Device
 from opencl_lab.lab.registry import get_operation
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,26 +111,28 @@ EXAMPLES = {
 """What docs/fft.md works through: groups, items and bytes of local memory of each launch."""
 
 
-def shown(n, kind):
-    """Return the tool that shows plans, and the plan of a transform."""
-    spec = importlib.util.spec_from_file_location("show_plan", ROOT / "tools/show_plan.py")
-    show_plan = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(show_plan)
-    dft, device = get_operation("dft"), show_plan.made_device(kind)
-    problem, algorithm = dft.problem(n=n), dft.algorithm("fft")
-    return show_plan, algorithm.plan(problem, algorithm.default_config(problem, device), device)
-
-
-def test_plans_are_shown_with_the_passes_of_each_step():
-    show_plan, plan = shown(1 << 20, "gpu")
-    lines = [line.strip() for line in show_plan.lines_of(plan.launches[0].params, "")]
-    assert lines.count("STEPS[0]") == lines.count("STEPS[1]") == lines.count("load = rows") == 1
-    assert [line.count("radix=32") for line in lines if line.startswith("passes")] == [1] * 4
+CPU = Device(
+    "CPU", "cpu", compute_units=2, native_vector_bytes=64, unified_memory=True,
+    max_work_items=(4096,) * 3,
+    capabilities=Capabilities(
+        max_work_group=4096, local_memory=1 << 20, vector_bytes=64, visible_writes=True
+    ),
+)  # fmt: skip
+GPU = Device(
+    "GPU", "gpu", compute_units=132, native_vector_bytes=16, max_work_items=(1024,) * 3,
+    capabilities=Capabilities(
+        inline_ptx=True, max_work_group=1024, local_memory=48 << 10, vector_bytes=16,
+        visible_writes=True, forward_progress=True,
+    ),
+)  # fmt: skip
+"""The devices of these examples."""
 
 
 @pytest.mark.parametrize(("n", "kind"), EXAMPLES)
 def test_the_examples_of_the_fft_are_its_plans(n, kind):
-    _, plan = shown(n, kind)
+    dft, device = get_operation("dft"), {"cpu": CPU, "gpu": GPU}[kind]
+    problem, algorithm = dft.problem(n=n), dft.algorithm("fft")
+    plan = algorithm.plan(problem, algorithm.default_config(problem, device), device)
     launches = [
         (math.prod(launch.global_size) // items, items, launch.local_bytes)
         for launch in plan.launches

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from configparser import ConfigParser
 from pathlib import Path
+from unittest import mock
 
 import click
 import pytest
@@ -30,7 +31,8 @@ def parse(monkeypatch, capsys):
 
     def parsed(arguments):
         bare = all(not word.startswith("-") for word in arguments)
-        status = main([*arguments, "--help"] if bare else arguments)
+        with mock.patch.dict(os.environ):  # of which --pretend sets one
+            status = main([*arguments, "--help"] if bare else arguments)
         return status, capsys.readouterr().err
 
     return parsed

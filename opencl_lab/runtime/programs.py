@@ -35,6 +35,9 @@ from opencl_lab.drivers.pretend import without_lacking
 from opencl_lab.runtime.binaries import binary_of
 from opencl_lab.runtime.declarations import with_declarations
 
+FLAGS = ("-cl-kernel-arg-info", "-w")
+"""Build options of all programs. Without -w, PoCL prints the number of warnings; errors still come
+with the log."""
 SPECIFIC = "//sm_"
 """The beginning of the marks that `opencl_lab.runtime.ptx` removes."""
 
@@ -94,8 +97,7 @@ class Programs:
         missing = linker_missing(version) or no_room(version)
         if missing is not None:  # PoCL would end the process
             raise BuildError(missing, source=source.text)
-        # Without -w, PoCL prints the number of warnings. Errors still come with the log.
-        flags = [*options, "-cl-kernel-arg-info", "-w"]
+        flags = [*options, *FLAGS]
         of_intel = is_intel_cpu(self.device.kind, self.device.platform)
         text = adapted(source.text) if of_intel else source.text
         if self.device.pretended:

@@ -64,6 +64,5 @@ Between passes the points lie in local memory with a gap after every 32 elements
 1,056 imaginary components: 8,448 bytes.
 
 How 2^20 points become two steps is worked out in `vector` for CPUs and in `steps` for GPUs.
-``python tools/show_plan.py dft n=1024 --on gpu --params`` shows the plan of any problem, and
-``docs/fft.md`` says why it is so.
+``oclab source dft --n 1024`` shows the plan of any problem, and ``docs/fft.md`` says why it is so.
 """

@@ -215,6 +215,14 @@ class LocalStep:
     partial_group: bool  # whether the last group has fewer transforms
     tiles: Tiles | None = None  # if two steps share the launch
 
+    def __str__(self) -> str:
+        group, part = self.group, self.convolution
+        of = f"; {part} of a convolution for {self.convolved} points" if part else ""
+        return (
+            f"{group.schedule}, from {group.load} to {group.store}{of}; a group has "
+            f"{group.transforms} x {group.items} items, exchange {group.exchange}"
+        )
+
     @property
     def chirps_loads(self) -> bool:
         """Whether the chirp multiplies what is read; positions past the row's end are zeros."""

@@ -53,6 +53,9 @@ class Schedule:
     n: int
     passes: tuple[Pass, ...]
 
+    def __str__(self) -> str:
+        return f"{self.n} points in passes of radix {', '.join(map(str, self.radices))}"
+
     @classmethod
     @lru_cache(maxsize=4096)
     def of(cls, radices: tuple[int, ...]) -> Schedule:

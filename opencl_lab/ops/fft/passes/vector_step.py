@@ -181,6 +181,13 @@ class VectorStep:
     halved: bool = False  # whether numbers are halved when they are read
     scaled: bool = False  # whether results are multiplied by a factor
 
+    def __str__(self) -> str:
+        vectors = self.vectors
+        return (
+            f"{self.schedule}, from {self.load} to {self.store}, in vectors of {vectors.width} "
+            f"over the {vectors.over}"
+        )
+
     @property
     def n(self) -> int:
         """Points of a transform."""
@@ -294,6 +301,9 @@ class PointwiseStep:
     fetch: ClassVar[Fetch] = "none"
     room: ClassVar[int] = 0
     nbytes: ClassVar[int] = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.n or 'any number of'} numbers, in vectors of {self.width}"
 
     @property
     def vectors(self) -> Vectors:
