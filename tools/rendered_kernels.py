@@ -1,12 +1,12 @@
 """What every algorithm would build and launch, to compare before and after a change of its code.
 
-    python tools/rendered_kernels.py write BEFORE.json      # then change templates or planners
-    python tools/rendered_kernels.py write AFTER.json
-    python tools/rendered_kernels.py compare BEFORE.json AFTER.json
-    python tools/rendered_kernels.py show "dft fft n=1024" [--device h200]    # one of them as text
+    python tools/rendered_kernels.py > before     # then change templates or planners
+    python tools/rendered_kernels.py > after
+    diff before after
+    python tools/rendered_kernels.py "dft fft n=1024 on h200" --text      # what differs, as text
 
 Plans are pure, so this needs no device: it plans many problems on made-up devices, renders their
-kernels, and writes a digest of each. Comments, white space and the names of variables, functions,
+kernels, and prints a digest of each. Comments, white space and the names of variables, functions,
 buffers and arguments do not count, nor where a template lies, so that renaming changes nothing.
 """
 
@@ -14,15 +14,12 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import random
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,9 +30,6 @@ from opencl_lab.core.plan import Launch, LocalMemory, Plan, Table, check_plan
 from opencl_lab.core.template import render
 from opencl_lab.lab.operation import Problem, Solver
 from opencl_lab.lab.registry import operations
-from opencl_lab.ops.select.problem import SearchProblem, TopkProblem, UniqueProblem
-from opencl_lab.ops.select.search import SEARCH
-from opencl_lab.ops.select.solver import TOPK_SOLVER, UNIQUE_SOLVER
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
 
 _ALL = {"fp64": True, "fp16": True, "int64_atomics": True, "visible_writes": True}
@@ -115,34 +109,17 @@ PROBLEMS: dict[str, list[dict[str, Any]]] = {
         *_each(n=(77, 1000), dtype=("float16", "float64"), batch=(5,)),
         *_each(n=(1 << 22, 1 << 24, 1_000_003, 3**13), dtype=("complex64", "complex128")),
     ],
+    "topk": [
+        *_each(n=(5, 5_003, 50_000, 1_000_003), k=(1, 4), rows=(1, 7), dtype=("float32",)),
+        *_each(n=(3_000_000_000, 40_000), k=(100,), dtype=("uint8", "int64"), smallest=(True,)),
+    ],
+    "unique": _each(n=(5, 50_000, 3_000_000_000), dtype=("int8", "float64"), counts=(False, True)),
+    "searchsorted": _each(
+        n=(5, 3_000_000_000), m=(100_000,), dtype=("int16", "float32"), right=(False, True)
+    ),
 }  # fmt: skip
-
-INNER: list[tuple[Solver[Any], type[Problem], list[dict[str, Any]]]] = [
-    (
-        TOPK_SOLVER,
-        TopkProblem,
-        [
-            *_each(n=(5, 5_003, 50_000, 1_000_003), k=(1, 4), rows=(1, 7), dtype=("float32",)),
-            *_each(n=(3_000_000_000, 40_000), k=(100,), dtype=("uint8", "int64"), largest=(False,)),
-        ],
-    ),
-    (
-        UNIQUE_SOLVER,
-        UniqueProblem,
-        _each(n=(5, 50_000, 3_000_000_000), dtype=("int8", "float64"), counts=(False, True)),
-    ),
-    (
-        SEARCH,
-        SearchProblem,
-        _each(n=(5, 3_000_000_000), m=(100_000,), dtype=("int16", "float32"), right=(False, True)),
-    ),
-    (
-        GATHER,
-        GatherProblem,
-        _each(n=(1_000,), k=(7,), rows=(3,), nbytes=(3, 8, 24), places=(False, True)),
-    ),
-]
-"""Operations that no command has, which public functions use."""
+GATHERED = _each(n=(1_000,), k=(7,), rows=(3,), nbytes=(3, 8, 24), places=(False, True))
+"""Problems of an operation that no command has."""
 
 CONFIGS = 6
 """Configurations from all over the space, besides the default one, of the smaller problems."""
@@ -211,17 +188,18 @@ def described(plan: Plan) -> str:
 def problems() -> Iterator[tuple[Solver[Any], str, Problem]]:
     """Yield what solves a problem, the problem's options as text, and the problem."""
     for operation in operations().values():
-        for options in PROBLEMS.get(operation.name, [{}]):
-            said = " ".join(f"{name}={value}" for name, value in options.items())
-            yield operation, said, operation.problem(**operation.with_defaults(options))
-    for solver, kind, choices in INNER:
-        for options in choices:
-            said = " ".join(f"{name}={value}" for name, value in options.items())
-            typed = {n: np.dtype(v) if n == "dtype" else v for n, v in options.items()}
-            yield solver, said, kind(**typed)
+        for options in PROBLEMS[operation.name]:
+            problem = operation.problem(**operation.with_defaults(options))
+            yield operation.solver, _said(options), problem
+    for options in GATHERED:
+        yield GATHER, _said(options), GatherProblem(**options)
 
 
-def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
+def _said(options: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+def plans(wanted: str) -> Iterator[tuple[str, Plan]]:
     """Yield the plans of all problems, on all devices, by names that hold `wanted`."""
     for solver, said, problem in problems():
         for named, (where, device) in product(solver.algorithms, DEVICES.items()):
@@ -229,7 +207,7 @@ def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
             name = f"{solver.name} {algorithm.name} {said} on {where}"
             if where == MATRIX_UNITS and not algorithm.work(problem).matrix_units:
                 continue
-            if on not in where or algorithm.supports(problem, device) is not None:
+            if algorithm.supports(problem, device) is not None:
                 continue
             default = algorithm.default_config(problem, device)
             source = random.Random(name)
@@ -254,50 +232,17 @@ def plans(wanted: str = "", on: str = "") -> Iterator[tuple[str, Plan]]:
                 yield full, plan
 
 
-def digests(wanted: str) -> dict[str, str]:
-    """Return a digest of each plan with its kernels."""
-    return {
-        name: hashlib.sha256(described(plan).encode()).hexdigest()[:16]
-        for name, plan in plans(wanted)
-    }
-
-
-def compare(old: dict[str, str], new: dict[str, str]) -> list[str]:
-    """Return what differs, a line each."""
-    changed = sorted(name for name in old.keys() & new.keys() if old[name] != new[name])
-    lines = [f"changed: {name}" for name in changed]
-    lines += [f"gone: {name}" for name in sorted(old.keys() - new.keys())]
-    return lines + [f"new: {name}" for name in sorted(new.keys() - old.keys())]
-
-
-def main() -> int:
-    """Run one of the three commands."""
+def main() -> None:
+    """Print a line or the text of each plan."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    write = commands.add_parser("write")
-    write.add_argument("path", type=Path)
-    write.add_argument("--only", default="", help="names that hold this text")
-    both = commands.add_parser("compare")
-    both.add_argument("old", type=Path)
-    both.add_argument("new", type=Path)
-    show = commands.add_parser("show")
-    show.add_argument("name")
-    show.add_argument("--device", default="")
+    parser.add_argument("name", nargs="?", default="", help="a part of the names of plans")
+    parser.add_argument("--text", action="store_true", help="the plans themselves, not digests")
     given = parser.parse_args()
-    if given.command == "write":
-        found = digests(given.only)
-        given.path.write_text(json.dumps(found, indent=0), encoding="utf-8")
-        print(f"{len(found)} plans")
-    elif given.command == "compare":
-        old, new = (json.loads(path.read_text("utf-8")) for path in (given.old, given.new))
-        lines = compare(old, new)
-        print("\n".join(lines) or f"{len(new)} plans, all the same")
-        return bool(lines)
-    else:
-        for name, plan in plans(given.name, given.device):
-            print(f"== {name}\n{described(plan)}\n")
-    return 0
+    for name, plan in plans(given.name):
+        text = described(plan)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        print(f"== {name}\n{text}\n" if given.text else f"{name}: {digest}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
