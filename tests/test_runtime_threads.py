@@ -216,3 +216,98 @@ def test_a_forked_process_works_or_says_why_not():
         [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+# --------------------------------------------------------------------- the end of the process
+
+
+def test_the_end_waits_for_calls_and_refuses_others(own_queue, device, rng, monkeypatch):
+    monkeypatch.setattr(queues, "_ending", None)
+    monkeypatch.setattr(queues, "_refusing", False)
+    keys = rng.integers(0, 99, 1000, np.int32)
+    queue = own_queue(device.handle)
+    there = cl.array.to_device(queue, keys)
+    last = cl.UserEvent(queue.context)
+    there.add_event(last)
+    results, refused = [], []
+
+    def call():
+        results.append(there.get())
+        try:
+            ol.sort(keys)
+        except SystemExit as error:
+            refused.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    while not queues._is_calling(sys._current_frames().get(thread.ident)):
+        time.sleep(0.001)
+    threading.Timer(0.1, last.set_status, (cl.command_execution_status.COMPLETE,)).start()
+    queues.end_calls()
+    np.testing.assert_array_equal(results, [keys])
+    thread.join()
+    assert refused
+    np.testing.assert_array_equal(ol.sort(keys), np.sort(keys))  # this thread ends the process
+
+
+AT_THE_END = """
+import atexit, threading, time
+
+def registered_before():
+    thread.join(10)
+    print(thread.is_alive(), sort([3, 1, 2]))
+
+atexit.register(registered_before)
+from opencl_lab import sort
+
+def go_on():
+    while True:
+        sort([3, 1, 2])
+        calls.append(1)
+
+def registered_after():
+    known, end = len(calls), time.monotonic() + 10
+    while len(calls) < known + 2 and time.monotonic() < end:
+        time.sleep(0.001)
+    print(len(calls) >= known + 2)
+
+calls = []
+atexit.register(registered_after)
+thread = threading.Thread(target=go_on, daemon=True)
+thread.start()
+while not calls:
+    time.sleep(0.001)
+"""
+
+
+def test_daemon_threads_that_call_when_the_process_ends():
+    command = [sys.executable, "-W", "ignore", "-c", AT_THE_END]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\nFalse [1 2 3]\n", "")
+
+
+IN_A_SUBINTERPRETER = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+import sys
+options = ["legacy"] if sys.version_info >= (3, 13) else []
+one = interpreters.create(*options, **({} if options else {"isolated": False}))
+interpreters.run_string(one, '''
+import sys
+sys.path[:] = %r
+try:
+    import opencl_lab.fft
+except ImportError as error:
+    print(error, flush=True)
+''' % sys.path)
+interpreters.destroy(one)
+"""
+
+
+def test_a_subinterpreter_is_refused():
+    command = [sys.executable, "-W", "ignore", "-c", IN_A_SUBINTERPRETER]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert "opencl_lab cannot run in a subinterpreter" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")

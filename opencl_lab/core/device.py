@@ -12,12 +12,12 @@ from opencl_lab.core.records import Count, Natural, as_json
 
 try:  # needed soon in any case; here the error can say what is missing
     import pyopencl as cl
-
-    from opencl_lab.core.queues import queue_of
 except ImportError as error:  # for example, the ICD loader that it is linked with is missing
     raise DeviceNotFound(
         f"pyopencl cannot be loaded ({error}); `oclab doctor` says what to install"
     ) from error
+
+from opencl_lab.core.queues import queue_of
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
-"""Ctrl-C from the start of the command line on; it imports next to nothing, as it comes first."""
+"""What comes before all else, Ctrl-C and the end of the process; it imports next to nothing."""
 
+import atexit
 import os
 import signal
 import sys
@@ -11,6 +12,16 @@ def interrupted(*signal_and_frame: object) -> None:
     """Print that the process was interrupted, and end it."""
     os.write(2, b"oclab: interrupted\n")
     os._exit(INTERRUPTED)
+
+
+def _end_calls() -> None:
+    if "opencl_lab.core.queues" in sys.modules:  # else OpenCL has not been used
+        from opencl_lab.core.queues import end_calls
+
+        end_calls()
+
+
+atexit.register(_end_calls)  # before others: so functions that users register can still make calls
 
 
 def is_command() -> bool:

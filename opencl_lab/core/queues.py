@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import sqlite3
+import sys
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
+from types import FrameType
 from typing import Any
 
 import pyopencl as cl
@@ -23,13 +26,31 @@ except (OSError, RuntimeError, sqlite3.Error):
     cl._PYOPENCL_NO_CACHE = True
     from pyopencl import invoker
 
+
+def _interpreter(which: str) -> int:
+    return int(
+        ctypes.PYFUNCTYPE(ctypes.c_void_p)((f"PyInterpreterState_{which}", ctypes.pythonapi))()
+    )
+
+
+if _interpreter("Get") != _interpreter("Main"):
+    raise ImportError(
+        "opencl_lab cannot run in a subinterpreter, at whose end the process would abort or hang; "
+        "use threads or processes"
+    )
+
 # Without it, two threads could each make a session or a queue, and pyopencl, which
 # generates code for each new kernel object, would warn of a clash.
 MAKING = threading.RLock()
 CACHE = "invoker_cache"
 
+PATIENCE = 1.0
+"""Seconds that the end of the process waits for calls of other threads."""
+
 # A forked process lacks the threads of the driver, and would wait for them for ever.
 _started = _forked = False
+_ending: int | None = None  # the thread that ends the process
+_refusing = False  # whether one of both holds
 
 
 def new_program(context: cl.Context, text: str) -> cl.Program:
@@ -74,8 +95,9 @@ def note_start() -> None:
 
 
 def _after_fork() -> None:
-    global _forked
+    global _forked, _refusing
     _forked = _forked or _started
+    _refusing = _refusing or _forked
 
 
 after_fork(_after_fork)
@@ -86,14 +108,50 @@ def is_forked() -> bool:
     return _forked
 
 
-def check_fork() -> None:
-    """Raise `LaunchError` if this process was forked after OpenCL had started."""
-    if _forked:
-        raise LaunchError(
-            "this process was forked after OpenCL had started, and drivers do not survive that; "
-            "start processes by multiprocessing's 'spawn' or 'forkserver', or fork before the "
-            "first use of opencl_lab"
-        )
+def check_process() -> None:
+    """Refuse to use OpenCL where it cannot be used any longer.
+
+    Raises
+    ------
+    LaunchError
+        If this process was forked after OpenCL had started.
+    SystemExit
+        If another thread ends the process; see `end_calls`.
+    """
+    if _refusing:
+        if _forked:
+            raise LaunchError(
+                "this process was forked after OpenCL had started, and drivers do not survive that;"
+                " start processes by multiprocessing's 'spawn' or 'forkserver', or fork before the "
+                "first use of opencl_lab"
+            )
+        if _ending != threading.get_ident():
+            raise SystemExit  # ends the thread; `threading` prints nothing
+
+
+def end_calls() -> None:
+    """Wait at most `PATIENCE` for calls of other threads, which cannot begin others from now on.
+
+    The interpreter ends its daemon threads where they next take its lock. Where that is within
+    pyopencl, the process aborts, as no exception may leave functions of C++.
+    """
+    global _ending, _refusing
+    _ending, _refusing = threading.get_ident(), True
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and any(
+        _is_calling(frame) for thread, frame in sys._current_frames().items() if thread != _ending
+    ):
+        time.sleep(0.001)
+
+
+def _is_calling(frame: FrameType | None) -> bool:
+    """Return whether functions of pyopencl, or of our modules that use it, are on a stack."""
+    while frame is not None:
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package == "pyopencl" or (package == "opencl_lab" and "cl" in frame.f_globals):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Gate:
@@ -159,6 +217,7 @@ def within_gate(handle: cl.Device) -> AbstractContextManager[Any]:
 
 def finish(queue: cl.CommandQueue) -> None:
     """Wait for all that is enqueued, also on a hidden device, on which PoCL 5 refuses to wait."""
+    check_process()
     with within_gate(queue.device):
         queue.finish()
 
@@ -187,6 +246,6 @@ def _queue(handle: Any, profiling: bool) -> cl.CommandQueue:
 
 def queue_of(handle: cl.Device, profiling: bool) -> cl.CommandQueue:
     """Return one of the library's own two queues on a device; see `Device.queue`."""
-    check_fork()
+    check_process()
     with MAKING:
         return _queue(handle, profiling)

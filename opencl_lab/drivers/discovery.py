@@ -20,7 +20,7 @@ from opencl_lab.core.device import SERIAL, Capabilities, Device
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
-from opencl_lab.core.queues import Gate, check_fork, leave_open, note_start, set_gate
+from opencl_lab.core.queues import Gate, check_process, leave_open, note_start, set_gate
 from opencl_lab.core.systems import after_fork
 from opencl_lab.drivers import intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepared_cache
@@ -171,7 +171,7 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
 
 @cache
 def _discover() -> tuple[Device, ...]:
-    check_fork()
+    check_process()
     note_start()
     with prepared_cache(), pretend.limited_groups(), own_share():
         with bound_threads():  # before the loader starts PoCL

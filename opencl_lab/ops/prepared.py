@@ -17,6 +17,7 @@ import pyopencl.array
 
 import opencl_lab.fft as fft
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.queues import finish
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.fft.functions.direct import dft
@@ -171,7 +172,7 @@ class Prepared:
 
     def _wait(self) -> None:
         if self._queue is not None:
-            self._queue.finish()
+            finish(self._queue)
 
     def __repr__(self) -> str:
         options = "".join(f", {name}={value!r}" for name, value in self.options.items())

@@ -30,7 +30,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.plan import Launch
-from opencl_lab.core.queues import check_fork
+from opencl_lab.core.queues import check_process
 from opencl_lab.runtime.executable import (
     DeviceMemory,
     Executable,
@@ -244,7 +244,7 @@ class BoundCall(ABC):
         LaunchError
             If the driver refuses, or in a process that was forked after OpenCL had started.
         """
-        check_fork()
+        check_process()
         try:
             try:
                 return self._run(arrays, events)

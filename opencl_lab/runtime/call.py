@@ -11,6 +11,7 @@ import pyopencl.array
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.queues import check_process
 from opencl_lab.drivers.discovery import DeviceSpec, device_of, select_device
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import Execution, execute
@@ -29,6 +30,7 @@ def queue_for(
     another device or in another context are refused. None for a host array without either: the
     library's queue on `select_device()`.
     """
+    check_process()
     on_device = isinstance(array, cl.array.Array)
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise InvalidProblem(f"queue must be a pyopencl.CommandQueue, not {queue!r}")

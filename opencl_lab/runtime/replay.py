@@ -29,6 +29,7 @@ import pyopencl as cl
 import pyopencl.array
 
 from opencl_lab.core.options import checked
+from opencl_lab.core.queues import check_process
 from opencl_lab.runtime.arrays import is_device_array, plain_class
 from opencl_lab.runtime.bound import BoundCall, Result
 from opencl_lab.runtime.cache import call_when_dropped
@@ -121,6 +122,7 @@ def free_memory() -> None:
 
     The next calls take a little longer.
     """
+    check_process()
     free_unused()
 
 

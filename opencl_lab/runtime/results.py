@@ -28,6 +28,7 @@ import pyopencl as cl
 import pyopencl.array
 import pyopencl.tools
 
+from opencl_lab.core.queues import check_process
 from opencl_lab.runtime.freeing import with_room
 
 SMALL = 1 << 20
@@ -298,6 +299,7 @@ class PooledArray(cl.array.Array):
 
     def get(self, queue: Any = None, ary: Any = None) -> Any:
         """See `pyopencl.array.Array.get`."""
+        check_process()
         own = dict(vars(self))
         lease = own.pop("_lease", None)
         if lease is None:

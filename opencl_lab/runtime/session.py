@@ -19,7 +19,7 @@ import pyopencl.tools
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.plan import Buffer, Plan, Table, check_plan
-from opencl_lab.core.queues import MAKING, check_fork, gate_of, within_gate
+from opencl_lab.core.queues import MAKING, check_process, gate_of, within_gate
 from opencl_lab.drivers.discovery import device_of, select_device
 from opencl_lab.runtime.cache import HELD_SHARE, ExecutableCache, bytes_limit
 from opencl_lab.runtime.executable import (
@@ -191,7 +191,7 @@ def session_of(queue: cl.CommandQueue) -> Session:
 
     A process that was forked after OpenCL had started, and a queue without context, are refused.
     """
-    check_fork()
+    check_process()
     try:
         context, device = queue.context.int_ptr, queue.device.int_ptr
     except cl.LogicError as error:
