@@ -9,7 +9,7 @@ from command_line import QUICK, oclab, one_sentence
 
 from opencl_lab.lab.engine.stored import read_results
 from opencl_lab.lab.ops.gemm.operation import GEMM
-from opencl_lab.lab.tuning.adopt import problem_with
+from opencl_lab.lab.tuning.task import problem_with
 
 FAST = ("--algorithm", "naive", *QUICK)
 

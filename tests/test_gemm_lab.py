@@ -18,8 +18,7 @@ from opencl_lab.lab.ops.gemm.mpi import gemm_task
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.gemm.references import array_product
 from opencl_lab.lab.reference.execute import prepare
-from opencl_lab.lab.tuning.adopt import problem_with
-from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.task import TuningTask, problem_with
 from opencl_lab.ops.gemm.problem import ELEMENT_TYPES, GemmProblem
 
 SMALL = {"m": 21, "n": 30, "k": 200}

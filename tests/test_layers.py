@@ -33,7 +33,6 @@ NAMING_OPERATIONS = {
     "lab/studies/catalogue": "experiments, each with one operation",
     "lab/studies/peers": "every operation beside other libraries",
     "lab/studies/over_ranks": "every operation that ranks share",
-    "lab/tuning/clblast": "results for one kernel of another library",
     "lab/doctor/probes/behaviour": "a kernel of its own that sorts",
     "lab/soak/cases": "random options of every operation",
 }

@@ -19,8 +19,7 @@ from opencl_lab.core.template import kernel_digest
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.adopt import problem_with
-from opencl_lab.lab.tuning.task import TuningTask
+from opencl_lab.lab.tuning.task import TuningTask, problem_with
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.ops.sort.problem import SortProblem
 from opencl_lab.tuned import database, storage

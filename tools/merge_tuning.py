@@ -27,7 +27,7 @@ from opencl_lab.core.device import Device
 from opencl_lab.core.paths import write_json
 from opencl_lab.core.records import sound_fields
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.adopt import problem_with
+from opencl_lab.lab.tuning.task import problem_with
 from opencl_lab.tuned.database import CHANGED
 from opencl_lab.tuned.entry import Entry, document, parse
 from opencl_lab.tuned.storage import shipped_file

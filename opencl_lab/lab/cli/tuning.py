@@ -29,7 +29,7 @@ from opencl_lab.lab.cli.tuning_exchange import export_command, import_command
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.presentation.table import number
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.adopt import problem_with
+from opencl_lab.lab.tuning.task import problem_with
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 

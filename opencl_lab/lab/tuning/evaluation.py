@@ -1,4 +1,4 @@
-"""The result of trying one configuration, as tuner, journal and interchange share it."""
+"""The result of trying one configuration, as tuner and journal share it."""
 
 from __future__ import annotations
 

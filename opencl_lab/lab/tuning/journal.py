@@ -14,13 +14,10 @@ from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import data_dir
-from opencl_lab.core.space import Config
+from opencl_lab.core.space import Config, Value
 from opencl_lab.core.template import kernel_digest
-from opencl_lab.drivers.discovery import devices
 from opencl_lab.lab.engine.journal import Journal, digest_of, read_journal
-from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.interchange import Recording, values_of
 from opencl_lab.lab.tuning.task import TuningTask
 
 VERSION = 3
@@ -93,25 +90,6 @@ class Run:
         correct = [item for item in self.evaluations if item.status == "correct"]
         return min(correct, key=lambda item: item.time_ms, default=None)
 
-    def recording(self) -> Recording:
-        """Return the run as a `Recording`, from which other formats are written."""
-        names = {device.key: device.name for device in devices()}
-        operation = operations().get(self.operation)
-        sizes = operation.problem().sizes if operation else ()
-        return Recording(
-            names.get(self.device, self.device),
-            f"{self.operation}_{self.algorithm}",
-            tuple(self.problem[name] for name in sizes if name in self.problem),
-            self.parameters,
-            self.evaluations,
-            {
-                "operation": self.operation,
-                "algorithm": self.algorithm,
-                "problem": dict(self.problem),
-                "device": self.device,
-            },
-        )
-
 
 def read_run(path: Path) -> Run:
     """Return the run in a journal; InvalidProblem if the file is not a journal."""
@@ -124,7 +102,20 @@ def read_run(path: Path) -> Run:
         why = repr(error) if path.exists() else "there is no such file"
         raise InvalidProblem(f"{path} is not a journal of the tuner: {why}") from error
     evaluations = list(evaluations_of(records).values())
-    return Run(path, *about, values_of(evaluations, space), evaluations)
+    return Run(path, *about, _values_of(evaluations, space), evaluations)
+
+
+def _values_of(
+    evaluations: list[Evaluation], listed: Mapping[str, tuple[Value, ...]]
+) -> dict[str, tuple[Value, ...]]:
+    """Return the values of each parameter: the `listed` ones, then others that were tried."""
+    found = {name: list(values) for name, values in listed.items()}
+    for evaluation in evaluations:
+        for name, value in evaluation.config.items():
+            tried = found.setdefault(name, [])
+            if (type(value), value) not in [(type(old), old) for old in tried]:
+                tried.append(value)
+    return {name: tuple(values) for name, values in found.items()}
 
 
 def runs() -> list[Run]:

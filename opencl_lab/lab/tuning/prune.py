@@ -29,8 +29,6 @@ Refusal = Callable[[Config], "str | None"]
 """Returns why a configuration that breaks no constraint cannot run anyway, or None."""
 Effect = Callable[[Config], Hashable]
 """Returns what a configuration does: those of equal effect count as one."""
-Traits = Callable[[Config], tuple[float, ...]]
-"""Returns numbers that describe a configuration beyond its values, the same count for each."""
 SAME = "does the same as another configuration"
 
 
@@ -68,8 +66,7 @@ class Points:
     so that whole branches are pruned.
 
     `starts` are the built-in configuration and good ones of earlier runs, whose values need not be
-    in the space. By default nothing is refused, all configurations differ in effect, and there are
-    no traits.
+    in the space. By default nothing is refused, and all configurations differ in effect.
     """
 
     def __init__(
@@ -78,13 +75,11 @@ class Points:
         starts: Sequence[Config],
         refusal: Refusal = lambda config: None,
         effect: Effect = lambda config: config,
-        traits: Traits = lambda config: (),
     ):
         self.space = space
         self.starts = tuple(dict.fromkeys(starts))
         self.refusal = refusal
         self.effect = effect
-        self.traits = traits
 
     def __iter__(self) -> Iterator[Config]:
         """Yield every configuration, in the order of the space."""
@@ -269,32 +264,5 @@ def points_of(
     def effect(config: Config) -> Hashable:
         return hashlib.sha256(repr(plan(config)).encode()).digest()  # plans can be long
 
-    def traits(config: Config) -> tuple[float, ...]:
-        return traits_of(plan(config))
-
     space = algorithm.search_space(problem, device)
-    return Points(space, starts, refusal, effect, traits)
-
-
-def traits_of(plan: Plan) -> tuple[float, ...]:
-    """Return numbers that describe a plan, to tell configurations apart.
-
-    Parameters often matter by their product. The numbers are binary logarithms of the work-group
-    size, the global size and the bytes of local memory of the largest launch, the number of
-    launches, and the binary logarithm of the bytes of scratch memory.
-    """
-    if not plan.launches:
-        return (0.0,) * 5
-    largest = max(plan.launches, key=lambda launch: math.prod(launch.global_size))
-    scratch = sum(
-        math.prod(buffer.shape) * buffer.dtype.itemsize
-        for buffer in plan.buffers
-        if buffer.role in ("scratch", "zeros")
-    )
-    return (
-        math.log2(max(1, math.prod(largest.local_size))),
-        math.log2(max(1, math.prod(largest.global_size))),
-        math.log2(1 + largest.local_bytes),
-        float(len(plan.launches)),
-        math.log2(1 + scratch),
-    )
+    return Points(space, starts, refusal, effect)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Plan, check_plan
 from opencl_lab.core.space import Config
+from opencl_lab.core.wording import number_of
 from opencl_lab.drivers.discovery import here
 from opencl_lab.lab.operation import Operation
 from opencl_lab.ops.solver import Algorithm, Problem
@@ -65,3 +69,24 @@ class TuningTask:
     def __getstate__(self) -> dict[str, Any]:
         state = {name: vars(self)[name] for name in self.__dataclass_fields__}
         return {**state, "data": dict(self.data)}
+
+
+def problem_with(operation: Operation[Any], values: Mapping[str, Any]) -> Problem:
+    """Return the problem of which `values` are stored: `Problem.as_dict`, or a part of it."""
+    default: Problem = operation.problem()
+    stored = [item.name for item in fields(default) if item.name in values]
+    return replace(default, **{n: _like(getattr(default, n), n, values[n]) for n in stored})
+
+
+def _like(default: Any, name: str, value: Any) -> Any:
+    """Return a value from JSON with the type of the default."""
+    if default is None and value is None:
+        return None
+    try:
+        if isinstance(default, np.dtype):
+            return np.dtype(value)
+        if isinstance(default, float):
+            return number_of(str(value))
+        return type(default)(value)
+    except (ValueError, TypeError) as error:
+        raise InvalidProblem(f"{name} cannot be {value!r}") from error

@@ -6,18 +6,17 @@ import random
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from opencl_lab.core.device import Device
-from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError, ReferenceUnavailable
+from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
 from opencl_lab.core.options import checked
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.engine.explore import Limits
 from opencl_lab.lab.operation import Operation
-from opencl_lab.lab.reference.threads import blas_threads
 from opencl_lab.lab.registry import get_operation
 from opencl_lab.lab.tuning.ahead import LEAST_BUILD_SECONDS
 from opencl_lab.lab.tuning.evaluation import Evaluation
@@ -118,12 +117,7 @@ def run_tuning(
     search = Search(task, points, answers, journal, known, limits, progress)
     finals = Finals(search)
     try:
-        # A strategy's matrices are small, and other cores compile: several BLAS threads would
-        # wait for each other much longer than they compute.
-        with ExitStack() as held:
-            with suppress(ReferenceUnavailable):
-                held.enter_context(blas_threads(1))
-            stopped = search.search(strategy, random.Random(task.seed))
+        stopped = search.search(strategy, random.Random(task.seed))
         if stopped != "interrupted":
             finals.hold()
     except KeyboardInterrupt:
@@ -245,7 +239,7 @@ def tune(
     algorithm : str
         Its algorithm; ``auto`` is the one that the public functions take.
     strategy : str
-        ``exhaustive``, ``random``, ``local-search`` or ``model``.
+        ``exhaustive``, ``random`` or ``local-search``.
     budget : int, optional
         Largest number of evaluations, including those in the journal.
     time_limit : float, optional

@@ -18,7 +18,6 @@ from opencl_lab.lab.engine.explore import PointGenerator
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
 from opencl_lab.lab.tuning.strategies.local_search import local_search
-from opencl_lab.lab.tuning.strategies.model import model
 from opencl_lab.lab.tuning.strategies.walks import exhaustive, in_order, random_search
 
 __all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Strategy", "get_strategy", "in_order"]
@@ -29,11 +28,9 @@ STRATEGIES: dict[str, Strategy] = {
     "exhaustive": exhaustive,
     "random": random_search,
     "local-search": local_search,
-    "model": model,
 }
 
-DEFAULT_STRATEGY = "model"
-"""It needs the fewest evaluations on recorded runs (tests/test_tuning_recorded.py)."""
+DEFAULT_STRATEGY = "local-search"
 
 
 def get_strategy(name: str) -> Strategy:

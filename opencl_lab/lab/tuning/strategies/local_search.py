@@ -1,59 +1,83 @@
-"""Descent to a local optimum, one parameter at a time, with restarts."""
+"""Descent to a local optimum, one parameter at a time, with restarts where values were good."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Mapping
+from itertools import islice
 from random import Random
+from statistics import fmean
 
-from opencl_lab.core.space import Config
+from opencl_lab.core.space import Config, Value
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.prune import Points
+from opencl_lab.lab.tuning.strategies.walks import AHEAD
 
 GAIN = 0.99
 """A move is accepted if the ratio of the new time to the old one is below this; less is noise."""
-STEPS = 3
-KICKS = 3
-"""A restart tries `KICKS` points, each `STEPS` random moves from the best, and one random point."""
+DRAWN = 2000
+"""Number of random points from which a restart chooses."""
+PICKS = 3
+"""Number of promising points that a restart tries, besides a random one."""
+CEILING = 1.5
+"""Log times are clipped at so much above the best: how slow a slow one is tells little."""
 
 
 def local_search(points: Points, rng: Random) -> Generator[list[Config], Evaluation, None]:
     """Descend from the best starting configuration, then restart.
 
-    Neighbours are tried in random order, and the first faster one becomes the new point; a descent
-    ends where none is faster. The next descent starts at the best of a few points, most of them
-    near the best so far: good configurations lie close together, and in a large space random
-    points are hardly ever good.
+    The first faster neighbour becomes the new point; a descent ends where none is faster.
+    Neighbours are tried in the order of the mean log times that their values had so far, and
+    descents start again from points that are promising in the same sense. These are also yielded
+    after the neighbours, so that builders have enough to do.
     """
-    elsewhere = points.shuffled(rng)
-    starts, best = list(points.starts), None
-    while True:
+    known: dict[Config, Evaluation] = {}
+    source, drawn = points.shuffled(rng), list[Config]()
+
+    def ask(first: list[Config]) -> Generator[list[Config], Evaluation, Evaluation]:
+        more = (config for config in drawn if config not in known and config not in first)
+        answer = yield [*first, *islice(more, max(0, AHEAD - len(first)))]
+        known[answer.config] = answer
+        if answer.config in first:
+            first.remove(answer.config)
+        return answer
+
+    starts = list(points.starts)
+    while starts:
         tried = []
         while starts:
-            tried.append((yield list(starts)))
-            starts.remove(tried[-1].config)
+            tried.append((yield from ask(starts)))
         here = min(tried, key=lambda evaluation: evaluation.time_ms)
         moved = here.status == "correct"  # neighbours of failing configurations often fail
         while moved:
             moved = False
-            near = points.neighbours(here.config)
+            near = [config for config in points.neighbours(here.config) if config not in known]
             rng.shuffle(near)
-            while near:
-                there = yield list(near)
-                near.remove(there.config)
-                if there.time_ms < GAIN * here.time_ms:
-                    here, moved = there, True
-                    break
-        if best is None or here.time_ms < best.time_ms:
-            best = here
-        anywhere = next(elsewhere, None)
-        if anywhere is None:
-            return  # every configuration was tried
-        kicked = (_walk(points, best.config, rng) for _ in range(KICKS))
-        starts = list(dict.fromkeys((anywhere, *kicked)))
+            near = _ranked(near, known)
+            while near and not moved:
+                there = yield from ask(near)
+                moved = there.time_ms < GAIN * here.time_ms
+            here = there if moved else here
+        drawn = [config for config in drawn if config not in known]
+        drawn += [c for c in islice(source, DRAWN - len(drawn)) if c not in known]
+        anywhere = rng.sample(drawn, min(1, len(drawn)))
+        drawn = _ranked(drawn, known)
+        starts = list(dict.fromkeys([*drawn[:PICKS], *anywhere]))
 
 
-def _walk(points: Points, config: Config, rng: Random) -> Config:
-    """Return the configuration after a few random moves."""
-    for _ in range(STEPS):
-        config = rng.choice(points.neighbours(config) or [config])
-    return config
+def _ranked(configs: Iterable[Config], known: Mapping[Config, Evaluation]) -> list[Config]:
+    """Return configurations by the sum of the mean log times of their values, the least first."""
+    best = min(item.time_ms for item in known.values())
+    if not math.isfinite(best):
+        return list(configs)
+    most = math.exp(CEILING) * best
+    heights = {config: math.log(min(item.time_ms, most)) for config, item in known.items()}
+    usual = fmean(heights.values())
+    # With the mean as one of them, so that a value seen once is not taken for certain.
+    found: defaultdict[tuple[str, Value], list[float]] = defaultdict(lambda: [usual])
+    for config, height in heights.items():
+        for pair in config.items():
+            found[pair].append(height)
+    means = {pair: fmean(values) for pair, values in found.items()}
+    return sorted(configs, key=lambda config: sum(means.get(p, usual) for p in config.items()))
