@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
 matrix = importlib.import_module("runtime_matrix")
+pages = importlib.import_module("pages")
 
 INTERPRETER = """#!{python}
 import json, os, pathlib, signal, sys, time
@@ -110,7 +111,7 @@ def test_the_page_has_every_cell(tmp_path, monkeypatch):
     known = matrix._merge(tmp_path / "data.json", {"some": result})
     known = matrix._merge(tmp_path / "data.json", {"pocl": {**result, "cells": []}})
     assert list(known) == ["pocl", "some"] and known == matrix._read(tmp_path / "data.json")
-    text = matrix.page(known)
+    text = pages.runtimes(known)
     assert "| sort | odd-even-merge |  | **2 wrong** of 3 |" in text
     assert "| gemm | tensor |  | - |" in text and "| sort | radix, for GPUs |  | 1 |" in text
     assert "- no units: gemm tensor" in text and "`pocl`, `some` ran a share of the cases" in text
@@ -120,7 +121,5 @@ def test_the_page_has_every_cell(tmp_path, monkeypatch):
         matrix._read(tmp_path / "data.json")
 
 
-def test_the_page_is_that_of_the_data():
-    known = matrix._read(matrix.DATA)
-    assert matrix.page(known) == matrix.PAGE.read_text(encoding="utf-8")
-    assert set(matrix.PRETENDED) <= set(known)
+def test_pretended_devices_are_on_the_page():
+    assert set(matrix.PRETENDED) <= set(matrix._read(matrix.DATA))

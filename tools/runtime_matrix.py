@@ -1,8 +1,8 @@
-"""Run the matrix of operations and algorithms on OpenCL runtimes, and write the page of results.
+"""Run the matrix of operations and algorithms on OpenCL runtimes.
 
     python tools/runtime_matrix.py run pocl mali ...      # runtimes of `RUNTIMES`, on this machine
     python tools/runtime_matrix.py run --as h200 --title "NVIDIA H200" --device gpu --out h200.json
-    python tools/runtime_matrix.py page h200.json ...     # merge files, and write docs/runtimes.md
+    python tools/runtime_matrix.py merge h200.json ...    # into docs/runtimes.json
     python tools/runtime_matrix.py run pocl-arm64 --python ...     # see tools/arm64.sh
     python tools/runtime_matrix.py list
 
@@ -34,10 +34,9 @@ from pathlib import Path
 from typing import Any
 
 from race_search import BUILD_OPTIONS
-from runtime_page import page
 
 ROOT = Path(__file__).resolve().parent.parent
-DATA, PAGE = ROOT / "docs/runtimes.json", ROOT / "docs/runtimes.md"
+DATA = ROOT / "docs/runtimes.json"
 SCHEMA = "oclab-runtimes/1"
 LOG = "OCLAB_MATRIX_LOG"
 """The file to which this module, as a plugin of pytest, writes how cases ended."""
@@ -431,19 +430,19 @@ def main() -> int:
     running.add_argument("--limit", type=float, default=3600, help="seconds of each runtime")
     running.add_argument("--only", default="", help="cases, as pytest's -k takes it")
     running.add_argument("--python", default=sys.executable, help="interpreter with the runtime")
-    writing = commands.add_parser("page", help=f"merge files into {DATA.name}, write the page")
-    writing.add_argument("files", nargs="*", type=Path)
+    merging = commands.add_parser("merge", help=f"merge files into {DATA.name}")
+    merging.add_argument("files", nargs="+", type=Path)
     commands.add_parser("list", help="list the runtimes")
     options = parser.parse_args()
     if options.command == "list":
         for name, runtime in RUNTIMES.items():
             print(f"{name:12} {runtime.title}")
         return 0
-    if options.command == "page":
+    if options.command == "merge":
         new: dict[str, Any] = {}
         for path in options.files:
             new |= _read(path)
-        PAGE.write_text(page(_merge(DATA, new)), encoding="utf-8")
+        _merge(DATA, new)
         return 0
     unknown = set(options.names) - set(RUNTIMES)
     if unknown or bool(options.own) != bool(options.device):

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 SMALL = 150_000  # bytes of a plot
 GITHUB = ("#ffffff", "#0d1117")  # light and dark
+OTHERS = [DOCS / "runtimes.md", DOCS / "scaling.md"]  # whose figures are no times of ours
 PAGES = [DOCS / "performance.md", *sorted(DOCS.glob("performance/*.md")), DOCS / "studies_h200.md"]
 FIGURE = re.compile(r"\d[\d.,]*(x\b| ?(ms|us|s|%|GB|[GT]FLOP/s|times)(?=\W))")
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
@@ -27,7 +28,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 def tool():
     """Return all that the modules of the tool have."""
     found = {}
-    for name in ("performance_data", "performance_plots", "performance_page"):
+    for name in ("page_data", "page_plots", "pages"):
         found |= vars(importlib.import_module(name))
     return SimpleNamespace(**found)
 
@@ -55,16 +56,15 @@ def blocks(tool, text):
 def test_pages_are_made_of_the_data(tool):
     # They come before the plots, which take long to draw.
     pages = dict(itertools.takewhile(lambda made: made[0].suffix == ".md", tool.made(DOCS)))
-    assert sorted(pages) == sorted(PAGES)
+    assert sorted(pages) == sorted(PAGES + OTHERS)
     for path, text in pages.items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run tools/performance_page"
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: run tools/pages.py"
 
 
 @pytest.mark.full
 def test_plots_are_made_of_the_data(tool):
     plots = {path: text for path, text in tool.made(DOCS) if path.suffix == ".svg"}
-    others = set(DOCS.glob("plots/scaling*.svg"))  # made by tools/scaling_page.py
-    assert plots.keys() == {*DOCS.glob("plots/**/*.svg")} - others
+    assert plots.keys() == {*DOCS.glob("plots/**/*.svg")}
     for path, text in plots.items():
         there = path.read_text(encoding="utf-8")
         assert len(there) < SMALL and texts(there) == texts(text), path.name
@@ -91,7 +91,7 @@ def test_a_page_begins_with_a_plot_and_has_short_tables_of_files(page, tool):
 
 
 def test_all_data_and_plots_are_on_a_page():
-    pages = (*PAGES, DOCS / "scaling.md")
+    pages = (*PAGES, *OTHERS)
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     data = {path for path in DOCS.glob("data/**/*.*") if path.name != "titles.json"}
     shown = [*data, *DOCS.glob("plots/**/*.svg")]

@@ -1,22 +1,27 @@
 """Make the tables and plots of the pages of figures from the files in docs/data.
 
-    python tools/performance_page.py
+    python tools/pages.py
 
-replaces what stands between ``<!-- made from docs/data: WHAT -->`` and ``<!-- end -->`` in
-docs/performance.md, docs/performance/*.md and docs/studies_h200.md, and draws docs/plots/*.svg.
-No table has more than six rows, and each row names the file that has it and all others. A second
-run changes nothing.
+replaces what stands between ``<!-- made from docs/data: WHAT NAME -->`` and ``<!-- end -->`` on the
+pages, by the function of `BLOCKS` that is called WHAT, and draws docs/plots. Tables of measured
+times have at most six rows, each of which names the file that has it and all others. A second run
+changes nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-from performance_data import (
+import scaling
+from page_data import (
     MOST_ROWS,
     OPERATIONS,
     OURS,
@@ -29,14 +34,14 @@ from performance_data import (
     few,
     read_data,
 )
-from performance_plots import pictures, styles_of
+from page_plots import pictures, styles_of
 
 from opencl_lab.core.wording import plain
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.studies.outcome import Outcome
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("performance.md", "performance/*.md", "studies_h200.md")
+PAGES = ("performance.md", "performance/*.md", "studies_h200.md", "scaling.md", "runtimes.md")
 PLATFORMS = {"Portable Computing Language": "PoCL", "Intel(R) OpenCL": "Intel's CPU runtime"}
 BLOCK = re.compile(r"(<!-- made from docs/data: (\w+) ?(\w*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -165,15 +170,31 @@ class Page:
         ]
         return table(["milliseconds", *(point for point, _ in points), "data"], lines)
 
+    def _scaling(self, what: str) -> str:
+        """Return a table of the model of scaling."""
+        head, rows, words = SCALING[what]()
+        return table(head, rows, words, links=False)
+
+    def _runtimes(self) -> str:
+        """Return where the matrix was run, and what came out."""
+        return runtimes(
+            json.loads((DOCS / "runtimes.json").read_text(encoding="utf-8"))["runtimes"]
+        )
+
     def _link(self, path: Path) -> str:
         return f"[{path.stem}]({Path(os.path.relpath(path, self._folder)).as_posix()})"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> str:
-    """Return a table as Markdown, whose first columns, so many, and last one hold words."""
-    if len(rows) > MOST_ROWS:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, links: bool = True
+) -> str:
+    """Return a table as Markdown, whose first columns, so many, hold words.
+
+    With `links` the last one does, too, and there are few rows.
+    """
+    if links and len(rows) > MOST_ROWS:
         raise ValueError(f"a table of {len(rows)} rows")
-    rule = "|" + "---|" * words + "--:|" * (len(head) - words - 1) + "---|"
+    rule = "|" + "---|" * words + "--:|" * (len(head) - words - links) + "---|" * links
     return "\n".join([f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(r)} |" for r in rows)])
 
 
@@ -208,6 +229,143 @@ def counts(run: Run) -> str:
         ahead = "ahead" if best.median > ours.median else "behind"
         found["level" if best.is_level_with(ours) else ahead] += 1
     return " / ".join(map(str, found.values()))
+
+
+# ------------------------------------------------------------------------------- scaling
+
+Rows = tuple[list[str], list[list[str]], int]
+"""A head, rows, and the number of columns that hold words."""
+
+
+def whole(value: float) -> str:
+    """Return a number with two digits, or with all before the point."""
+    if value >= 1e6:
+        power = len(f"{value:.0f}") - 1
+        lead = f"{value / 10**power:.2g}"
+        return f"10^{power}" if lead == "1" else f"{lead} * 10^{power}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def check() -> Rows:
+    """Return how near predictions are to measured times."""
+    rows = []
+    for stem, document in scaling.documents().items():
+        if not document["runs"]:
+            continue
+        found = scaling.comparison(stem)
+        ratios = [one["predicted"] / one["measured"] for one in found]
+        close = sum(abs(one - 1) <= scaling.CLOSE for one in ratios)
+        counts = ", ".join(map(str, sorted({one["ranks"] for one in found})))
+        rows.append([f"[{stem}](data/scaling/{stem}.json): {document['machine']['name']}", counts])
+        rows[-1] += [f"{close} of {len(found)}", f"{median(ratios):.2f}"]
+        rows[-1].append(f"{min(ratios):.2f} to {max(ratios):.2f}")
+    head = ["machine", "ranks", f"within {scaling.CLOSE:.0%}", "predicted / measured, median"]
+    return [*head, "range"], rows, 2
+
+
+def efficiencies(weak: bool) -> Rows:
+    """Return seconds and efficiencies of each machine and operation, as it is and changed."""
+    rows = []
+    for machine in scaling.machines():
+        for name, (each, all_, what) in scaling.problems(machine).items():
+            rows.append([f"{machine}: {name}, {whole(each if weak else all_)} {what}"])
+            for ranks in scaling.RANKS:
+                changes = scaling.NOW, scaling.changed(name)
+                pair = [scaling.outcome(machine, name, ranks, weak, how)[:2] for how in changes]
+                rows[-1].append("; ".join(f"{whole(s)} s, {share:.2f}" for s, share in pair))
+    head = ["problem" + (" of one rank" if weak else "")]
+    return [*head, *(f"{p:,} ranks" for p in scaling.RANKS)], rows, 1
+
+
+def stops() -> Rows:
+    """Return where each operation stops, and what then takes longest."""
+    rows = []
+    for machine in scaling.machines():
+        for name in scaling.problems(machine):
+            ends, longest = [], []
+            for how in (scaling.NOW, scaling.changed(name)):
+                at = scaling.stops(machine, name, how)
+                ends.append("more than 8,192" if at is None else f"{at:,}")
+                spent = scaling.outcome(machine, name, scaling.RANKS[1], True, how)[2]
+                label = max(spent, key=lambda one: spent[one])
+                longest.append(f"{label}, {spent[label] / sum(spent.values()):.0%}")
+            rows.append([f"{machine}: {name}", *ends, *longest])
+    head = ["", "half as efficient from", "changed", "longest at 1,024 ranks", "changed"]
+    return head, rows, 1
+
+
+def changes() -> Rows:
+    """Return what each change brings."""
+    rows = []
+    for machine, name, ranks, stop, text, change in scaling.documents()["stated"]["changes"]:
+        after = scaling.replace(scaling.PLANNED, **(change or {}))
+        pair = (scaling.NOW if change is None else scaling.PLANNED), after
+        found = [scaling.outcome(machine, name, ranks, True, how)[0] for how in pair]
+        rows.append([f"{name}, {machine}", f"{ranks:,}", stop, text])
+        rows[-1] += [f"{whole(seconds)} s" for seconds in found]
+    return ["operation", "ranks", "where it stops", "change", "now", "then"], rows, 4
+
+
+SCALING = {
+    "check": check,
+    "weak": lambda: efficiencies(True),
+    "strong": lambda: efficiencies(False),
+    "stops": stops,
+    "changes": changes,
+}
+
+# ------------------------------------------------------------------------------- runtimes
+
+
+def runtimes(known: Mapping[str, Any]) -> str:
+    """Return the results of `runtime_matrix`: a row for each runtime, a cell for each algorithm."""
+    rows, shares = [], defaultdict(list)
+    cells, reasons = {}, defaultdict(dict)
+    wrong = []
+    for name, result in known.items():
+        failed = 0
+        for cell in result["cells"]:
+            place = cell["operation"], cell["algorithm"]
+            cells[(*place, name)] = cell
+            for why, cases in cell["failed"].items():
+                failed += len(cases)
+                wrong.append(f"- `{name}`: {' by '.join(place)}, {len(cases)} cases: {why}")
+            for reason in cell["limited"]:
+                reasons[reason][" ".join(place)] = None
+        said = f"**{failed} wrong**" if failed else "all right"
+        said += "" if result["complete"] else ", not all run"
+        said += f"; {result['note']}" if result["note"] else ""
+        told = (result["processor"], f"{result['cores']} cores", result["date"])
+        version = re.split(r"  |, ", result["platform_version"])[0] + f", {result['driver']}"
+        passed = sum(cell["passed"] for cell in result["cells"])
+        where = ", ".join(filter(None, told))
+        rows.append([f"`{name}`", result["title"], version, where, f"{passed + failed}", said])
+        if result["share"]:
+            shares[result["share"]].append(f"`{name}`")
+    head = ["", "runtime", "version", "where", "cases", "result"]
+    parts = [table(head, rows, 4, links=False).replace("|--:|--:|", "|--:|---|", 1)]
+    parts += [
+        f"{', '.join(some)} ran a share of the cases: `{one}`." for one, some in shares.items()
+    ]
+    rows = [
+        [*place, *(matrix_cell(cells.get((*place, name))) for name in known)]
+        for place in sorted({place[:2] for place in cells})
+    ]
+    head = ["operation", "algorithm", *(f"`{name}`" for name in known)]
+    parts += [table(head, rows, 2, links=False), "## What is wrong", "\n".join(wrong) or "Nothing."]
+    limits = [f"- {reason}: {', '.join(names)}" for reason, names in sorted(reasons.items())]
+    return "\n\n".join([*parts, "## What is not supported, and why", "\n".join(limits)])
+
+
+def matrix_cell(cell: Mapping[str, Any] | None) -> str:
+    """Return what came out of an algorithm on a runtime."""
+    if cell is None:
+        return ""
+    limited, failed = sum(cell["limited"].values()), sum(map(len, cell["failed"].values()))
+    if failed:
+        return f"**{failed} wrong** of {failed + cell['passed']}"
+    more = f" + {limited}" if limited else ""
+    return f"{cell['passed']}{more}" if cell["passed"] else "-"
 
 
 def made(docs: Path = DOCS) -> Iterator[tuple[Path, str]]:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
+import scaling
 from matplotlib.figure import Figure
-from performance_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, Data, Listing, Run, best_other
+from page_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, Data, Listing, Run, best_other
 
 from opencl_lab.lab.presentation.drawing import plain_number
 from opencl_lab.lab.presentation.ticks import show_sizes, show_values
@@ -67,7 +69,7 @@ def pictures(data: Data) -> dict[str, Callable[[], str]]:
             made[name] = partial(_drawn_as(listing), listing)
     for name, (_, outcome) in data.studies.items():
         made[f"studies/{name}"] = partial(study, outcome)
-    return made
+    return made | {"scaling": efficiencies, "scaling_shares": shares, "scaling_check": checked}
 
 
 def summary(data: Data) -> str:
@@ -206,6 +208,91 @@ def study(outcome: Outcome) -> str:
         with matplotlib.rc_context({**TEXTS, "svg.hashsalt": name}):
             draw(path)
         return _trimmed(DATE.sub("", path.read_text(encoding="utf-8")))
+
+
+SCALED = ("gemm", "sort", "fft", "conv2d")
+SCALED_STYLES = {
+    name: (f"#{colour}", marker)
+    for name, colour, marker in zip(
+        SCALED, ("e5484d", "3b82f6", "2f9e44", "a855f7"), "osD^", strict=True
+    )
+}
+LEAST = 0.003  # share of the time that is drawn
+SHADES = ("#2f9e44", "#0e9594", "#3b82f6", "#e5484d", "#c2740c", "#a855f7", "#7d8590")
+
+
+def _scaling(name: str, rows: Any, draw: Any, styles: Styles, size: tuple[float, float]) -> str:
+    return _panels(name, rows, draw, styles, sorted(scaling.DATA.glob("*.json")), size)
+
+
+def efficiencies() -> str:
+    """Draw efficiency by ranks: as it is, and with all changes."""
+
+    def draw(axis: Any, item: tuple[str, bool]) -> None:
+        machine, weak = item
+        for name, (colour, marker) in SCALED_STYLES.items():
+            for how, line in ((scaling.NOW, "-"), (scaling.changed(name), "--")):
+                values = [scaling.outcome(machine, name, p, weak, how)[1] for p in scaling.CURVE]
+                more: Any = {"label": name, "marker": marker} if line == "-" else {}
+                axis.plot(scaling.CURVE, values, line, color=colour, lw=1.4, ms=4, **more)
+        axis.set_xscale("log")
+        axis.set_ylim(0, 1.08)
+        axis.set_xticks([1, 10, 100, 1000, 10_000], ["1", "10", "100", "1,000", "10,000"])
+        kind = "weak: alike for each rank" if weak else "strong: one problem"
+        _finish(axis, f"{machine}, {kind}", "ranks", "efficiency")
+
+    rows = [[(machine, weak) for weak in (True, False)] for machine in scaling.machines()]
+    return _scaling("scaling", rows, draw, SCALED_STYLES, PANEL)
+
+
+def shares() -> str:
+    """Draw what the ranks spend their time for, at each number of ranks."""
+    styles = {label: (colour, "") for label, colour in zip(scaling.LABELS, SHADES, strict=True)}
+    counts = (4, *scaling.RANKS)
+
+    def draw(axis: Any, item: tuple[str, str]) -> None:
+        machine, name = item
+        for label, (colour, _) in styles.items():
+            axis.bar(0, 0, color=colour, label=label)
+        for at, ranks in enumerate(counts):
+            for place, how in enumerate((scaling.NOW, scaling.changed(name))):
+                spent = scaling.outcome(machine, name, ranks, True, how)[2]
+                total, below = sum(spent.values()), 0.0
+                for label, (colour, _) in styles.items():
+                    share = spent[label] / total
+                    if share > LEAST:
+                        axis.bar(at + 0.42 * place - 0.21, share, 0.38, below, color=colour)
+                        below += share
+        axis.set_xticks(range(len(counts)), [f"{ranks:,}" for ranks in counts])
+        _finish(axis, f"{name}, {machine}", "ranks: as it is | changed", "share of time")
+
+    rows = [[(machine, name) for name in SCALED] for machine in scaling.machines()]
+    return _scaling("scaling_shares", rows, draw, styles, (2.4, 2.3))
+
+
+def checked() -> str:
+    """Draw predicted beside measured times."""
+
+    def draw(axis: Any, stem: str) -> None:
+        found = scaling.comparison(stem)
+        times = [1e3 * one["measured"] for one in found]
+        ends = np.array([min(times) / 1.5, max(times) * 1.5])
+        near, far = (ends * (1 + sign * scaling.CLOSE) for sign in (-1, 1))
+        axis.fill_between(ends, near, far, color=INK, alpha=0.2)
+        axis.plot(ends, ends, color=INK, lw=1)
+        for name, (colour, marker) in SCALED_STYLES.items():
+            pairs = [(1e3 * one["measured"], 1e3 * one["predicted"]) for one in found
+                     if one["operation"] == name]  # fmt: skip
+            axis.plot(*zip(*pairs, strict=True), marker, color=colour, label=name, ms=5)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        show_values(axis.xaxis, plain_number)
+        show_values(axis.yaxis, plain_number)
+        title = scaling.documents()[stem]["machine"]["name"]
+        _finish(axis, title, "measured ms", "predicted ms")
+
+    rows = [[stem for stem, one in scaling.documents().items() if one["runs"]]]
+    return _scaling("scaling_check", rows, draw, SCALED_STYLES, (4.2, 3.4))
 
 
 def name_of(column: str) -> str:
