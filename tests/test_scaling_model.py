@@ -68,7 +68,8 @@ def test_scaling_is_perfect_where_nothing_is_exchanged(machine, operation, ranks
     beyond = dict.fromkeys(("twiddle", "transpose", "count", "merge"), model.NOTHING)
     free = replace(
         machine, rates={**machine.rates, **beyond}, copy={}, fresh=model.NOTHING, calls={},
-        allreduce=model.NOTHING, fixed={}, network=model.Network(0, 0, math.inf, 1.0, math.inf, math.inf),
+        allreduce=model.NOTHING, fixed={},
+        network=model.Network(0, 0, math.inf, 1.0, math.inf, math.inf),
     )  # fmt: skip
     alone, together = (seconds(operation, one, free) for one in (1, ranks))
     # The edges of a filter are computed with the rows that they need.
