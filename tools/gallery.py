@@ -26,7 +26,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 from scipy.io import wavfile
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/gallery.md"
 PLACE = re.compile(
     r"<!-- picture: (?P<file>\S+) -->\n!\[[^]]*\]\(gallery/(?P<name>\w+)\.png\)\n"
