@@ -75,7 +75,7 @@ def run_place(place: re.Match[str], folder: Path) -> str:
         browser = next(filter(None, map(shutil.which, BROWSERS)), None)
         if browser is None:
             raise SystemExit(f"{place['name']}: there is no Chromium")
-        how = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1440,900"]
+        how = ["--headless", "--no-sandbox", "--hide-scrollbars", "--window-size=1440,1250"]
         subprocess.run([browser, *how, f"--screenshot={wanted}", page.as_uri()], check=True)
     if not wanted.is_file():
         raise SystemExit(f"{place['name']}: {place['commands']} wrote no {place['file']}")

@@ -53,20 +53,14 @@ def styles_of(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     return {**found, **{name: OTHERS[at % len(OTHERS)] for at, name in enumerate(more)}}
 
 
-def _drawn_as(listing: Listing) -> Callable[[Listing], str]:
-    """Return what draws a listing, by what its rows say."""
-    if "takes" in listing.leading:
-        return shapes
-    return by_length if "points" in listing.leading else dots
-
-
 def pictures(data: Data) -> dict[str, Callable[[], str]]:
     """Return by the name of its file what draws each picture."""
     made: dict[str, Callable[[], str]] = {"summary": partial(summary, data)}
     made |= {name: partial(throughput, data, name) for name in OPERATIONS}
     for name, listing in data.listings.items():
         if len(listing.rows) > MOST_ROWS:  # else all of them are in the table
-            made[name] = partial(_drawn_as(listing), listing)
+            across = {"takes", "points"} & set(listing.leading)
+            made[name] = partial(scattered if across else dots, listing)
     for name, (_, outcome) in data.studies.items():
         made[f"studies/{name}"] = partial(study, outcome)
     return made | {"scaling": efficiencies, "scaling_shares": shares, "scaling_check": checked}
@@ -130,43 +124,26 @@ def rows_of_panels(parts: Sequence[Sequence[Any]]) -> list[list[Any]]:
     return rows
 
 
-def shapes(listing: Listing) -> str:
-    """Draw the ratios of products of many shapes by their operations."""
-    (other,) = listing.compared[1:]
+def scattered(listing: Listing) -> str:
+    """Draw the ratios of products by their operations, or those of transforms by their lengths."""
+    ours, *others = listing.compared
+    products = "takes" in listing.leading
     groups: dict[str, list[tuple[int, float]]] = {}
     for row in listing.rows:
-        operations = 2 * math.prod(int(row[name]) for name in "mnk")
-        groups.setdefault(f"by {row['takes']}", []).append((operations, listing.ratios(row)[other]))
+        x = 2 * math.prod(int(row[name]) for name in "mnk") if products else int(row["points"])
+        for column, ratio in listing.ratios(row).items():
+            name = f"by {row['takes']}" if products else name_of(column)
+            groups.setdefault(name, []).append((x, ratio))
     styles = styles_of(groups)
 
     def draw(axis: Any, device: str) -> None:
         for name, (colour, marker) in styles.items():
             points = zip(*groups[name], strict=True)
-            axis.plot(*points, marker, color=colour, label=name, ms=4.5)
+            axis.plot(*points, marker, color=colour, label=name, ms=4.5 if products else 4)
         show_values(axis.xaxis, short)
-        _finish(axis, device, "operations of a product, 2 m n k", f"{name_of(other)} / ours")
-        _ratios(axis, axis.yaxis)
-
-    rows = [[listing.head["device"]]]
-    return _panels(listing.path.stem, rows, draw, styles, [listing.path], WIDE)
-
-
-def by_length(listing: Listing) -> str:
-    """Draw the ratios of transforms of many lengths by these."""
-    ours, *others = listing.compared
-    styles = styles_of(map(name_of, others))
-
-    def draw(axis: Any, device: str) -> None:
-        for column in others:
-            colour, marker = styles[name_of(column)]
-            points = [
-                (int(row["points"]), listing.ratios(row)[column])
-                for row in listing.rows
-                if row[column]
-            ]
-            axis.plot(*zip(*points, strict=True), marker, color=colour, label=name_of(column), ms=4)
-        show_values(axis.xaxis, short)
-        _finish(axis, device, "points of a row", f"times as long as {name_of(ours)}")
+        below = "operations of a product, 2 m n k" if products else "points of a row"
+        beside = f"{name_of(others[0])} / ours"
+        _finish(axis, device, below, beside if products else f"times as long as {name_of(ours)}")
         _ratios(axis, axis.yaxis)
 
     rows = [[listing.head["device"]]]

@@ -6,9 +6,8 @@
 Of each problem the algorithm that ``auto`` takes is tuned. The most valuable problems come first,
 so that `--total` leaves out the least valuable. The export, which is rewritten after each, has the
 winners that are faster than the built-in configuration beyond noise, and records of their devices;
-`tools/merge_tuning.py` merges it into the shipped entries. "gain" is
-the built-in configuration's kernel time over the winner's, both from the finals, where they take
-turns. As with `oclab tune`, the user's database is used: set an empty `OCLAB_DATA_DIR`.
+`tools/merge_tuning.py` merges it into the shipped entries. Both times are from the finals, where
+they take turns. As with `oclab tune`, the user's database is used: set an empty `OCLAB_DATA_DIR`.
 """
 
 from __future__ import annotations
@@ -119,34 +118,19 @@ ON_CPUS: tuple[Task, ...] = (
 )
 ENDING = 2.0
 """Seconds that a run takes beside its limit: processes that start and end."""
-HEADER = (
-    "| operation | problem | built-in ms | tuned ms | gain | rate | "
-    "evaluations | per minute | failed | s |"
-)
 
 
-def rate(row: dict[str, Any]) -> str:
-    """Return the rate of a row: of arithmetic, or of memory where there is none."""
-    return f"{row['gflops']:.4g} GFLOP/s" if row["gflops"] else f"{row['gbps']:.3g} GB/s"
-
-
-def row(operation: str, algorithm: str, result: TuneResult, size: str) -> str:
-    """Return a row of the table in Markdown."""
-    best, default = result.best, result.default
-    made = len(result.evaluations) - result.resumed
-    cells = (
-        f"{operation} {algorithm}",
-        size,
-        "-" if default is None or not default.times_ms else number(default.time_ms),
-        "-" if best is None else number(best.time_ms),
-        "-" if result.speedup is None else f"{result.speedup:.2f}x",
-        "-" if best is None else rate(result.as_row(best)),
-        str(made),
-        f"{60 * made / result.seconds:.0f}",
-        ", ".join(f"{count} {status}" for status, count in result.failures.items()) or "-",
-        f"{result.seconds:.0f}",
+def line(result: TuneResult, size: str) -> str:
+    """Return what became of a problem."""
+    task, made = result.task, len(result.evaluations) - result.resumed
+    best, default = (
+        "none" if one is None or not one.times_ms else f"{number(one.time_ms)} ms"
+        for one in (result.best, result.default)
     )
-    return "| " + " | ".join(cells) + " |"
+    gain = "" if result.speedup is None else f", {result.speedup:.2f}x"
+    failed = "".join(f", {count} {status}" for status, count in result.failures.items())
+    said = f"{task.operation.name} {task.algorithm_name} {size}: built-in {default}, tuned {best}"
+    return f"{said}{gain}; {made} tried in {result.seconds:.0f} s{failed}"
 
 
 def wanted(device: Device, only: str) -> list[tuple[Task, str]]:
@@ -199,8 +183,7 @@ def main() -> None:
     parser.add_argument("--export", type=Path, help="where the winners that gain go")
     arguments = parser.parse_args()
     device, begin = select_device(arguments.device), time.monotonic()
-    print(f"{device}, {time.strftime('%Y-%m-%d')}\n\n{HEADER}", flush=True)
-    print("|---|---" + "|--:" * 8 + "|", flush=True)
+    print(f"{device}, {time.strftime('%Y-%m-%d')}", flush=True)
     winners: list[Entry] = []
     devices: dict[str, Device] = {}
     for (operation, problem), size in wanted(device, arguments.only):
@@ -215,7 +198,7 @@ def main() -> None:
         except OclabError as error:
             print(f"not tuned: {operation} {size}: {error}", flush=True)
             continue
-        print(row(operation, task.algorithm_name, result, size), flush=True)
+        print(line(result, size), flush=True)
         for note in result.notes:
             print(f"note: {note}")
         if gains(result):
