@@ -187,7 +187,7 @@ def test_python_runs(path, tmp_path):
         "```\noclab devices && oclab sort --n\n```\n",
         "```\npip install '.[no_such_extra]'\n```\n",
         "```\npython tools/no_such_tool.py\n```\n",
-        "```\npython tools/gallery.py --no-such-option\n```\n",
+        "```\npython tools/tune_shipped.py --no-such-option\n```\n",
         "```text\noclab sort\n```\n",
         "<!-- code: not run: slow -->\n```\n$ oclab sart\n```\n",
         "```python\nwithout an end\n",
@@ -205,7 +205,7 @@ def test_what_is_right_in_lists_passes(parse):
         "```\noclab sort --n 1000     a remark, --that says things\n"
         "cd docs && OCLAB_DEVICE=cpu .venv/bin/oclab gemm --size 3 | head -1\n"
         "oclab tune gemm --size 3 \\\n  --budget 2\n"
-        "pip install '.[pocl,test]'\npython tools/gallery.py --only sort\n```\n"
+        "pip install '.[pocl,test]'\npython tools/tune_shipped.py --only sort\n```\n"
         "`oclab tuning`, `oclab cache info|clear`, `oclab sort INPUT`, `oclab bench gemm\n--help`",
         parse,
     )
