@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 from sort_checks import taken
 
-from opencl_lab.lab.cli.common import Settings
 from opencl_lab.lab.cli.main import cli
 from opencl_lab.lab.cli.options import RunOptions, run_options
 from opencl_lab.lab.cli.tables import markdown
@@ -180,9 +179,9 @@ def test_characters_that_mean_something_in_markdown():
     table.add_column(Text("[k]"))
     table.add_row("1", Text("a|b\nc"))
     table.add_row(":b:", "[bold]d[/]")
-    assert markdown(table, Settings().console).split("\n") == [
-        "", "**a title**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
-        "| :b: | d |", "", r"\>100 %  ", "of [x]", "",
+    assert markdown(table).split("\n") == [
+        "", "**[b]a title[/b]**", "", r"| m\*n | [k] |", "| ---: | --- |", r"| 1 | a\|b<br>c |",
+        "| :b: | [bold]d[/] |", "", r"\>100 %  ", "of [x]", "",
     ]  # fmt: skip
 
 

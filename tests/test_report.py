@@ -210,7 +210,7 @@ def test_what_files_say_is_never_markup(tmp_path):
     text = page_of(found, skipped, folder, ["oclab", EVIL])
     page = checked(text.encode().decode())
     assert not {"b", "i", "u"} & set(page.tags)
-    assert text.count("opencl:\u6f22\ufffd\ufffd\x7f") >= 20
+    assert text.count("opencl:\u6f22\\x01\\ud800\\x7f") >= 20
     assert page.words.count(EVIL) > 20 and "<u>.json is damaged" in page.words
 
 

@@ -6,6 +6,8 @@ command line.
 
 from __future__ import annotations
 
+from opencl_lab.core.wording import visible
+
 __all__ = [
     "BuildError",
     "DeviceNotFound",
@@ -24,8 +26,11 @@ class OclabError(Exception):
 
     @property
     def sentence(self) -> str:
-        """What was wrong and what to do, in one sentence."""
-        return str(self.args[0]) if self.args else type(self).__name__
+        """What was wrong and what to do, in one line; names in it may be a stranger's."""
+        return visible(str(self.args[0])) if self.args else type(self).__name__
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 class DeviceNotFound(OclabError):

@@ -46,6 +46,10 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+    except json.JSONDecodeError:
+        raise
+    except ValueError as error:  # with Python's advice for programs
+        raise ValueError("it has a number of thousands of digits") from error
 
 
 @overload

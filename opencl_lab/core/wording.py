@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+import cmath
+import unicodedata
+from collections.abc import Collection
+
+HARMLESS = ("Zs", "Co")
+"""Categories of Unicode that are printed though not printable to Python: spaces, private use."""
+MOST_NAMES, MOST_LETTERS = 10, 60
 UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def counted(number: int, one: str, many: str = "") -> str:
     """Return a number with its noun, such as ``1 file``; `many` is `one` with an s by default."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def visible(text: str, kept: str = "") -> str:
+    """Return text with control characters as `repr` writes them, but for those `kept`.
+
+    These are all that may move a cursor, begin a line, colour it, reverse it or be half a letter.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter
+        if letter.isprintable() or letter in kept or unicodedata.category(letter) in HARMLESS
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names with commas, of many or long ones the first."""
+    first = [
+        name if len(name) <= MOST_LETTERS else name[:MOST_LETTERS] + "..."
+        for name in list(names)[:MOST_NAMES]
+    ]
+    more = len(names) - len(first)
+    return ", ".join(first) + (f" and {more:,} more" if more else "")
 
 
 def plain(value: float, digits: int = 3) -> str:
@@ -28,8 +60,14 @@ def size_text(nbytes: float) -> str:
 
 
 def number_of(text: str) -> complex:
-    """Return the number in a text: ``0.5``, ``inf``, ``1+2j``; else ValueError."""
-    return complex(text) if "j" in text.lower() else float(text)
+    """Return the number in a text: ``0.5``, ``inf``, ``1+2j``; else ValueError.
+
+    Digits beyond the largest float64 are no infinity.
+    """
+    number = complex(text) if "j" in text.lower() else float(text)
+    if cmath.isinf(number) and "inf" not in text.lower():
+        raise ValueError(f"{text!r} is beyond the largest float64")
+    return number
 
 
 def bytes_of(text: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.npy import Header, opened
 from opencl_lab.core.paths import check_target, replace_file
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.exchange import redistribute, selection
@@ -365,20 +366,6 @@ def _load(path: Path, distribution: Distribution, comm: Any) -> DistArray:
     return result
 
 
-def _header(path: Path) -> tuple[Shape, bool, np.dtype[Any], int]:
-    """Return shape, order and dtype of a ``.npy`` file, and where its elements begin."""
-    try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            readers = {(1, 0): np.lib.format.read_array_header_1_0}
-            reader = readers.get(version, np.lib.format.read_array_header_2_0)
-            shape, fortran, dtype = reader(file)
-            begin = file.tell()
-    except (OSError, ValueError) as error:
-        raise InvalidProblem(f"{path} cannot be read as .npy: {error}") from error
-    if dtype.hasobject:
-        raise InvalidProblem(f"{path} has Python objects, which are not loaded")
-    missing = begin + int(np.prod(shape, dtype=object)) * dtype.itemsize - path.stat().st_size
-    if missing > 0:
-        raise InvalidProblem(f"{path} is cut off: {missing} bytes are missing")
-    return shape, fortran, dtype, begin
+def _header(path: Path) -> Header:
+    with opened(path) as (_, header):
+        return header

@@ -9,12 +9,13 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from opencl_lab._version import __version__
 from opencl_lab.core.errors import OclabError
+from opencl_lab.core.wording import visible
 from opencl_lab.drivers.pretend import LIMITS, VARIABLE
 from opencl_lab.lab.cli.tables import fit, markdown
 from opencl_lab.lab.measuring.load import sample
@@ -43,6 +44,7 @@ class Settings:
         self.quiet = False
         self.verbose = 0
         self.arguments: tuple[str, ...] = ()
+        self.errors = sys.stderr  # as it was before `main` put `Visible` in its place
         self._selection: Selection | None = None
         self._left_out: list[str] = []
         self._earlier = sample()
@@ -89,11 +91,11 @@ class Settings:
     @property
     def console(self) -> Console:
         """Standard output for text; silent with --json or --quiet."""
-        from rich.console import Console
+        from opencl_lab.lab.presentation.screen import Screen
 
         width = None if sys.stdout.isatty() else FALLBACK_WIDTH
         quiet = self.quiet or self.json
-        return Console(quiet=quiet, width=width, highlight=False, emoji=False)
+        return Screen(quiet=quiet, width=width)
 
     def show(self, table: Table, optional: Sequence[str] = ()) -> None:
         """Print a table, on a narrow terminal without the `optional` columns, in this order.
@@ -115,16 +117,39 @@ class Settings:
         console = self.console
         for part in parts:
             if self.markdown and isinstance(part, Table):
-                console.print(markdown(part, console), markup=False, soft_wrap=True)
+                console.print(markdown(part), soft_wrap=True)
             else:
                 console.print(part)
 
-    def say(self, text: str) -> None:
-        """Print a line, which is wrapped on terminals between words, but not within paths."""
+    def say(self, *lines: str) -> None:
+        """Print lines, which are wrapped on terminals between words, but not within paths.
+
+        Each stays a line, whatever a name in it contains.
+        """
         console = self.console
+        text = "\n".join(map(visible, lines))
         if sys.stdout.isatty():
             text = _filled(text, console.width)
-        console.print(text, markup=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
+
+
+class Visible:
+    """A text stream that shows control characters, but for the ends of lines and tabs.
+
+    It has no `buffer`, in which others would write around it.
+    """
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        return self._stream.write(visible(text, "\n\t"))
 
 
 def _filled(text: str, width: int) -> str:

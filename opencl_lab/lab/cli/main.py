@@ -8,8 +8,8 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, redirect_stderr
+from typing import Any, TextIO, cast
 
 import click
 
@@ -17,7 +17,7 @@ from opencl_lab._version import __version__
 from opencl_lab.core.early import INTERRUPTED
 from opencl_lab.core.errors import BuildError, OclabError
 from opencl_lab.drivers.pinning import rank_of_job
-from opencl_lab.lab.cli.common import Settings, global_options
+from opencl_lab.lab.cli.common import Settings, Visible, global_options
 from opencl_lab.lab.cli.lazy import LazyGroup
 
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
@@ -128,6 +128,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     settings = Settings()
     settings.arguments = tuple(sys.argv[1:] if arguments is None else arguments)
+    if sys.stderr is None:
+        return _run(arguments, settings)
+    with redirect_stderr(cast(TextIO, Visible(sys.stderr))):
+        return _run(arguments, settings)
+
+
+def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
     if sys.stdout is None:
         _complain("standard output is closed; redirect it to /dev/null to discard it")
         return 2

@@ -26,9 +26,9 @@ def progress_bar(title: str) -> Iterator[ProgressReport]:
     If it is not a terminal, lines at intervals report the progress instead. With ``--quiet`` or
     ``--json`` nothing is shown.
     """
-    from rich.console import Console
+    from opencl_lab.lab.presentation.screen import Screen
 
-    console = Console(stderr=True)
+    console = Screen(stderr=True, file=settings().errors)
     if settings().quiet or settings().json:
         yield lambda done, total, label: None
         return
@@ -39,7 +39,8 @@ def progress_bar(title: str) -> Iterator[ProgressReport]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(),
     )  # fmt: skip
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(title, total=None)

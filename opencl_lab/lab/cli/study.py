@@ -225,7 +225,7 @@ def _sizes(study: Study, scale: str) -> str:
 def _show(outcome: Outcome) -> None:
     for table in outcome.tables():
         settings().show(table, OPTIONAL_COLUMNS)
-    settings().say(outcome.summary())
+    settings().say(*outcome.summary().split("\n"))
     printed = outcome.printed_table()
     if printed is not None:
         settings().show(printed)

@@ -42,21 +42,18 @@ def _name(column: Column) -> str:
     return str(column.header).split("\n")[0]
 
 
-def markdown(table: Table, console: Console) -> str:
+def markdown(table: Table) -> str:
     """Return a table in Markdown, with its title above and its caption below."""
 
-    def plain(content: Any) -> str:
-        return str(console.render_str(content) if isinstance(content, str) else content)
-
     def line(cells: Iterable[Any]) -> str:
-        return f"| {' | '.join(plain(cell).translate(IN_CELLS) for cell in cells)} |"
+        return f"| {' | '.join(str(cell).translate(IN_CELLS) for cell in cells)} |"
 
     heads = line(column.header for column in table.columns)
     ends = line("---:" if column.justify == "right" else "---" for column in table.columns)
     rows = zip(*(column.cells for column in table.columns), strict=True)
-    title = ["", f"**{plain(table.title)}**"] if table.title else []
+    title = ["", f"**{table.title}**"] if table.title else []
     # A line that begins with ">" would be a quotation.
-    caption = [plain(table.caption).replace(">", "\\>").replace("\n", "  \n"), ""]
+    caption = [str(table.caption).replace(">", "\\>").replace("\n", "  \n"), ""]
     return "\n".join(
         [*title, "", heads, ends, *map(line, rows), "", *(caption if table.caption else [])]
     )

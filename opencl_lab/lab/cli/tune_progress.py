@@ -88,7 +88,9 @@ class _Bar:
     def __init__(self, task: TuningTask):
         self._task = task
         self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[tried]}")
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[tried]}", markup=False),
         )
         self._row = self._bar.add_task("starting", total=None, tried="")
         self._state: TuningProgress | None = None

@@ -185,19 +185,19 @@ def show_operation_command(chosen: Operation[Any]) -> click.Command:
             return
         settings().say(f"device: {device}")
         for row in rows:
-            settings().say(_row_text(row))
+            settings().say(*_row_lines(row))
 
     return command
 
 
-def _row_text(row: dict[str, Any]) -> str:
+def _row_lines(row: dict[str, Any]) -> list[str]:
     text = f"{row['algorithm']}: {row['origin']}"
     text += f" ({row['why']})" if "why" in row else ""
     if "entry" in row:
         entry = row["entry"]
         text += f", tuned with {pairs_text(entry['sizes'])} on {entry['device']['name']}"
         text += f" to {plain(entry['time_ms'])} ms"
-    return text + (f"\n  {json.dumps(row['config'])}" if "config" in row else "")
+    return [text, *([f"  {json.dumps(row['config'])}"] if "config" in row else [])]
 
 
 # -------------------------------------------------------------------- clear

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -95,7 +96,9 @@ def _parameter(text: str) -> int | str | bool:
     """Return the value of a kernel parameter: a flag, a whole number, or a word."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    return int(text) if text.lstrip("-").isdecimal() else text
+    with suppress(ValueError):  # such as --1, or thousands of digits
+        return int(text) if text.lstrip("-").isdecimal() else text
+    return text
 
 
 def parameter_values(text: str) -> tuple[int | str | bool, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +12,7 @@ from typing import Any
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.plan import Work
 from opencl_lab.core.records import Count, Finite, Natural, parsed, typed
+from opencl_lab.core.wording import visible
 from opencl_lab.lab.engine.row import BASELINE, COLUMNS, Measurement, OverRanks
 from opencl_lab.lab.measuring.difference import Difference
 from opencl_lab.lab.measuring.samples import Times
@@ -20,7 +20,6 @@ from opencl_lab.lab.measuring.samples import Times
 SCHEMA = "oclab/1"
 LARGEST = 1 << 28  # bytes of a document; larger files were not written by opencl_lab
 LARGEST_SIZE = 1 << 63
-UNWRITABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CLOSE = 1e-9  # relative tolerance: the median of two floats may be rounded beyond both
 
 
@@ -226,7 +225,7 @@ def times_of(row: Mapping[str, Any], name: str) -> Times | None:
 def _clean(value: Any) -> Any:
     """Return JSON-able values without control characters in their texts."""
     if isinstance(value, str):
-        return UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+        return visible(value, "\t\n")
     if isinstance(value, dict):
         return {_clean(name): _clean(item) for name, item in value.items()}
     return [_clean(item) for item in value] if isinstance(value, list) else value

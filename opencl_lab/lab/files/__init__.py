@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.npy import Header, opened, read_header
 from opencl_lab.core.paths import check_target, write_target
-from opencl_lab.core.wording import counted
-from opencl_lab.lab.files.blocks import NpyFile, scratch_file
+from opencl_lab.core.wording import counted, listed
+from opencl_lab.lab.files.blocks import NpyFile, check_numbers, scratch_file
 from opencl_lab.lab.files.convert import convert
 from opencl_lab.lab.files.pictures import check_picture, read_picture, write_picture
 from opencl_lab.lab.files.sound import read_sound
@@ -45,6 +48,7 @@ NUMPY = (".npy", ".npz")
 FORMATS = (*NUMPY, ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
 SOUNDS = (".wav",)  # only read
+BLOCK = 1 << 20  # bytes that are read at once
 TEXTS = {".csv": ",", ".txt": " "}
 PACKED = {
     b"\x1f\x8b": "gzip",
@@ -123,14 +127,21 @@ def _read(
             array, names = table.numbers, table.names
         elif not path.stat().st_size:
             raise ValueError("it is empty")
+        elif suffix in NUMPY and _begins_as_archive(path):
+            array = _read_member(path, part, shown)
         elif suffix in NUMPY:
-            array = _read_numpy(path, part, shown)
+            with opened(path, shown) as (file, header):
+                array = _read_elements(file, header, shown)
+            if part:
+                raise ValueError(f"it holds a single array without a name, and no {part!r}")
         elif part:
             raise ValueError(f"it has no parts with names, such as {part!r}")
         elif suffix in PICTURES:
             array = read_picture(path)
         else:
             array, options["rate"] = read_sound(path)
+    except InvalidProblem:
+        raise
     except OSError as error:
         raise InvalidProblem(f"cannot read {shown}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -141,8 +152,6 @@ def _read(
         raise InvalidProblem(f"cannot read {shown}: {reason}") from error
     except Exception as error:  # a damaged file may raise errors in zipfile, zlib, tokenize, ...
         raise InvalidProblem(f"cannot read {shown}: it is damaged ({error})") from error
-    if array.dtype.kind not in "biufc":
-        raise InvalidProblem(f"{shown} holds values of dtype {array.dtype}, not numbers")
     return Stored(array, options, names, suffix in TEXTS)
 
 
@@ -166,25 +175,40 @@ def summary(stored: Stored) -> str:
     return f"{found} below {named}" if stored.names else found
 
 
-def _read_numpy(path: Path, part: str, shown: str) -> np.ndarray[Any, Any]:
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except ValueError as error:
-        if path.is_file() and not _begins_as_numpy(path):
-            raise ValueError("it does not begin as .npy and .npz files do") from error
-        raise
-    if isinstance(loaded, np.ndarray):
-        if part:
-            raise ValueError(f"it holds a single array without a name, and no {part!r}")
-        return loaded
-    with loaded:
-        there = loaded.files
+def _begins_as_archive(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _read_member(path: Path, part: str, shown: str) -> np.ndarray[Any, Any]:
+    """Read an array of an archive, by its name if there are several."""
+    with zipfile.ZipFile(path) as archive:
+        there = {name.removesuffix(".npy"): name for name in archive.namelist()}
         if not there:
             raise ValueError("it holds no array")
+        first = next(iter(there))
         if part not in there and (part or len(there) != 1):
-            hint = f", and no {part!r}" if part else f"; name one, as {shown}:{there[0]}"
-            raise ValueError(f"it holds the arrays {', '.join(there)}{hint}")
-        return np.asarray(loaded[part or there[0]])
+            hint = f", and no {part!r}" if part else f"; name one, as {shown}:{first}"
+            raise ValueError(f"it holds the arrays {listed(there)}{hint}")
+        name = f"{shown}:{part}" if part else shown
+        member = archive.getinfo(there[part or first])
+        with archive.open(member) as file:
+            return _read_elements(file, read_header(file, member.file_size, name), name)
+
+
+def _read_elements(file: IO[bytes], header: Header, name: str) -> np.ndarray[Any, Any]:
+    """Read the elements after a header; no more memory is taken than they need."""
+    check_numbers(header.dtype, name)
+    flat = np.empty(math.prod(header.shape), header.dtype)
+    left = memoryview(flat.view(np.uint8).data)
+    while left:
+        block = file.read(min(len(left), BLOCK))
+        if not block:
+            raise ValueError("it became shorter while it was read")
+        left[: len(block)] = block
+        left = left[len(block) :]
+    file.read(1)  # at its end the checksum of a member is compared
+    return flat.reshape(header.shape, order="F" if header.fortran else "C")
 
 
 def _undecodable(path: Path) -> str:
@@ -194,11 +218,6 @@ def _undecodable(path: Path) -> str:
         if head.startswith(beginning):
             return f"it is compressed by {packer}; unpack it first"
     return "it is not UTF-8; save it as UTF-8"
-
-
-def _begins_as_numpy(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(6).startswith((b"\x93NUMPY", b"PK"))
 
 
 def check_output(path: Path, formats: tuple[str, ...] = FORMATS) -> None:

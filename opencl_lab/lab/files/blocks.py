@@ -13,11 +13,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.npy import opened
+from opencl_lab.core.wording import listed
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -56,34 +58,9 @@ class NpyFile:
 
         InvalidProblem is raised if it is not a `.npy` file with numbers, or is truncated.
         """
-        try:
-            file = path.open("rb")
-        except OSError as error:
-            raise _unreadable(str(path), error) from error
-        with file:
-            yield cls._of(str(path), file)
-
-    @classmethod
-    def _of(cls, name: str, file: BinaryIO) -> NpyFile:
-        npy, size = np.lib.format, os.fstat(file.fileno()).st_size
-        try:
-            if not size:
-                raise ValueError("it is empty")
-            first = npy.read_magic(file) < (2, 0)
-            read = npy.read_array_header_1_0 if first else npy.read_array_header_2_0
-            shape, fortran, dtype = read(file)
-            offset = file.tell()
-        except OSError as error:
-            raise _unreadable(name, error) from error
-        except ValueError as error:
-            reason = str(error).splitlines()[0] if str(error) else "it is damaged"
-            raise InvalidProblem(f"cannot read {name}: {reason}") from error
-        if dtype.kind not in "biufc":
-            raise InvalidProblem(f"{name} holds values of dtype {dtype}, not numbers")
-        found = cls(name, file.fileno(), shape, dtype, offset, fortran)
-        if size < offset + found.nbytes:
-            raise InvalidProblem(f"cannot read {name}: it is shorter than its header says")
-        return found
+        with opened(path) as (file, (shape, fortran, dtype, offset)):
+            check_numbers(dtype, str(path))
+            yield cls(str(path), file.fileno(), shape, dtype, offset, fortran)
 
     @classmethod
     @contextmanager
@@ -154,6 +131,12 @@ def _write_at(descriptor: int, source: memoryview, place: int) -> int:
     with _moving:
         os.lseek(descriptor, place, os.SEEK_SET)
         return os.write(descriptor, source)
+
+
+def check_numbers(dtype: np.dtype[Any], name: str) -> None:
+    """Raise InvalidProblem if the array `name` does not hold numbers."""
+    if dtype.kind not in "biufc":
+        raise InvalidProblem(f"{name} holds values of dtype {listed([str(dtype)])}, not numbers")
 
 
 def _unreadable(name: str, error: OSError) -> InvalidProblem:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+FORMATS = ("PNG", "JPEG", "PPM", "WEBP", "GIF", "BMP")
+"""Of images that are read, whatever their names: many on the web are called .jpg."""
+
 
 def read_picture(path: Path) -> np.ndarray[Any, Any]:
     """Return rows x columns, or rows x columns x colours, of uint8 or, for 16-bit grey, uint16.
 
-    ValueError is raised for colours of 16 bits, of which Pillow reads 8.
+    ValueError is raised for colours of 16 bits, of which Pillow reads 8, and for other formats:
+    Pillow would read any, and some by running other programs.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(path) as stored:
+        with ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")  # Pillow's, of images that it reads
+            stored = stack.enter_context(Image.open(path, formats=FORMATS))
             if not stored.mode.startswith("I") and _is_deep(stored.tile):
                 raise ValueError("its colours have 16 bits; save it with 8, or as .npy")
             image = ImageOps.exif_transpose(stored)  # in the orientation of the camera
@@ -27,8 +36,11 @@ def read_picture(path: Path) -> np.ndarray[Any, Any]:
                 grey = image.mode in ("1", "LA") and not clear
                 return np.asarray(image.convert("L" if grey else "RGBA" if clear else "RGB"))
             return np.asarray(image)
+    except UnidentifiedImageError as error:
+        raise ValueError(f"it is no image in one of the formats {', '.join(FORMATS)}") from error
     except Image.DecompressionBombError as error:
-        raise ValueError(str(error)) from error
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+        raise ValueError(f"it has more than {most:,} pixels; save it as .npy") from error
 
 
 def _is_deep(tiles: list[Any]) -> bool:

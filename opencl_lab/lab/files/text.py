@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.core.wording import counted
+from opencl_lab.core.wording import counted, listed
 
 ENCODING = "utf-8-sig"  # with or without a byte order mark, which spreadsheets write
 QUOTE = '"'
@@ -30,6 +30,7 @@ DELIMITERS = (";", "\t", ",")
 or tabs, but may contain decimal commas."""
 MISSING = {"", "-", "--", ".", "?", "na", "n/a", "<na>", "nil", "none", "null", "missing"}
 SHOWN = 30  # characters of a field in a message
+CONTROL = re.compile(r"[\0-\x08\n-\x1f\x7f-\x9f]")
 NUMERAL = re.compile(r"(\d+|(?=\.\d))(\.\d*)?(e[+-]?\d+)?", re.IGNORECASE)
 EXACT = 2.0**53
 """Up to here float64 holds all whole numbers."""
@@ -93,7 +94,7 @@ def read_columns(path: Path, wanted: str, rounded: bool | None = None) -> Table:
     for name in chosen:
         if names.count(name) != 1:
             found = "several columns" if name in names else "no column"
-            raise ValueError(f"it has {found} {name!r}; it has: {', '.join(names)}")
+            raise ValueError(f"it has {found} {name!r}; it has: {listed(names)}")
     places = [names.index(name) for name in chosen]
     rows: dict[int, list[str]] = {}
     for number, line in lines:
@@ -221,9 +222,13 @@ def _is_number(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a field has a letter, and does not begin like a number or a date."""
+    """Return whether a field has a letter, and does not begin like a number or a date.
+
+    Control characters are refused, as names are printed and written to results.
+    """
     return (
         text.lower() not in MISSING
+        and CONTROL.search(text) is None
         and not _is_number(text)
         and re.search(r"[^\W\d_]", text) is not None
         and re.match(r"\W*\d", text) is None

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +16,7 @@ from opencl_lab.core.paths import write_target
 from opencl_lab.lab.engine.row import COLUMNS, Measurement
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.measuring.samples import Times
+from opencl_lab.lab.presentation.screen import Screen
 from opencl_lab.lab.presentation.speedups import with_base
 
 ERROR = "error/bound"
@@ -56,10 +56,7 @@ def times_texts(times: Times | None) -> tuple[str, str]:
 
 
 def titled_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
-    """Return a table with columns of words, then right-aligned columns of numbers; none wraps.
-
-    Title and heads are wrapped in `Text`, since a plain string with brackets would be markup.
-    """
+    """Return a table with columns of words, then right-aligned columns of numbers; none wraps."""
     made = Table(title=Text(title), title_justify="left", title_style="bold")
     made.caption_justify = "left"
     for name in words:
@@ -71,9 +68,9 @@ def titled_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Ta
 
 def table_text(*shown: Table | str, width: int = FILE_WIDTH) -> str:
     """Return tables and sentences as the text of a file."""
-    console = Console(file=io.StringIO(), width=width)
+    console = Screen(file=io.StringIO(), width=width)
     for item in shown:
-        console.print(item, markup=not isinstance(item, str))
+        console.print(item)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
