@@ -178,7 +178,7 @@ def test_sentences_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
     path = "/a/path/that/is/longer-than-the/terminal/is-wide.json"
     with click.Context(click.Command("x"), obj=Settings()):
-        settings().say(f"  two spaces before this sentence, and it goes on", f"to {path}: all")
+        settings().say("  two spaces before this sentence, and it goes on", f"to {path}: all")
     assert capsys.readouterr().out.splitlines() == [
         "  two spaces before this sentence, and",
         "  it goes on",

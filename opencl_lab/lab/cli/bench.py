@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
 from opencl_lab.lab.cli.lazy import LazyGroup
 from opencl_lab.lab.cli.values import no_nan
 from opencl_lab.lab.engine.stored import Results, read_results
@@ -83,7 +83,7 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
         print_json(_document(before, after, changes, threshold))
         return status
     for warning in changes.warnings:
-        click.echo(f"oclab: {warning}", err=True)
+        complain(warning)
     title = f"{after.operation}: {before.path} (old), {after.path} (new)"
     settings().show(_table(title, changes.rows, threshold), OPTIONAL)
     for where, rows in ((before.path, changes.only_old), (after.path, changes.only_new)):

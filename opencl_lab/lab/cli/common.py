@@ -164,6 +164,11 @@ def _filled(text: str, width: int) -> str:
     return "\n".join(filled)
 
 
+def complain(text: str) -> None:
+    """Print a line on standard error."""
+    click.echo(f"oclab: {visible(text)}", err=True)
+
+
 def settings() -> Settings:
     """Return the settings of the running command."""
     found = click.get_current_context().find_root().ensure_object(Settings)
@@ -288,7 +293,7 @@ def write_files(*writers: Callable[[], None]) -> int:
         try:
             write()
         except OclabError as error:
-            click.echo(f"oclab: {error.sentence}", err=True)
+            complain(error.sentence)
             status = error.exit_status
     return status
 

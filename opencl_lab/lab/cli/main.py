@@ -16,8 +16,9 @@ import click
 from opencl_lab._version import __version__
 from opencl_lab.core.early import INTERRUPTED
 from opencl_lab.core.errors import BuildError, OclabError
+from opencl_lab.core.wording import visible
 from opencl_lab.drivers.pinning import rank_of_job
-from opencl_lab.lab.cli.common import Settings, Visible, global_options
+from opencl_lab.lab.cli.common import Settings, Visible, complain, global_options
 from opencl_lab.lab.cli.lazy import LazyGroup
 
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
@@ -42,7 +43,7 @@ class _Interrupted(click.ClickException):
     exit_code = INTERRUPTED
 
     def show(self, file: Any = None) -> None:
-        _complain("interrupted")
+        complain("interrupted")
 
 
 @contextmanager
@@ -77,20 +78,20 @@ def cli() -> None:
     """OpenCL kernels on any device, measured against C, OpenMP and the usual libraries."""
 
 
-def _complain(text: str) -> None:
-    print(f"oclab: {text}", file=sys.stderr)
-
-
 def _speaks(arguments: Sequence[str]) -> bool:
     """Return whether errors are printed here: all ranks of a job have the same ones."""
     return "--distributed" not in arguments or rank_of_job(os.environ) == 0
 
 
+class _Lines(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
 @contextmanager
 def _warnings_as_lines(settings: Settings) -> Iterator[None]:
     """Print warnings of the library as lines of the command; those of its log unless quiet."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("oclab: %(message)s"))
+    handler = _Lines()
     handler.addFilter(lambda record: record.levelno >= logging.ERROR or not settings.quiet)
     log = logging.getLogger("opencl_lab")
     log.addHandler(handler)
@@ -104,7 +105,7 @@ def _warnings_as_lines(settings: Settings) -> Iterator[None]:
         line: str | None = None,
     ) -> str:
         if category.__module__.startswith("opencl_lab."):
-            return f"oclab: {message}\n"
+            return f"oclab: {visible(str(message))}\n"
         return usual(message, category, filename, lineno, line)
 
     warnings.formatwarning = formatted
@@ -136,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
     if sys.stdout is None:
-        _complain("standard output is closed; redirect it to /dev/null to discard it")
+        complain("standard output is closed; redirect it to /dev/null to discard it")
         return 2
     try:
         with _warnings_as_lines(settings):
@@ -144,7 +145,7 @@ def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _complain("interrupted")
+        complain("interrupted")
         return INTERRUPTED
     except click.ClickException as error:
         if _speaks(settings.arguments):
@@ -152,14 +153,14 @@ def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
         return error.exit_code
     except OclabError as error:
         if _speaks(settings.arguments):
-            _complain(error.sentence)
+            complain(error.sentence)
         if isinstance(error, BuildError) and settings.verbose:
             print(error.details(), file=sys.stderr)
         if settings.verbose > 1:
             traceback.print_exc()
         return error.exit_status
     except MemoryError:
-        _complain("the host ran out of memory; try a smaller problem")
+        complain("the host ran out of memory; try a smaller problem")
         return 2
     except BrokenPipeError:
         _drop_output()  # the reader of the output has ended
@@ -167,13 +168,13 @@ def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
     except SystemExit:  # Click and rich turn a BrokenPipeError into this
         return 0
     except OSError as error:
-        _complain(f"cannot use {error.filename or 'the output'}: {error.strerror or error}")
+        complain(f"cannot use {error.filename or 'the output'}: {error.strerror or error}")
         if settings.verbose > 1:
             traceback.print_exc()
         _drop_output()
         return 2
     except Exception as error:
-        _complain(f"internal error: {error!r}; -v -v shows where, please report it")
+        complain(f"internal error: {error!r}; -v -v shows where, please report it")
         if settings.verbose > 1:
             traceback.print_exc()
         return INTERNAL

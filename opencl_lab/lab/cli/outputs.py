@@ -13,7 +13,14 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import BuildError
-from opencl_lab.lab.cli.common import document, print_json, say_written, settings, write_files
+from opencl_lab.lab.cli.common import (
+    complain,
+    document,
+    print_json,
+    say_written,
+    settings,
+    write_files,
+)
 from opencl_lab.lab.cli.request import Data, OperationRequest
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.runner import Comparison
@@ -178,7 +185,7 @@ class Outputs:
         outputs = self.comparison.outputs
         if not outputs:
             reason = "no algorithm gave a correct result"
-            click.echo(f"oclab: {path} is not written: {reason}", err=True)
+            complain(f"{path} is not written: {reason}")
             return False
         names = [name for item in self.data.stored.values() for name in item.names]
         kept = bool(names) and chosen.keeps_columns(arrays, **options)
@@ -193,9 +200,8 @@ class Outputs:
         )
         if names and not kept and is_text(path):
             first = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-            click.echo(
-                f"oclab: the names above the columns ({first}) are not written to {path}, whose "
+            complain(
+                f"the names above the columns ({first}) are not written to {path}, whose "
                 "columns hold something else",
-                err=True,
             )
         return True

@@ -10,7 +10,7 @@ import click
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, ReferenceUnavailable
-from opencl_lab.lab.cli.common import say_written, settings, write_files
+from opencl_lab.lab.cli.common import complain, say_written, settings, write_files
 from opencl_lab.lab.cli.outputs import print_rows
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import OperationRequest
@@ -128,4 +128,4 @@ def _print(
     if len(rows) > 1:
         settings().say(NOT_RUN)
     if result.fault is not None:
-        click.echo(f"oclab: {output} is not written: the result is wrong", err=True)
+        complain(f"{output} is not written: the result is wrong")

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
-from opencl_lab.lab.cli.common import settings
+from opencl_lab.lab.cli.common import complain, settings
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
     from opencl_lab.lab.engine.runner import ProgressReport
@@ -72,7 +70,7 @@ def _progress_lines(title: str) -> Iterator[ProgressReport]:
         while not over.wait(LINE_SECONDS):
             done, total, label = latest
             seconds = time.monotonic() - begin
-            click.echo(f"oclab: {title}: {label} ({done}/{total}, {seconds:.0f} s)", err=True)
+            complain(f"{title}: {label} ({done}/{total}, {seconds:.0f} s)")
 
     printer = threading.Thread(target=print_lines, daemon=True)
     printer.start()

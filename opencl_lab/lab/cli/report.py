@@ -9,7 +9,7 @@ import click
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.core.wording import counted
-from opencl_lab.lab.cli.common import document, global_options, print_json, settings
+from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
 from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.report.page import page_of
@@ -44,7 +44,7 @@ def report_command(place: str, output: str | None) -> int:
     check_target(target, PAGE_BYTES)
     for sentence in skipped:
         if not settings().json:
-            click.echo(f"oclab: left out: {sentence}", err=True)
+            complain(f"left out: {sentence}")
     command = ["oclab", *settings().arguments]
     with progress_bar("report") as progress:
         page = page_of(documents, skipped, folder, command, progress)

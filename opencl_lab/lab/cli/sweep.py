@@ -11,7 +11,13 @@ import click
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
-from opencl_lab.lab.cli.common import add_options, device_of_jobs, global_options, settings
+from opencl_lab.lab.cli.common import (
+    add_options,
+    complain,
+    device_of_jobs,
+    global_options,
+    settings,
+)
 from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.crossover import CROSSOVER_FILES, bench_crossover, range_of
 from opencl_lab.lab.cli.options import (
@@ -242,7 +248,7 @@ def _bench(
     with _folder(out, files, sweep.about(sizes), fresh or unfinished.goes_on) as folder:
         run, stopped = _explored(sweep, unfinished, sweep.timeout_predictor(seconds))
         if unfinished.trouble:
-            click.echo(f"oclab: {unfinished.trouble}", err=True)
+            complain(unfinished.trouble)
         failed = 0
         if run.seen:
             taken = [size for size in run.seen if size in run.known]

@@ -10,7 +10,14 @@ from typing import Any
 import click
 
 from opencl_lab.core.device import Device
-from opencl_lab.lab.cli.common import add_options, output_path, print_json, settings, write_files
+from opencl_lab.lab.cli.common import (
+    add_options,
+    complain,
+    output_path,
+    print_json,
+    settings,
+    write_files,
+)
 from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.tune_progress import watch
 from opencl_lab.lab.cli.tune_result import print_result, result_document
@@ -121,7 +128,7 @@ def _status(result: TuneResult) -> int:
     if result.stopped == "interrupted":
         kept = "what was found is kept, the same command resumes from here"
         lost = "what was found could not be kept: see the notes"
-        click.echo(f"oclab: interrupted; {lost if result.journal is None else kept}", err=True)
+        complain(f"interrupted; {lost if result.journal is None else kept}")
         return INTERRUPTED
     if result.best is not None:
         return 0

@@ -225,7 +225,7 @@ def times_of(row: Mapping[str, Any], name: str) -> Times | None:
 def _clean(value: Any) -> Any:
     """Return JSON-able values without control characters in their texts."""
     if isinstance(value, str):
-        return visible(value, "\t\n")
+        return visible(value)
     if isinstance(value, dict):
         return {_clean(name): _clean(item) for name, item in value.items()}
     return [_clean(item) for item in value] if isinstance(value, list) else value
