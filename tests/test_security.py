@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import logging
 import os
 import pickle
 import random
@@ -42,7 +43,7 @@ from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.cli.values import variants
 from opencl_lab.lab.doctor import diagnose
 from opencl_lab.lab.doctor.examine import Finding
-from opencl_lab.lab.files import PICTURES, read_array
+from opencl_lab.lab.files import PICTURES, read_array, read_stored
 from opencl_lab.lab.files.blocks import NpyFile
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.host import hybrid
@@ -312,6 +313,7 @@ def test_what_others_print_is_visible_too(monkeypatch, capsys):
     def show():
         warnings.warn(HOSTILE, stacklevel=1)
         print(HOSTILE, file=sys.stderr)
+        logging.getLogger("opencl_lab").warning(HOSTILE)
         settings().say(HOSTILE)
         table = Table(HOSTILE, title="[b]")
         table.add_row(f"[/]{HOSTILE}")
@@ -323,7 +325,33 @@ def test_what_others_print_is_visible_too(monkeypatch, capsys):
         assert main(["cache", "info"]) == 0
     out, err = capsys.readouterr()
     assert all(letter == "\n" or letter.isprintable() for letter in out + err)
-    assert visible(HOSTILE) in out and "[b]" in out and "[/]" in out and "\\x1b[31m" in err
+    assert (
+        visible(HOSTILE) in out
+        and "[b]" in out
+        and "[/]" in out
+        and f"oclab: {visible(HOSTILE)}\n" in err
+    )
+    assert str(InvalidProblem(HOSTILE)) == visible(HOSTILE)
+
+
+def test_names_of_columns_go_into_results_only_without_control_characters(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("\u05d0\u200f,=SUM(A1)\n1,2\n", encoding="utf-8")
+    assert read_stored(path).names == ("\u05d0\u200f", "=SUM(A1)")  # unchanged, as by pandas
+    path.write_text("a\x1b[31m,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(InvalidProblem, match=r"nor the name of a column: 'a\\x1b\[31m'"):
+        read_stored(path)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_checksums_of_archives_are_compared(tmp_path, save):
+    path = tmp_path / "x.npz"
+    save(path, np.arange(9000) * 977 % 8999)
+    with zipfile.ZipFile(path) as archive:
+        crc = archive.infolist()[0].CRC.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(crc, b"abcd"))
+    with pytest.raises(InvalidProblem, match="Bad CRC-32"):
+        read_array(path)
 
 
 def test_letters_of_all_languages_stay():
