@@ -207,7 +207,6 @@ def _read_elements(file: IO[bytes], header: Header, name: str) -> np.ndarray[Any
             raise ValueError("it became shorter while it was read")
         left[: len(block)] = block
         left = left[len(block) :]
-    file.read(1)  # at its end the checksum of a member is compared
     return flat.reshape(header.shape, order="F" if header.fortran else "C")
 
 
