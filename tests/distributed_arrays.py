@@ -140,7 +140,7 @@ def check_files(comm, rng):
         np.save(folder / "o.npy", np.array([None]), allow_pickle=True)
     comm.Barrier()
     for name, told in (("short", "5 bytes are missing"), ("f", "Fortran"), ("o", "Python objects"),
-                       ("none", "cannot be read")):  # fmt: skip
+                       ("none", "cannot read")):  # fmt: skip
         with pytest.raises(InvalidProblem, match=told):
             DistArray.load(folder / f"{name}.npy")
 

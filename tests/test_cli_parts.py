@@ -15,6 +15,7 @@ import pytest
 
 from opencl_lab.core import paths
 from opencl_lab.drivers.discovery import select_device
+from opencl_lab.lab import files
 from opencl_lab.lab.cli import main
 from opencl_lab.lab.cli.values import BYTE_COUNT
 from opencl_lab.lab.files import NpyFile
@@ -187,8 +188,8 @@ def test_what_is_no_number_of_bytes(text, capsys):
 
 
 def test_a_file_below_the_limit_is_read_once(given, out, monkeypatch):
-    read, load = [], np.load
-    monkeypatch.setattr(np, "load", lambda *given, **more: read.append(1) or load(*given, **more))
+    read, elements = [], files._read_elements
+    monkeypatch.setattr(files, "_read_elements", lambda *its: read.append(1) or elements(*its))
     monkeypatch.setattr(NpyFile, "read", None)
     limit = ["--memory-limit", "1G", "--against", "none", "--repeats", "1", "--quiet"]
     assert main(["sort", str(given), "-o", str(out), *limit]) == 0
