@@ -48,7 +48,7 @@ NUMPY = (".npy", ".npz")
 FORMATS = (*NUMPY, ".csv", ".txt")
 PICTURES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm")
 SOUNDS = (".wav",)  # only read
-BLOCK = 1 << 20  # bytes that are read at once
+BLOCK = 1 << 16  # bytes that are read at once
 TEXTS = {".csv": ",", ".txt": " "}
 PACKED = {
     b"\x1f\x8b": "gzip",
