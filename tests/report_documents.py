@@ -1,6 +1,6 @@
-"""Documents that reports are made of, and a reader of pages."""
+"""Documents that reports are made of."""
 
-from documents import OPTIONS, row, slower, sweep
+from documents import DEVICE, OPTIONS, row, slower, sweep
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.measuring.difference import Difference
@@ -51,13 +51,39 @@ def write_study(path):
         path, command="study", study="matmul", scale="small", problem=None, options=None,
         answers=[{"question": "Which is the fastest?", "answer": ["opencl:tiled.", "By far."]}],
         notes=["TILE=32 is left out", "TILE=32 is left out"],
-        printed=[
-            {
-                "study": "matmul", "what": "tiled kernel", "hardware": "Some GPU",
-                "point": {"m": 8, "n": 8, "k": 8}, "ours": "opencl:tiled", "milliseconds": 12.5,
-            }
-        ],
         results=rows,
+    )  # fmt: skip
+
+
+def many(path, sizes, *names, device=DEVICE, **more):
+    """Write a sweep in which the first name is the fastest, each other one twice as slow."""
+    rows = [
+        {"n": n, **timed(n * 2**place, name, **more).as_row()}
+        for n in sizes
+        for place, name in enumerate(names)
+    ]
+    problem = {"operation": "sort", "sizes": list(sizes)}
+    return sweep(path, problem=problem, results=rows, device=device)
+
+
+def write_search(path):
+    """Write a document as `oclab tune` does."""
+    config = {"WG_SIZE": 64, "TILE": 8}
+    tried = [
+        {"config": {**config, "WG_SIZE": 64 + place}, "status": "correct", "reason": "",
+         "times_ms": [9.0 / (1 + place), 9.5 / (1 + place)]}
+        for place in range(6)
+    ]  # fmt: skip
+    tried.append({"config": config, "status": "compile", "reason": "no", "times_ms": []})
+    best = row("opencl:tiled", samples=(), config={**config, "WG_SIZE": 69}, kernel_ms=1.5)
+    default = row("opencl:tiled", samples=(), config=config, kernel_ms=3.0)
+    spread = {"kernel_spread_ms": {"median": 1.5, "min": 1.4, "max": 1.6, "runs": 3}}
+    finals = [{**best.as_row(), **spread}, default.as_row()]
+    return sweep(
+        path, command="tune", problem={"operation": "gemm", "m": 8}, algorithm="tiled",
+        results=finals[:1], default=finals[1], finalists=finals, evaluations=tried, stable=True,
+        speedup_over_default=2.0, seconds=4.2, stopped="budget", stored=True, notes=["a note"],
+        removed={"total": 5000, "left": 1200, "exact": True},
     )  # fmt: skip
 
 

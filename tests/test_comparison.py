@@ -159,7 +159,7 @@ def test_a_crossover_within_noise_is_none(medians, spread, size, level, said, tm
     drawn = (tmp_path / "x.svg").read_text()
     assert drawn.count("opencl:x from") == (size is not None)
     just_before = size in (100, 1000) and bool(level)
-    assert drawn.count("over opencl:y, level just before") == just_before
+    assert drawn.count("over opencl:y (level just before)") == just_before
 
 
 @pytest.mark.parametrize(

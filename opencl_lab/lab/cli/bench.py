@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
@@ -17,16 +14,13 @@ from opencl_lab.lab.cli.values import no_nan
 from opencl_lab.lab.engine.stored import Results, read_results
 from opencl_lab.lab.presentation.changes import (
     THRESHOLD,
-    Change,
     Changes,
+    changes_table,
     compare_results,
     counted_verdicts,
-    varied,
 )
-from opencl_lab.lab.presentation.table import ratio_text, times_texts, titled_table
 
 IN_A_FOLDER = "results.json"  # the document of `oclab bench` in a folder
-STYLES = {"faster": "green", "works now": "green", "slower": "yellow", "fails now": "red"}
 OPTIONAL = ("runs", "kernel ratio", "old min..max", "new min..max")
 
 
@@ -85,9 +79,10 @@ def compare_runs(old: Path, new: Path, threshold: float) -> int:
     for warning in changes.warnings:
         complain(warning)
     title = f"{after.operation}: {before.path} (old), {after.path} (new)"
-    settings().show(_table(title, changes.rows, threshold), OPTIONAL)
-    for where, rows in ((before.path, changes.only_old), (after.path, changes.only_new)):
-        for name in changes.in_short(rows):
+    rows = [{**x.as_dict(threshold), "implementation": x.new.label} for x in changes.rows]
+    settings().show(changes_table(rows).table(title), OPTIONAL)
+    for where, alone in ((before.path, changes.only_old), (after.path, changes.only_new)):
+        for name in changes.in_short(alone):
             settings().say(f"only in {where}: {name}")
     verdicts = counted_verdicts(row.verdict for row in changes.rows)
     settings().say(f"{counted(len(changes.rows), 'row')}: {verdicts}")
@@ -130,33 +125,3 @@ def _document(old: Results, new: Results, changes: Changes, threshold: float) ->
         missing=[*map(str, changes.missing)],
         regressions=sum(row.regressed(threshold) for row in changes.rows),
     )
-
-
-def _table(title: str, rows: Sequence[Change], threshold: float) -> Table:
-    """Return the table of all rows; what their problems share is in its caption."""
-    differing = varied([row.what for row in rows])
-    fixed = {name: value for name, value in rows[0].what.items() if name not in differing}
-    common = ", ".join(f"{name}={value}" for name, value in fixed.items() if value is not None)
-    times = ("old ms", "old min..max", "new ms", "new min..max")
-    numbers = (*times, "runs", "new/old", "kernel ratio")
-    table = titled_table(title, [*differing, "implementation"], numbers)
-    table.caption = Text(common) if common else None
-    table.add_column("verdict", overflow="fold", min_width=16)
-    for row in rows:
-        verdict = row.verdict
-        text = verdict + (", a regression" if row.regressed(threshold) else "")
-        style = "red" if row.regressed(threshold) else STYLES.get(verdict, "")
-        if row.remarks:
-            text += f" ({'; '.join(row.remarks)})"
-        runs = [str(side.total_ms.runs) for side in (row.old, row.new) if side.total_ms]
-        table.add_row(
-            *(Text(str(row.what.get(name, "-"))) for name in differing),
-            Text(row.new.label),
-            *times_texts(row.old.total_ms),
-            *times_texts(row.new.total_ms),
-            ", ".join(runs) or "-",
-            ratio_text(row.ratio),
-            ratio_text(row.kernel_ratio),
-            Text(text, style),
-        )
-    return table

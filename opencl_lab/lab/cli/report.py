@@ -12,8 +12,8 @@ from opencl_lab.core.wording import counted
 from opencl_lab.lab.cli.common import complain, document, global_options, print_json, settings
 from opencl_lab.lab.cli.completion import files, folders
 from opencl_lab.lab.cli.progress import progress_bar
+from opencl_lab.lab.report.documents import find_results
 from opencl_lab.lab.report.page import page_of
-from opencl_lab.lab.report.sweeps import find_results
 
 PAGE_BYTES = 1 << 20  # approximate size of a page
 NAME = "report.html"

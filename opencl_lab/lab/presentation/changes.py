@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import Any, Literal, TypeAlias
 
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.engine.stored import Result, Results
+from opencl_lab.lab.engine.stored import Result, Results, times_of
+from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.conditions import differences, other_conditions
+from opencl_lab.lab.presentation.table import (
+    Cell,
+    CellTable,
+    finite,
+    median_cell,
+    number_cell,
+    ratio_cell,
+    spread_cell,
+)
 
 THRESHOLD = 1.10
 """Default ratio of medians above which a slower row is a regression.
@@ -26,6 +37,9 @@ CHANCE = 0.05  # largest probability of calling two runs of equal speed differen
 Verdict: TypeAlias = Literal[
     "faster", "slower", "within noise", "too few runs", "fails now", "works now", "not measured"
 ]
+
+
+STYLES = {"faster": "ok", "works now": "ok", "slower": "failed", "fails now": "failed"}
 
 
 @dataclass(frozen=True)
@@ -179,6 +193,65 @@ def varied(problems: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the fields in which problems differ."""
     names = dict.fromkeys(name for problem in problems for name in problem)
     return [name for name in names if len({json.dumps(item.get(name)) for item in problems}) > 1]
+
+
+COLUMNS = frozenset(
+    (
+        *("implementation", "kind", "data", "verdict", "ratio", "kernel_ratio", "remarks"),
+        *("old_ms", "new_ms", "old_kernel_ms", "new_kernel_ms", "regression"),
+    )
+)
+"""The fields of `Change.as_dict` besides those of the problem."""
+
+
+def problem_fields(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of the fields in which the problems of rows differ, and the other fields."""
+    problems = [{k: v for k, v in row.items() if k not in COLUMNS} for row in rows]
+    names = varied(problems)
+    shared = problems[0] if problems else {}
+    return names, {k: v for k, v in shared.items() if k not in names and v is not None}
+
+
+def changes_table(rows: Sequence[Mapping[str, Any]]) -> CellTable:
+    """Return a table of rows as of `Change.as_dict`; what their problems share is the caption."""
+    names, shared = problem_fields(rows)
+
+    def verdict(row: Mapping[str, Any]) -> Cell:
+        said, remarks = str(row.get("verdict")), row.get("remarks")
+        text = said + ", a regression" * (row.get("regression") is True)
+        if isinstance(remarks, list) and remarks:
+            text += f" ({'; '.join(map(str, remarks))})"
+        return Cell(text, style=STYLES.get(said, ""))
+
+    def runs(row: Mapping[str, Any]) -> Cell:
+        times = (times_of(row, name) for name in ("old_ms", "new_ms"))
+        return Cell(", ".join(str(item.runs) for item in times if item))
+
+    columns: dict[str, Callable[[Mapping[str, Any]], Cell]] = {
+        name: partial(_field, name) for name in names
+    }
+    columns["implementation"] = lambda row: Cell(
+        str(row.get("implementation") or ""), style=str(row.get("kind") or ""), heads=True
+    )
+    for side in ("old", "new"):
+        columns[f"{side} ms"] = partial(_times, f"{side}_ms", median_cell)
+        columns[f"{side} min..max"] = partial(_times, f"{side}_ms", spread_cell)
+    columns |= {
+        "runs": runs,
+        "new/old": lambda row: ratio_cell(finite(row.get("ratio"))),
+        "kernel ratio": lambda row: ratio_cell(finite(row.get("kernel_ratio"))),
+        "verdict": verdict,
+    }
+    caption = ", ".join(f"{name}={value}" for name, value in shared.items())
+    return CellTable.of(rows, columns, caption)
+
+
+def _field(name: str, row: Mapping[str, Any]) -> Cell:
+    return number_cell(row.get(name))
+
+
+def _times(name: str, cell: Callable[[Times | None], Cell], row: Mapping[str, Any]) -> Cell:
+    return cell(times_of(row, name))
 
 
 def counted_verdicts(verdicts: Iterable[str]) -> str:

@@ -6,9 +6,9 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,37 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
     from matplotlib.figure import Figure, SubFigure
-    from matplotlib.transforms import Bbox
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
-
 PLOT_BYTES = 1 << 17  # approximate size of a file
+LETTER = 0.075  # inches: mean width of a letter of titles and legends, with room
+HANDLE, ROW = 0.6, 0.18  # inches of a legend: what stands before a name, and the height of a row
 
-TITLE_POINTS = 10  # size of titles
-HEIGHT_FACTOR = 1.15  # of plots on a page, which have no legend
+ON_PAGE = 0.75  # scale of plots on a page, which shows them small: letters keep their size
 
-LEGEND_ROOM = 10.0  # inches at the right and below, for the legend, which a page cuts out
-LEGEND_POINTS, LEGEND_ROW = 8, 13.0  # font size and height of a row of a legend
-HANDLE = 42.0  # points in a legend for the handle of a name, and between columns
-Y_AXIS, X_AXIS = 72.0, 36.0  # points that an axis takes with its numbers and label
-LABEL = 30  # letters of the longest label that fits beside a plot on a page
-
-_page: ContextVar[tuple[float, float] | None] = ContextVar("_page", default=None)
-"""The width in inches and the smallest font size of the plots of a page; None elsewhere."""
-
-
-@contextmanager
-def drawn_for_page(inches: float, points: float) -> Iterator[None]:
-    """Draw all plots with a width of `inches`, however long the names in their legends are.
-
-    Letters then have the same size in all plots, at least `points`. The plot is at the top left of
-    a canvas that is `LEGEND_ROOM` inches wider and higher; the legend is below.
-    """
-    token = _page.set((inches, points))
-    try:
-        yield
-    finally:
-        _page.reset(token)
+Target: TypeAlias = Path | BytesIO
+"""Where a plot is written: a file, or as SVG in memory."""
 
 
 def check_plot(path: Path) -> None:
@@ -64,81 +43,55 @@ def _check_format(path: Path) -> None:
 
 
 @contextmanager
-def written_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Yield an empty figure with a size in inches, and write it to `path` at the end."""
+def written_figure(target: Target, width: float, height: float) -> Iterator[Figure]:
+    """Yield an empty figure with a size in inches, and write it to `target` at the end."""
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as NewFigure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    _check_format(path)
-    figure: Figure = NewFigure(figsize=(width, height), dpi=150)
-    figure.set_layout_engine("none")  # whatever a user's matplotlibrc says
-    FigureCanvasAgg(figure)
-    yield figure
-    page = _page.get()
-    canvas = None if page is None else _fit_page(figure, *page)
-    ConstrainedLayoutEngine().execute(figure)  # as the figure's own, it would draw all twice
-    with write_target(path) as temporary:
-        figure.savefig(temporary, bbox_inches=canvas)
+    if isinstance(target, Path):
+        _check_format(target)
+    else:
+        width, height = ON_PAGE * width, ON_PAGE * height
+    with rc_context({"text.parse_math": False}):  # names are not formulas
+        figure: Figure = NewFigure(figsize=(width, height), dpi=150)
+        figure.set_layout_engine("none")  # whatever a user's matplotlibrc says
+        FigureCanvasAgg(figure)
+        yield figure
+        ConstrainedLayoutEngine().execute(figure)  # as the figure's own, it would draw all twice
+        if isinstance(target, Path):
+            with write_target(target) as temporary:
+                figure.savefig(temporary)
+            return
+        # Text stays text, and equal data give equal pictures.
+        with rc_context({"svg.fonttype": "none", "svg.hashsalt": "oclab"}):
+            figure.savefig(target, format="svg", metadata={"Date": None})
 
 
 def saved_figure(
-    path: Path,
+    target: Target,
     draw: Callable[[Axes], None],
     width: float,
     height: float,
     pictures: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw one plot and write it; `pictures` are shown in a row above."""
-    with written_figure(path, width, height) as figure:
+    with written_figure(target, width, height) as figure:
         if not pictures:
             draw(figure.add_subplot())
             return
         high = _height_of(pictures, width)
-        figure.set_figheight(height + high)
+        figure.set_figheight(figure.get_figheight() + high)
         above, below = figure.subfigures(2, 1, squeeze=False, height_ratios=(high, height))[:, 0]
         _draw_pictures(above, pictures)
         draw(below.add_subplot())
 
 
-def _fit_page(figure: Figure, inches: float, points: float) -> Bbox:
-    """Scale a drawn figure to a page without changing the size of letters; return its canvas."""
-    from matplotlib.legend import Legend
-    from matplotlib.transforms import Bbox
-
-    width, height = figure.get_size_inches()
-    height *= HEIGHT_FACTOR * inches / width
-    figure.set_size_inches(inches, height)
-    for axes in figure.axes:
-        for item in axes.get_children():  # `findobj` would make all ticks
-            if isinstance(item, Legend):
-                item.set_in_layout(False)
-        for text in axes.texts:
-            text.set_fontsize(max(points, text.get_fontsize()))
-        axes.tick_params(axis="y", which="minor", labelsize=points)
-        axes.set_xlabel(_wrapped(axes.get_xlabel(), points, inches))
-        label = axes.get_ylabel()
-        if len(label) > LABEL:
-            halves = textwrap.fill(label, len(label) // 2 + 4)
-            axes.set_ylabel(label.replace(" (", "\n(", 1) if " (" in label else halves)
-    return Bbox([[0, -LEGEND_ROOM], [inches + LEGEND_ROOM, height]])
-
-
-def set_title(axes: Axes, title: str, inches: float, pad: float = 6.0) -> None:
+def set_title(axes: Axes, title: str, inches: float) -> None:
     """Set the title, with lines wrapped to a width in inches."""
-    text = _wrapped(title, TITLE_POINTS, inches)
-    axes.set_title(text, loc="left", fontsize=TITLE_POINTS, pad=pad)
-
-
-def _wrapped(text: str, points: float, inches: float) -> str:
-    from opencl_lab.lab.presentation.ticks import text_width
-
-    lines = []
-    for line in text.splitlines():
-        width = text_width(line, points)
-        room = len(line) * 72 * inches / max(width, 1.0)  # in characters of this line's mean width
-        lines.append(textwrap.fill(line, max(1, int(room) - 4)) if room < len(line) else line)
-    return "\n".join(lines)
+    lines = (textwrap.fill(line, int(inches / LETTER)) for line in title.splitlines())
+    axes.set_title("\n".join(lines), loc="left", fontsize=10)
 
 
 def plain_number(value: float) -> str:
@@ -157,17 +110,16 @@ def large_number(value: float) -> str:
 def plain_scale(
     axis: XAxis | YAxis, unit: str = "", write: Callable[[float], str] = plain_number
 ) -> None:
-    """Make an axis logarithmic, with plain numbers instead of powers of ten."""
-    from opencl_lab.lab.presentation.ticks import show_values
+    """Make an axis logarithmic; Matplotlib chooses the labels, `write` writes them."""
+    from matplotlib.ticker import LogFormatter
 
-    show_values(axis, lambda value: f"{write(value)}{unit}")
+    class Written(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{write(x)}{unit}" if super().__call__(x, pos) else ""
 
-
-def size_scale(axes: Axes, sizes: Sequence[int]) -> None:
-    """Make the x axis logarithmic, with ticks at some of `sizes`, which are in ascending order."""
-    from opencl_lab.lab.presentation.ticks import show_sizes
-
-    show_sizes(axes, sizes, plain_number)
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_formatter(Written())
+    axis.set_minor_formatter(Written(minor_thresholds=(1.5, 0.5)))
 
 
 def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
@@ -178,37 +130,23 @@ def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
 
 
 def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
-    """Draw the legend below the plot.
-
-    `notes` explain dotted lines; they come below the names, in separate columns.
-    """
-    from matplotlib.legend import Legend
+    """Draw the legend below all plots of the figure, with `notes` that explain numbers in it."""
     from matplotlib.lines import Line2D
-    from matplotlib.transforms import ScaledTranslation
 
-    from opencl_lab.lab.presentation.ticks import text_width
-
+    handles, names = axes.get_legend_handles_labels()
+    handles += [Line2D([], [], linestyle="none") for _ in notes]
+    names += notes
+    if not names:
+        return
     figure = axes.get_figure(root=True)
     assert figure is not None
     width, height = figure.get_size_inches()
-    dotted = [Line2D([], [], linestyle=":", color="0.6", linewidth=0.8) for _ in notes]
-    below = X_AXIS
-    for handles, names in (axes.get_legend_handles_labels(), (dotted, notes)):
-        if not names:
-            continue
-        widest = HANDLE + max(text_width(name, LEGEND_POINTS) for name in names)
-        columns = min(len(names), max(1, int((72 * width - Y_AXIS) / widest)))
-        place = axes.transAxes + ScaledTranslation(0, -below / 72, figure.dpi_scale_trans)
-        legend = Legend(
-            axes, handles, names, fontsize=LEGEND_POINTS, frameon=False, ncols=columns,
-            loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=place, borderpad=0,
-            borderaxespad=0,
-        )  # fmt: skip
-        axes.add_artist(legend)
-        legend.set_clip_on(False)  # otherwise the layout leaves no room for it
-        below += LEGEND_ROW * math.ceil(len(names) / columns)
-    if _page.get() is None:  # a page cuts legends out
-        figure.set_figheight(height + (below - X_AXIS) / 72)
+    columns = int(width / (HANDLE + LETTER * max(map(len, names))))
+    columns = max(1, min(len(names), columns))
+    figure.set_figheight(height + ROW * math.ceil(len(names) / columns))
+    figure.legend(
+        handles, names, loc="outside lower left", ncols=columns, fontsize=8, frameon=False
+    )
 
 
 MOST_HEIGHT = 2.6  # inches of a row of pictures

@@ -10,22 +10,15 @@ import numpy as np
 
 from opencl_lab.lab.engine.crossings import Crossover
 from opencl_lab.lab.engine.row import Measurement
-from opencl_lab.lab.presentation.drawing import pale_grid, plain_number, size_scale
+from opencl_lab.lab.presentation.drawing import pale_grid, plain_number, plain_scale
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 9.0  # inches, of a plot over sizes
-ROW = 12.0  # points between rows of numbers above a plot
-LEAST_DISTANCE = 0.03  # between two numbers above a plot, as a share of its width
 MOST_RINGS = 6
+MOST_MARKS = 64  # sizes; with more, lines have no marks
 MARKERS = "os^Dv*<>pPX"
-
-
-def group_name(implementation: str, sizes: Sequence[int] = ()) -> str:
-    """Return the name in an SVG of the marks of an implementation, one per size, or of its bar."""
-    return f"marks|{implementation}|{','.join(map(str, sizes))}"
-
 
 Series: TypeAlias = Sequence[tuple[int, Sequence[Measurement]]]
 """Sizes, each with its measured rows."""
@@ -84,11 +77,15 @@ def draw_lines(
             continue
         sizes, middles, lows, highs = zip(*points, strict=True)
         text = name if label is None else label(named[name])
-        axes.plot(sizes, middles, label=text, gid=group_name(name, sizes), **style)
+        marks = {"marker": "none"} if len(series) > MOST_MARKS else {}
+        axes.plot(sizes, middles, label=text, **{**style, **marks})
         if len(sizes) == 1:  # the band has no width
             axes.vlines(sizes, lows, highs, color=style["color"], linewidth=1)
         axes.fill_between(sizes, lows, highs, color=style["color"], alpha=0.15, linewidth=0)
-    size_scale(axes, [size for size, _ in series if size > 0])
+    plain_scale(axes.xaxis)
+    found = [size for size, _ in series if size > 0]
+    if len(found) == 1:
+        axes.set_xlim(found[0] / 2, found[0] * 2)
     pale_grid(axes)
 
 
@@ -112,56 +109,30 @@ def total(row: Measurement) -> float | None:
 
 def draw_rings(
     axes: Axes, series: Series, crossings: Sequence[Crossover], value: Value
-) -> tuple[int, list[str]]:
-    """Mark each crossover with a ring and a number.
+) -> list[str]:
+    """Mark crossovers with rings and numbers; return an explanation of each number.
 
-    The numbers are above the plot, in as many rows as they need. Returns the number of rows, and
-    an explanation of each number.
+    Crossovers of one implementation at one size share a ring. If there are too many, those of
+    OpenCL algorithms with each other have none.
     """
-    sizes = [size for size, _ in series if size > 0]
-    shown, left_out = _marked(series, crossings)
-    places: list[list[float]] = []
-    notes = []
-    for number, crossing in enumerate(shown, start=1):
-        assert crossing.size is not None  # by `_marked`
-        height = _height(series, crossing.implementation, crossing.size, value)
-        size = 7 if crossing.reference.startswith("opencl:") else 11
-        axes.plot(crossing.size, height, "o", color="0.2", fillstyle="none", markersize=size)
-        share = math.log(crossing.size / sizes[0]) / (math.log(sizes[-1] / sizes[0]) or 1.0)
-        free = (k for k, row in enumerate(places) if share - row[-1] >= LEAST_DISTANCE)
-        above = next(free, len(places))
-        places += [[]] * (above == len(places))
-        places[above] = [*places[above], share]
-        axes.axvline(crossing.size, color="0.6", linewidth=0.8, linestyle=":")
-        axes.annotate(
-            str(number), (crossing.size, 1), xycoords=("data", "axes fraction"),
-            xytext=(0, 2 + ROW * above), textcoords="offset points",
-            ha="center", va="bottom", fontsize=7,
-        )  # fmt: skip
-        where = crossing.about + plain_number(float(crossing.size_text))
-        text = f"{number}: {crossing.implementation} from {where}"
-        text += f", over {crossing.reference}" + ", level just before" * crossing.level_before
-        notes.append(text)
-    notes += [f"and {left_out} more, which are not marked"] * (left_out > 0)
-    return len(places), notes
-
-
-def _marked(series: Series, crossings: Sequence[Crossover]) -> tuple[list[Crossover], int]:
-    """Return the crossovers that get a ring, the smallest size first, and how many get none.
-
-    If there are too many, only the first one over each reference is kept.
-    """
-    least = max(series[0][0], 0)
-    found = [c for c in crossings if c.size is not None and c.size > least]
-    found.sort(key=lambda item: item.size or 0)
-    if len(found) <= MOST_RINGS:
-        return found, 0
-    first: dict[str, Crossover] = {}
-    for crossing in found:
-        first.setdefault(crossing.reference, crossing)
-    others = [c for name, c in first.items() if not name.startswith("opencl:")]
-    shown = (others or found)[:MOST_RINGS]
-    return shown, len(found) - len(shown)
+    least = max(series[0][0], 0) if series else 0
+    found = [item for item in crossings if item.size is not None and item.size > least]
+    others = [item for item in found if not item.reference.startswith("opencl:")]
+    marked: dict[tuple[float, str], list[Crossover]] = {}
+    for item in others if others and len(found) > MOST_RINGS else found:
+        assert item.size is not None  # as for all in `found`
+        marked.setdefault((item.size, item.implementation), []).append(item)
+    notes, shown = [], 0
+    for number, (size, name) in enumerate(sorted(marked)[:MOST_RINGS], start=1):
+        height, items = _height(series, name, size, value), marked[size, name]
+        axes.plot(size, height, "o", color="0.2", fillstyle="none", markersize=10)
+        axes.annotate(str(number), (size, height), (6, 6), textcoords="offset points", fontsize=8)
+        where = items[0].about + plain_number(float(items[0].size_text))
+        over = (f"{x.reference}{' (level just before)' * x.level_before}" for x in items)
+        notes.append(f"{number}: {name} from {where}, over {', '.join(over)}")
+        shown += len(items)
+    left_out = len(found) - shown
+    return notes + [f"and {left_out} more, which are not marked"] * (left_out > 0)
 
 
 def _height(series: Series, implementation: str, at: float, value: Value) -> float:

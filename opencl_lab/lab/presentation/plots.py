@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opencl_lab.core.wording import counted, plain
@@ -12,6 +11,7 @@ from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.operation import Curves
 from opencl_lab.lab.presentation.drawing import (
+    Target,
     large_number,
     legend_below,
     pale_grid,
@@ -22,13 +22,11 @@ from opencl_lab.lab.presentation.drawing import (
     written_figure,
 )
 from opencl_lab.lab.presentation.lines import (
-    ROW,
     WIDTH,
     Series,
     Value,
     draw_lines,
     draw_rings,
-    group_name,
     total,
 )
 from opencl_lab.lab.presentation.speedups import with_base
@@ -40,7 +38,10 @@ OPENCL, OTHER = "#c0392b", "#5d6d7e"
 
 
 def plot_comparison(
-    path: Path, rows: Sequence[Measurement], title: str, pictures: Mapping[str, Any] | None = None
+    target: Target,
+    rows: Sequence[Measurement],
+    title: str,
+    pictures: Mapping[str, Any] | None = None,
 ) -> None:
     """Draw the total time of each implementation as a bar, with its spread and speed-up.
 
@@ -54,14 +55,13 @@ def plot_comparison(
     def draw(axes: Axes) -> None:
         for position, (times, row) in enumerate(measured):
             spread = [[times.median - times.min], [times.max - times.median]]
-            (bar,) = axes.barh(
+            axes.barh(
                 position,
                 times.median,
                 xerr=spread,
                 color=OPENCL if row.kind == "opencl" else OTHER,
                 error_kw={"elinewidth": 1, "capsize": 2},
             )
-            bar.set_gid(group_name(row.implementation))
             speedup = "" if row.speedup is None else f", {plain(row.speedup)}x"
             verdict = "" if row.ok else f"  {row.status}"
             axes.annotate(
@@ -69,18 +69,18 @@ def plot_comparison(
                 xycoords=("axes fraction", "data"), va="center", fontsize=8,
             )  # fmt: skip
         axes.set_yticks(range(len(measured)), [row.implementation for _, row in measured])
-        axes.set_xlabel(f"total time of a call in ms (median, min and max){over}")
+        axes.set_xlabel(f"total time of a call in ms\n(median, min and max){over}")
         axes.set_xlim(0, 1.05 * max((times.max for times, _ in measured), default=1))
         axes.spines[["top", "right"]].set_visible(False)
         set_title(axes, title, 6.2)
 
-    saved_figure(path, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
+    saved_figure(target, draw, 8, 1.2 + 0.4 * max(len(measured), 1), pictures)
 
 
-def plot_curves(path: Path, curves: Curves, title: str) -> None:
+def plot_curves(target: Target, curves: Curves, title: str) -> None:
     """Draw the curves of a result in separate panels with common axes."""
     count = max(len(curves.values), 1)
-    with written_figure(path, 8, 3.0 + 1.5 * count) as figure:
+    with written_figure(target, 8, 3.0 + 1.5 * count) as figure:
         panels = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)[:, 0]
         for axes, (name, values) in zip(panels, curves.values.items(), strict=False):
             axes.plot(curves.points, values, linewidth=0.8)
@@ -93,32 +93,40 @@ def plot_curves(path: Path, curves: Curves, title: str) -> None:
 
 
 def plot_times(
-    path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
+    target: Target,
+    series: Series,
+    size_name: str,
+    title: str,
+    crossings: Sequence[Crossover] = (),
 ) -> None:
     """Draw total time over size, both logarithmic, with a line for each implementation.
 
     Each of `crossings` has a ring with a number that the legend explains.
     """
-    label = "total time in ms (median, min and max)"
-    _plot(path, series, size_name, title, total, label, crossings=crossings)
+    label = "total time in ms\n(median, min and max)"
+    _plot(target, series, size_name, title, total, label, crossings=crossings)
 
 
 def plot_throughput(
-    path: Path, series: Series, size_name: str, title: str, crossings: Sequence[Crossover] = ()
+    target: Target,
+    series: Series,
+    size_name: str,
+    title: str,
+    crossings: Sequence[Crossover] = (),
 ) -> None:
     """Draw throughput over size, as `plot_times` does."""
     units = (row.throughput_unit for _, rows in series for row in rows)
-    label = f"{next(filter(None, units), '')} (by total time; median, min and max)"
+    label = f"{next(filter(None, units), '')}\n(by total time; median, min and max)"
     _plot(
-        path, series, size_name, title, lambda row: row.throughput, label,
+        target, series, size_name, title, lambda row: row.throughput, label,
         crossings=crossings, write=large_number,
     )  # fmt: skip
 
 
-def plot_speedup(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
+def plot_speedup(target: Target, series: Series, size_name: str, baseline: str, title: str) -> None:
     """Draw the speed-up over the baseline by size."""
-    label = f"speed-up over {baseline} (total time, median, min and max)"
-    _plot(path, series, size_name, title, lambda row: row.speedup, label, even=True, unit="x")
+    label = f"speed-up over {baseline}\n(total time; median, min and max)"
+    _plot(target, series, size_name, title, lambda row: row.speedup, label, even=True, unit="x")
 
 
 def share_of_worker(row: Measurement) -> float | None:
@@ -134,16 +142,18 @@ def _with_workers(rows: Sequence[Measurement]) -> str:
     return f"{rows[0].implementation} ({counts})"
 
 
-def plot_efficiency(path: Path, series: Series, size_name: str, baseline: str, title: str) -> None:
+def plot_efficiency(
+    target: Target, series: Series, size_name: str, baseline: str, title: str
+) -> None:
     """Draw the efficiency by size: the speed-up over the baseline, per worker."""
-    label = f"efficiency: speed-up over {baseline}, per worker"
-    _plot(path, series, size_name, title, share_of_worker, label, even=True, named=_with_workers)
+    label = f"efficiency: speed-up over\n{baseline}, per worker"
+    _plot(target, series, size_name, title, share_of_worker, label, even=True, named=_with_workers)
 
 
 PHASES = {"compute": OPENCL, "communication": OTHER, "waiting": "0.8"}
 
 
-def plot_ranks(path: Path, rows: Sequence[Measurement], title: str) -> None:
+def plot_ranks(target: Target, rows: Sequence[Measurement], title: str) -> None:
     """Draw a bar for each number of ranks: the median time in its shares, and the model's time."""
 
     def draw(axes: Axes) -> None:
@@ -165,16 +175,16 @@ def plot_ranks(path: Path, rows: Sequence[Measurement], title: str) -> None:
         medians = [time.median for time in times]
         axes.errorbar(places, medians, spread, fmt="none", ecolor="0.3", elinewidth=1, capsize=3)
         axes.set_xticks(places, [counted(row.workers, "rank") for row in rows])
-        axes.set_ylabel("total time in ms (median, min and max)")
+        axes.set_ylabel("total time in ms\n(median, min and max)")
         pale_grid(axes, "y")
         legend_below(axes)
         set_title(axes, title, 6.2)
 
-    saved_figure(path, draw, 7, 4)
+    saved_figure(target, draw, 7, 4)
 
 
 def _plot(
-    path: Path,
+    target: Target,
     series: Series,
     size_name: str,
     title: str,
@@ -195,13 +205,13 @@ def _plot(
 
     def draw(axes: Axes) -> None:
         draw_lines(axes, series, value, named)
-        rows, notes = draw_rings(axes, series, crossings, value)
+        notes = draw_rings(axes, series, crossings, value)
         if axes.lines:
             plain_scale(axes.yaxis, unit, write)
         if even:
             axes.axhline(1, color="0.5", linewidth=1, linestyle="--")
         axes.set(xlabel=size_name, ylabel=label)
         legend_below(axes, notes)
-        set_title(axes, title, WIDTH - 1, 6 + ROW * rows)
+        set_title(axes, title, WIDTH - 1)
 
-    saved_figure(path, draw, WIDTH, 5)
+    saved_figure(target, draw, WIDTH, 5)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.measuring.roofline import Peaks, rate_text
 from opencl_lab.lab.presentation.drawing import (
+    Target,
     legend_below,
     pale_grid,
     plain_scale,
     saved_figure,
     set_title,
 )
-from opencl_lab.lab.presentation.lines import WIDTH, Series, group_name, styles
+from opencl_lab.lab.presentation.lines import WIDTH, Series, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +47,7 @@ def no_roofline(series: Series, peaks: Peaks | None) -> str:
     return ""
 
 
-def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks: Peaks) -> None:
+def plot_roofline(target: Target, series: Series, size_name: str, title: str, peaks: Peaks) -> None:
     """Draw GFLOP/s by total time over flops per byte of the problem, both logarithmic.
 
     There is a mark for each size and implementation; larger sizes have larger marks. The ceilings
@@ -66,12 +68,12 @@ def plot_roofline(path: Path, series: Series, size_name: str, title: str, peaks:
         axes.set_xlim(low, high)
         axes.set_ylim(min(y for _, y in placed) / 2, 2 * max(top, *(y for _, y in placed)))
         axes.set_xlabel("arithmetic intensity of the problem in flops per byte")
-        axes.set_ylabel(f"GFLOP/s by total time; larger marks: larger {size_name}")
+        axes.set_ylabel(f"GFLOP/s by total time;\nlarger marks: larger {size_name}")
         pale_grid(axes)
         legend_below(axes)
         set_title(axes, title, WIDTH - 1)
 
-    saved_figure(path, draw, WIDTH, 5)
+    saved_figure(target, draw, WIDTH, 5)
 
 
 def _place(size: int, row: Measurement) -> tuple[float, float] | None:
@@ -115,6 +117,7 @@ def _draw_points(
 ) -> None:
     """Draw the marks of `found` in the styles that all plots of a sweep of `names` share."""
     sizes = sorted({size for points in found.values() for size, *_ in points})
+    area = dict(zip(sizes, np.linspace(SMALLEST, LARGEST, len(sizes)) ** 2, strict=True))
     for name, style in styles(names).items():
         points = found.get(name)
         if points is None:
@@ -125,16 +128,6 @@ def _draw_points(
         marker = style.pop("marker")
         del style["markersize"]
         axes.plot(x, y, alpha=0.4, **style)
-        areas = list(_areas([size for size, *_ in points], sizes))
-        axes.scatter(
-            x, y, areas, marker=marker, facecolor=face, edgecolor=style["color"], zorder=3,
-            gid=group_name(name, [size for size, *_ in points]),
-        )  # fmt: skip
+        areas = [area[size] for size, *_ in points]
+        axes.scatter(x, y, areas, marker=marker, facecolor=face, edgecolor=style["color"], zorder=3)
         axes.plot([], [], marker=marker, label=name, markerfacecolor=face, **style)
-
-
-def _areas(sizes: Sequence[int], every: Sequence[int]) -> Iterator[float]:
-    """Yield the areas of marks, in square points; larger sizes have larger marks."""
-    for size in sizes:
-        share = every.index(size) / max(len(every) - 1, 1)
-        yield (SMALLEST + share * (LARGEST - SMALLEST)) ** 2

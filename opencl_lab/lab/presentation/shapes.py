@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.engine.sweep import Shape, shape_text
-from opencl_lab.lab.presentation.table import number, ratio_text, titled_table
+from opencl_lab.lab.presentation.table import Cell, CellTable, number_cell, ratio_cell
 
 GOOD = 0.8
 """Share of the speed of the best other library from which a shape counts as good."""
@@ -123,22 +122,18 @@ def table(
     results: Sequence[ShapeResult], names: Sequence[str], title: str, peer: str | None = None
 ) -> Table:
     """Return a table with a row for each shape, the slowest beside others last."""
-    heads = ["auto takes", "ms", peer or "best other", "ms", f"speed-up\nover {peer or 'it'}"]
-    heads += ["best OpenCL", "time of auto\nover it"]
-    made = titled_table(title, [" x ".join(names)], heads)
     ranked = sorted(results, key=lambda r: math.inf if r.ratio is None else r.ratio, reverse=True)
-    for r in ranked:
-        made.add_row(
-            shape_text(r.shape),
-            "-" if r.auto is None else r.auto.algorithm,
-            number(_median(r.auto), 3),
-            Text("-" if r.peer is None else r.peer.label),
-            number(_median(r.peer), 3),
-            ratio_text(r.ratio),
-            "-" if r.best is None else r.best.algorithm,
-            ratio_text(r.over_best),
-        )
-    return made
+    columns: dict[str, Callable[[ShapeResult], Cell]] = {
+        " x ".join(names): lambda r: Cell(shape_text(r.shape), heads=True),
+        "auto takes": lambda r: Cell("" if r.auto is None else r.auto.algorithm),
+        "ms": lambda r: number_cell(_median(r.auto), 3),
+        peer or "best other": lambda r: Cell("" if r.peer is None else r.peer.label),
+        "its ms": lambda r: number_cell(_median(r.peer), 3),
+        f"speed-up\nover {peer or 'it'}": lambda r: ratio_cell(r.ratio),
+        "best OpenCL": lambda r: Cell("" if r.best is None else r.best.algorithm),
+        "time of auto\nover it": lambda r: ratio_cell(r.over_best),
+    }
+    return CellTable.of(ranked, columns).table(title)
 
 
 def _median(row: Measurement | None) -> float | None:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.measuring.roofline import Peaks
-from opencl_lab.lab.report.cells import PageTable
+from opencl_lab.lab.presentation.changes import changes_table
+from opencl_lab.lab.presentation.speedups import with_base
+from opencl_lab.lab.presentation.table import Cell, CellTable, measured_columns, number_cell
 from opencl_lab.lab.report.changes import (
     changes_figures,
-    changes_table,
     changes_text,
     changes_troubles,
+    compared_rows,
 )
 from opencl_lab.lab.report.devices import Across
 from opencl_lab.lab.report.documents import (
+    Sweep,
+    calls_of,
     command_of,
     is_comparison,
     is_search,
     objects,
     source_of,
+    sweeps_of,
     texts,
 )
 from opencl_lab.lab.report.environment import busy_text
-from opencl_lab.lab.report.figures import figures_of
-from opencl_lab.lab.report.ratios import medians_of, ratios_of
+from opencl_lab.lab.report.figures import Picture, figure_across, figures_of
+from opencl_lab.lab.report.ratios import ratios_of
 from opencl_lab.lab.report.searches import (
     search_figures,
     search_table,
@@ -35,11 +42,14 @@ from opencl_lab.lab.report.searches import (
     search_troubles,
 )
 from opencl_lab.lab.report.summary import Trouble, summary_of, troubles_of
-from opencl_lab.lab.report.svg import Figure
-from opencl_lab.lab.report.sweeps import Sweep, calls_of, sweeps_of
-from opencl_lab.lab.report.tables import calls_table, printed_table, table_of
 
 INCOMPLETE = "This run is incomplete: it ended before everything was measured."
+CALL_COLUMNS = {
+    "side": "arrays",
+    "call_us": "\N{MICRO SIGN}s per call",
+    "host_us": "\N{MICRO SIGN}s until it returns",
+    "calls": "back-to-back calls",
+}
 
 
 @dataclass(frozen=True)
@@ -51,18 +61,9 @@ class Section:
     subtitle: str
     summary: Sequence[str]
     troubles: Sequence[Trouble]
-    figures: Sequence[Figure]
-    table: PageTable
-    ratios: PageTable | None = None
-
-
-@dataclass(frozen=True)
-class Study:
-    """The texts of a study: questions with answers, notes on omissions, and printed figures."""
-
-    answers: Sequence[tuple[str, Sequence[str]]]
-    notes: Sequence[str]
-    printed: PageTable | None
+    figures: Sequence[Picture]
+    table: CellTable
+    ratios: CellTable | None = None
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,18 @@ class Chapter:
     source: str = ""
     command: str = ""
     """The document, and the command that wrote it; empty for a chapter about several documents."""
-    study: Study | None = None
+    answers: Sequence[tuple[str, Sequence[str]]] = ()
+    notes: Sequence[str] = ()
+    """Of a study: its questions with their answers, and what was left out."""
     device: str = ""  # only on a page about several devices
 
 
 def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") -> Chapter:
     """Return the chapter of a document; all HTML names in it begin with `anchor`."""
     sections = sections_of(results, anchor)
-    study = _study(results)
     title, subtitle = results.operation, ""
-    if study is not None:
+    study = isinstance(results.content.get("study"), str)
+    if study:
         scale = results.content.get("scale")
         title = f"Study {title}" + (f" ({scale})" if isinstance(scale, str) else "")
     elif len(sections) == 1:
@@ -96,7 +99,10 @@ def chapter_of(results: Results, folder: Path, anchor: str, device: str = "") ->
     busy = busy_text(results)
     warnings += [f"During the measurement: {busy}"] if busy else []
     source, command = source_of(results, folder), command_of(results, folder)
-    return Chapter(anchor, title, subtitle, sections, warnings, source, command, study, device)
+    answers, notes = _answers(results), texts(results.content.get("notes")) * bool(study)
+    return Chapter(
+        anchor, title, subtitle, sections, warnings, source, command, answers, notes, device
+    )
 
 
 def _incomplete(content: Mapping[str, Any]) -> list[str]:
@@ -122,16 +128,16 @@ def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
     for index, item in enumerate(across):
         name, sweep = f"{anchor}-{index}", item.sweep
         title, options = f"{_title(sweep)}, on {len(item.sweeps)} devices", _options(sweep.fixed)
-        figures, times = item.figures(name), medians_of(item.series, sweep.axis)
-        sections.append(Section(name, title, options, [], [], figures, item.table, times))
+        drawn = [figure_across(item.series, sweep.axis)] if sweep.varied and item.series else []
+        sections.append(Section(name, title, options, [], [], drawn, item.table, item.overview))
     return Chapter(anchor, "Across devices", "", sections)
 
 
 def sections_of(results: Results, anchor: str = "s") -> list[Section]:
     """Return the sections of a document."""
     if is_comparison(results):
-        figures, table = changes_figures(results, anchor), changes_table(results)
         said, troubles = changes_text(results), changes_troubles(results)
+        figures, table = changes_figures(results), changes_table(compared_rows(results))
         title = f"Two runs compared: {_compared(results)}"
         return [Section(f"{anchor}-0", title, "", said, troubles, figures, table)]
     if is_search(results):
@@ -139,11 +145,10 @@ def sections_of(results: Results, anchor: str = "s") -> list[Section]:
     found: list[Section] = []
     peaks = Peaks.of(results.content.get("peaks"))
     for sweep in sweeps_of(results):
-        name = f"{anchor}-{len(found)}"
         said, troubles = summary_of(sweep), troubles_of(sweep)
-        figures, table = figures_of(sweep, name, peaks), table_of(sweep)
-        title, options = _title(sweep), _options(sweep.fixed)
-        ratios = ratios_of(sweep.series, sweep.axis)
+        figures, table = figures_of(sweep, peaks), table_of(sweep)
+        name, title = f"{anchor}-{len(found)}", _title(sweep)
+        ratios, options = ratios_of(sweep.series, sweep.axis), _options(sweep.fixed)
         found.append(Section(name, title, options, said, troubles, figures, table, ratios))
     calls = calls_of(results)
     if calls:
@@ -153,12 +158,53 @@ def sections_of(results: Results, anchor: str = "s") -> list[Section]:
     return found
 
 
+def table_of(sweep: Sweep) -> CellTable:
+    """Return the rows of a sweep by size, with the columns that all tables of rows have."""
+    series, bases = with_base(sweep.series)
+    sizes = {sweep.size_of(row): row.leading for row in sweep.rows}
+    items = [(sizes[size], row) for size, rows in series for row in rows]
+    columns: dict[str, Callable[[tuple[Mapping[str, Any], Measurement]], Cell]] = {
+        name: partial(_leading, name) for name in sweep.varied
+    }
+    made = measured_columns([row for _, row in items], bases)
+    columns |= {head: partial(_measured, cell) for head, cell in made.items()}
+    runs = sorted({row.total_ms.runs for _, row in items if row.total_ms})
+    span = " to ".join(str(count) for count in dict.fromkeys((runs[0], runs[-1]))) if runs else ""
+    return CellTable.of(items, columns, f"Each time is the median of {span} runs." if runs else "")
+
+
+def _leading(name: str, item: tuple[Mapping[str, Any], Measurement]) -> Cell:
+    return number_cell(item[0][name])
+
+
+def _measured(
+    cell: Callable[[Measurement], Cell], item: tuple[Mapping[str, Any], Measurement]
+) -> Cell:
+    return cell(item[1])
+
+
+def calls_table(calls: Sequence[Mapping[str, Any]]) -> CellTable:
+    """Return a table of the cost of calls: sizes, what is called, then the figures."""
+    known = ("what", *CALL_COLUMNS)
+    sizes = dict.fromkeys(name for call in calls for name in call if name not in known)
+    columns: dict[str, Callable[[Mapping[str, Any]], Cell]] = {
+        name.replace("_", " "): partial(_figure, name) for name in sizes
+    }
+    columns["call"] = lambda call: Cell(str(call.get("what", "")), heads=True)
+    columns |= {head: partial(_figure, name) for name, head in CALL_COLUMNS.items()}
+    return CellTable.of(calls, columns)
+
+
+def _figure(name: str, call: Mapping[str, Any]) -> Cell:
+    return number_cell(call.get(name), 3)
+
+
 def _search_section(results: Results, anchor: str) -> Section:
     problem = {name: x for name, x in results.mapping("problem").items() if name != "operation"}
     algorithm = results.content.get("algorithm")
     title = f"Tuning {results.operation}" + (f" by {algorithm}" if algorithm else "")
     said, troubles = search_text(results), search_troubles(results)
-    figures, table = search_figures(results, anchor), search_table(results)
+    figures, table = search_figures(results), search_table(results)
     return Section(anchor, title, _options(problem), said, troubles, figures, table)
 
 
@@ -182,13 +228,11 @@ def _options(options: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _study(results: Results) -> Study | None:
-    """Return the answers, notes and printed figures of a study; None for other documents."""
-    if not isinstance(results.content.get("study"), str):
-        return None
-    answers = []
+def _answers(results: Results) -> list[tuple[str, list[str]]]:
+    """Return the questions of a study, each with the sentences of its answer."""
+    found = []
     for item in objects(results.content.get("answers")):
         said = item.get("answer")
         sentences = [str(one) for one in said] if isinstance(said, list) else [str(said or "")]
-        answers.append((str(item.get("question") or ""), sentences))
-    return Study(answers, texts(results.content.get("notes")), printed_table(results))
+        found.append((str(item.get("question") or ""), sentences))
+    return found

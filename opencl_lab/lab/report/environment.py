@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from opencl_lab.core.wording import size_text
 from opencl_lab.lab.engine.stored import Results
-from opencl_lab.lab.report.cells import Cell, PageTable, table_without_empty
+from opencl_lab.lab.presentation.table import Cell, CellTable
 
 DEVICE = {
     "name": "device",
@@ -34,17 +35,18 @@ GPU = {
     "throttled": "GPU slowed by",
 }
 LIMITS = {"max_clock_mhz": "GPU's highest clock in MHz", "power_limit_w": "GPU's power limit in W"}
-LOAD_TIP = "mean number of processes that were ready to run, over the last 1, 5 and 15 minutes"
 ARROW = " \N{RIGHTWARDS ARROW} "
+Run = tuple[str, Results]
+"""A document and its name."""
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineSeen:
     """A device in a machine: its name, recorded facts, and runs."""
 
     name: str
     facts: Sequence[tuple[str, str]]
-    runs: PageTable
+    runs: CellTable
     warnings: Sequence[str] = ()
 
 
@@ -73,16 +75,29 @@ def busy_text(results: Results) -> str:
     return str(results.mapping("environment").get("busy") or "")
 
 
-def machines_of(documents: Sequence[tuple[str, Results]]) -> list[Machine]:
+def machines_of(documents: Sequence[Run]) -> list[MachineSeen]:
     """Return the machines of named documents."""
-    groups: dict[tuple[tuple[str, str], ...], list[tuple[str, Results]]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[Run]] = {}
     for source, results in documents:
         groups.setdefault(tuple(_facts(results)), []).append((source, results))
     found = []
     for facts, runs in groups.items():
         warnings = [f"{source}: {text}" for source, results in runs if (text := busy_text(results))]
         name = device_text(runs[0][1]) or "Unknown machine"
-        found.append(Machine(name, [fact for fact in facts if fact[1]], _runs(runs), warnings))
+        table = CellTable.of(
+            runs,
+            {
+                "document": lambda run: Cell(run[0]),
+                "started": partial(_recorded, "started"),
+                "commit": _commit,
+                "load": partial(_recorded, "load"),
+                **{head: partial(_state, name) for name, head in GPU.items()},
+            },
+        )
+        # Several studies of one document are one run.
+        rows = [row for index, row in enumerate(table.rows) if row not in table.rows[:index]]
+        shown = CellTable(table.heads, rows)
+        found.append(MachineSeen(name, [fact for fact in facts if fact[1]], shown, warnings))
     return found
 
 
@@ -90,21 +105,20 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     """Return the facts that are the same for all runs on a machine."""
     device, environment = results.device, results.mapping("environment")
     # Drivers report 0 for a clock that they do not know.
-    facts = [(text, _text(name, device.get(name) or None)) for name, text in DEVICE.items()]
+    facts = [(text, _text(device.get(name) or None, name)) for name, text in DEVICE.items()]
     facts.append(("opencl_lab", results.version))
-    fixed = {name: value for name, value in environment.items() if name not in OF_A_RUN}
     gpu = environment.get("gpu")
     if isinstance(gpu, dict):
-        facts += [(text, _text(name, gpu.get(name))) for name, text in LIMITS.items()]
-    return facts + _flat(fixed)
+        facts += [(text, _text(gpu.get(name))) for name, text in LIMITS.items()]
+    return facts + _flat({k: v for k, v in environment.items() if k not in OF_A_RUN})
 
 
-def _text(name: str, value: Any) -> str:
-    if value is None:
-        return ""
+def _text(value: Any, name: str = "") -> str:
     if name in BYTES and isinstance(value, int):
         return size_text(value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -118,43 +132,23 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]
         elif isinstance(value, dict):
             found += _flat(value, f"{label} ")
         else:
-            found.append((label, _text(str(name), value)))
+            found.append((label, _text(value, str(name))))
     return found
 
 
-def _runs(runs: Sequence[tuple[str, Results]]) -> PageTable:
-    """Return a table of runs: their start, and the recorded state of the machine."""
-    heads = ["document", "started", "commit", "load", *GPU.values()]
-    rows = [_run(source, results) for source, results in runs]
-    # Several studies of one document are one run.
-    distinct = [row for index, row in enumerate(rows) if row not in rows[:index]]
-    return table_without_empty(heads, distinct)
+def _recorded(name: str, run: Run) -> Cell:
+    return Cell(_text(run[1].mapping("environment").get(name)))
 
 
-def _run(source: str, results: Results) -> list[Cell]:
-    environment = results.mapping("environment")
-    started = str(environment.get("started") or "").replace("T", " ")
-    load = environment.get("load")
-    numbers = load if isinstance(load, list) else []
-    words = [f"{x:.2f}" if isinstance(x, float) else str(x) for x in numbers]
-    return [
-        Cell(source),
-        Cell(started),
-        Cell(_commit(environment.get("git"))),
-        Cell(" ".join(words), style="failed" if busy_text(results) else "", tip=LOAD_TIP),
-        *(_state(environment, name) for name in GPU),
-    ]
-
-
-def _commit(git: Any) -> str:
-    if not isinstance(git, dict) or not git.get("commit"):
-        return ""
-    changed = " with changes" if git.get("changed") else ""
-    return str(git["commit"])[:10] + changed
-
-
-def _state(environment: Mapping[str, Any], name: str) -> Cell:
+def _state(name: str, run: Run) -> Cell:
     """Return a value of the GPU at the start and at the end of a run; once if they are equal."""
-    ends = [environment.get(when) for when in ("gpu", "gpu_end")]
-    known = [_text(name, end.get(name)) for end in ends if isinstance(end, dict)]
+    ends = (run[1].mapping("environment").get(when) for when in ("gpu", "gpu_end"))
+    known = [_text(end.get(name)) for end in ends if isinstance(end, dict)]
     return Cell(ARROW.join(dict.fromkeys(filter(None, known))))
+
+
+def _commit(run: Run) -> Cell:
+    git = run[1].mapping("environment").get("git")
+    if not isinstance(git, dict) or not git.get("commit"):
+        return Cell()
+    return Cell(str(git["commit"])[:10] + " with changes" * bool(git.get("changed")))

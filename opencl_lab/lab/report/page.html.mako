@@ -14,29 +14,23 @@ ${style | n}</style>
 </head>
 <body>
 <%def name="grid(table, label, sortable=True)">\
-<div class="scroll${" long" if table.long else ""}" tabindex="0" role="region" aria-label="${label}">
+<div class="scroll" tabindex="0" role="region" aria-label="${label}">
 <table${" class=sortable" if sortable else ""}>
 <thead><tr>
 % for name, kind in zip(table.heads, table.kinds):
-<th scope="col"${(f' class="{kind}"' if kind else "") | n}>${name.replace("speed-up", "speed\N{NON-BREAKING HYPHEN}up")}</th>
+<th scope="col" class="${kind}">${name}</th>
 % endfor
 </tr></thead>
 <tbody>
 % for row in table.rows:
 <tr>\
 % for cell, kind in zip(row, table.kinds):
-<% tag = "th scope=row" if cell.heads else "td" %>\
-<${tag}${(f' class="{kind}"' if kind else "") | n}${f" data-order={cell.order:.9g}" if cell.order is not None else ""}\
+<% tag = "th" if cell.heads else "td" %>\
+<${tag} class="${kind} ${cell.style}"${" scope=row" if cell.heads else ""}${f" data-order={cell.order:.9g}" if cell.order is not None else ""}\
 % if cell.tip:
  title="${cell.tip}"\
 % endif
->\
-% if cell.style:
-<span class="${cell.style}">${cell.markup | n}</span>\
-% else:
-${cell.picture | n}${cell.markup | n}\
-% endif
-</${tag[:2]}>\
+>${cell.text}</${tag}>\
 % endfor
 </tr>
 % endfor
@@ -67,25 +61,17 @@ ${troubles(section.troubles, heading)}
 % for figure in section.figures:
 <figure>
 <figcaption>${figure.caption}</figcaption>
-<div class="scroll plot" tabindex="0" role="region" aria-label="${figure.caption}">${figure.svg | n}</div>
-% if figure.legend:
-<ul class="legend">
-% for handle, name in figure.legend:
-<li>${handle | n} ${name}</li>
-% endfor
-</ul>
-% endif
-<p class="tooltip" aria-live="polite"></p>
+<img src="${figure.address}" alt="${figure.caption}: the table has its numbers" loading="lazy">
 </figure>
 % endfor
 </div>
 % endif
 ${grid(section.table, f"rows of {section.title}")}
 </%def>\
-<%def name="answers(study, title)">\
-% if study.answers:
+<%def name="answers(chapter)">\
+% if chapter.answers:
 <dl class="answers">
-% for question, sentences in study.answers:
+% for question, sentences in chapter.answers:
 <dt>${question}</dt>
 % for sentence in sentences:
 <dd>${sentence}</dd>
@@ -93,21 +79,17 @@ ${grid(section.table, f"rows of {section.title}")}
 % endfor
 </dl>
 % endif
-% if study.printed is not None:
-<h3>Figures printed in the report</h3>
-${grid(study.printed, f"figures printed in the report, {title}")}
-% endif
-% if study.notes:
+% if chapter.notes:
 <h3>What was left out</h3>
 <ul class="troubles">
-% for note in study.notes:
+% for note in chapter.notes:
 <li>${note}</li>
 % endfor
 </ul>
 % endif
 </%def>\
 <nav aria-label="Contents">
-<details class="contents">
+<details open>
 <summary>Contents</summary>
 <ul>
 <li><a href="#summary">Summary</a></li>
@@ -141,7 +123,7 @@ ${grid(study.printed, f"figures printed in the report, {title}")}
 <p class="options">The first row of each table has the total time of the fastest OpenCL algorithm at some of the sizes; the
 other rows show how many times as long each other implementation takes. <span class="faster">Above 1</span> OpenCL is
 faster, <span class="slower">below 1</span> it is slower, and <span class="level">&#8776;</span> means level within
-noise. The small plot shows the ratios at all sizes, with a line at 1.</p>
+noise.</p>
 % endif
 <ul class="overview">
 % for chapter in chapters:
@@ -176,9 +158,7 @@ ${grid(section.ratios, f"ratios of {section.title}", sortable=False)}
 % for warning in chapter.warnings:
 <p class="warning">${warning}</p>
 % endfor
-% if chapter.study is not None:
-${answers(chapter.study, chapter.title)}
-% endif
+${answers(chapter)}
 % for section in chapter.sections:
 % if len(chapter.sections) > 1 or section.title != chapter.title:
 <h3 id="${section.anchor}" class="part">${section.title}</h3>
@@ -192,7 +172,7 @@ ${content(section, "h3")}
 % endfor
 % if chapter.command:
 <p class="again">From ${chapter.source}, written by</p>
-<pre class="scroll command" tabindex="0">${chapter.command}</pre>
+<pre class="scroll" tabindex="0">${chapter.command}</pre>
 % endif
 </section>
 % endfor
@@ -210,9 +190,7 @@ ${content(section, "h3")}
 <div><dt>${name}</dt><dd>${value}</dd></div>
 % endfor
 </dl>
-% if len(machines) > 1 or len(machine.runs.heads) > 1:
 ${grid(machine.runs, f"runs on {machine.name}")}
-% endif
 % endfor
 </section>
 % if skipped:
@@ -228,7 +206,7 @@ ${grid(machine.runs, f"runs on {machine.name}")}
 <section aria-labelledby="commands">
 <h2 id="commands">Commands</h2>
 <p>These commands measured the results and made this page.</p>
-<pre class="scroll command" tabindex="0">${"\n".join(commands)}</pre>
+<pre class="scroll" tabindex="0">${"\n".join(commands)}</pre>
 </section>
 <footer>
 <p>opencl_lab ${version}. Unless a column says otherwise, times are medians of whole calls by the host's clock.

@@ -18,10 +18,15 @@ from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.report.chapters import Chapter, chapter_across, chapter_of
 from opencl_lab.lab.report.devices import across_devices
-from opencl_lab.lab.report.documents import command_of, is_comparison, is_search, source_of
+from opencl_lab.lab.report.documents import (
+    command_of,
+    is_comparison,
+    is_search,
+    source_of,
+    sweeps_of,
+)
 from opencl_lab.lab.report.environment import busy_text, device_names, device_text, machines_of
 from opencl_lab.lab.report.summary import standings_of
-from opencl_lab.lab.report.sweeps import sweeps_of
 
 HOME = files("opencl_lab.lab.report")
 

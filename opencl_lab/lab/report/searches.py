@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
 from typing import Any
 
 from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.stored import Results, times_of
-from opencl_lab.lab.presentation.lines import group_name
-from opencl_lab.lab.presentation.table import number
-from opencl_lab.lab.report.cells import (
+from opencl_lab.lab.presentation.changes import problem_fields
+from opencl_lab.lab.presentation.table import (
     Cell,
-    PageTable,
+    CellTable,
+    finite,
+    number,
     number_cell,
     spread_cell,
-    table_without_empty,
 )
-from opencl_lab.lab.report.documents import finite, objects, texts
-from opencl_lab.lab.report.plots import SearchPoint, plot_search
+from opencl_lab.lab.report.documents import objects, texts
+from opencl_lab.lab.report.figures import Picture, picture_of, plot_search
 from opencl_lab.lab.report.summary import Trouble
-from opencl_lab.lab.report.svg import Figure, figure_of
 
-MOST_POINTS = 400  # largest number of configurations in a plot
 STOPPED = {
     "complete": "The strategy was completed.",
     "budget": "The budget was used up.",
@@ -62,8 +59,10 @@ def search_text(results: Results) -> list[str]:
         won = f"The winner takes {text}."
     stored = ["It is stored, and used from now on."] if content.get("stored") is True else []
     config = best.get("config")
-    words = [f"Its parameters: {_config(config)}."] if isinstance(config, dict) else []
-    return [won, *said, *stored, *words]
+    if not isinstance(config, dict):
+        return [won, *said, *stored]
+    words = ", ".join(f"{name}={value}" for name, value in config.items())
+    return [won, *said, *stored, f"Its parameters: {words}."]
 
 
 def search_troubles(results: Results) -> list[Trouble]:
@@ -79,71 +78,46 @@ def search_troubles(results: Results) -> list[Trouble]:
     ]
 
 
-def search_table(results: Results) -> PageTable:
+def search_table(results: Results) -> CellTable:
     """Return a table of the finals, the fastest first; without finals, of the best one."""
     content = results.content
     rows = objects(content.get("finalists")) or objects(content.get("results"))
-    configs = [row["config"] for row in rows if isinstance(row.get("config"), dict)]
-    names = list(dict.fromkeys(name for config in configs for name in config))
-    names = [n for n in names if len({str(config.get(n)) for config in configs}) > 1]
+    configs = [row["config"] if isinstance(row.get("config"), dict) else {} for row in rows]
+    names, _ = problem_fields(configs)
     default = content.get("default")
     built_in = default.get("config") if isinstance(default, dict) else None
-    cells = []
-    for place, row in enumerate(rows, 1):
-        config = row.get("config") if isinstance(row.get("config"), dict) else {}
-        assert isinstance(config, dict)
-        cells.append(
-            [
-                Cell(str(place), place),
-                number_cell(row.get("kernel_ms")),
-                spread_cell(times_of(row, "kernel_times") or times_of(row, "kernel_spread_ms")),
-                number_cell(row.get("gflops")),
-                *(number_cell(config.get(name)) for name in names),
-                Cell("built in" if config == built_in else ""),
-            ]
-        )
-    heads = ["place", "kernel ms", "min \u2013 max", "GFLOP/s", *names, "which"]
+    columns: dict[str, Callable[[int], Cell]] = {
+        "place": lambda at: Cell(str(at + 1), at),
+        "kernel ms": lambda at: number_cell(rows[at].get("kernel_ms")),
+        "min..max": lambda at: spread_cell(
+            times_of(rows[at], "kernel_times") or times_of(rows[at], "kernel_spread_ms")
+        ),
+        "GFLOP/s": lambda at: number_cell(rows[at].get("gflops")),
+        **{name: partial(lambda name, at: number_cell(configs[at].get(name)), name)
+           for name in names},
+        "which": lambda at: Cell("built in" if configs[at] == built_in else ""),
+    }  # fmt: skip
     caption = f"The finals, measured in turns; all have the same {'other ' if names else ''}"
-    return table_without_empty(heads, cells, f"{caption}parameters." if len(cells) > 1 else "")
+    return CellTable.of(range(len(rows)), columns, f"{caption}parameters." * (len(rows) > 1))
 
 
-def search_figures(results: Results, prefix: str) -> list[Figure]:
+def search_figures(results: Results) -> list[Picture]:
     """Draw the times of the search."""
     tried = objects(results.content.get("evaluations"))
-    trials = [_trial(item) for item in tried]
-    if not any(trial.milliseconds for trial in trials):
+    times = [_time(item) for item in tried]
+    if not any(times):
         return []
-    kept, remark = _thinned(trials)
     default = results.mapping("default").get("config")
-    places = (place for place, item in enumerate(tried) if item.get("config") == default)
-    first = next(places, None)
-    of_default = None if first is None else trials[first].milliseconds
-    tips = {group_name("trial", (place,)): trial.text for place, trial in enumerate(kept, 1)}
-    draw = partial(plot_search, trials=kept, default=of_default)
-    return [figure_of(draw, f"{prefix}-search", tips, f"The search{remark}")]
+    configs = (item.get("config") for item in tried)
+    built_in = next(
+        (t for t, config in zip(times, configs, strict=True) if config == default), None
+    )
+    return [picture_of("The search", partial(plot_search, trials=times, default=built_in))]
 
 
-def _thinned(trials: Sequence[SearchPoint]) -> tuple[Sequence[SearchPoint], str]:
-    """Return at most as many points as a plot can show: the fastest one of neighbours."""
-    if len(trials) <= MOST_POINTS:
-        return trials, ""
-    group_size = math.ceil(len(trials) / MOST_POINTS)
-    groups = [trials[i : i + group_size] for i in range(0, len(trials), group_size)]
-    kept = [min(group, key=lambda item: item.milliseconds or math.inf) for group in groups]
-    return kept, f" (the fastest of every {group_size} configurations; {len(trials):,} were tried)"
-
-
-def _trial(item: Mapping[str, Any]) -> SearchPoint:
+def _time(item: Mapping[str, Any]) -> float | None:
+    """Return the median time of a configuration; None if it failed."""
     times = item.get("times_ms")
     found = map(finite, times) if isinstance(times, list) else ()
     values = [value for value in found if value is not None and value > 0]
-    config = item.get("config")
-    words = _config(config) if isinstance(config, dict) else ""
-    if not values:
-        return SearchPoint(f"{item.get('status')}: {item.get('reason') or ''} {words}", None)
-    middle = median(values)
-    return SearchPoint(f"{number(middle)} ms: {words}", middle)
-
-
-def _config(config: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in config.items())
+    return median(values) if values else None

@@ -10,8 +10,7 @@ from opencl_lab.core.wording import counted
 from opencl_lab.lab.engine.crossings import Verdict, verdict
 from opencl_lab.lab.engine.row import Measurement, Side
 from opencl_lab.lab.presentation.lines import Series
-from opencl_lab.lab.presentation.table import number
-from opencl_lab.lab.report.sweeps import Sweep
+from opencl_lab.lab.report.documents import Sweep
 
 SHOWN_SIZES = 4  # largest number of sizes that are listed; more are given as a range
 FEWEST_RUNS = 4  # of each row, so that equal speeds are called different in under 5 % of cases
@@ -25,11 +24,10 @@ def summary_of(sweep: Sweep) -> list[str]:
     timed = [row.total_ms for _, rows in sweep.series for row in rows if row.ok and row.total_ms]
     if not timed:
         return ["Nothing was measured with a correct result."]
-    runs = [times.runs for times in timed]
-    if min(runs) >= FEWEST_RUNS:
+    fewest = min(times.runs for times in timed)
+    if fewest >= FEWEST_RUNS:
         return []
-    some = "some" if max(runs) >= FEWEST_RUNS else "the"
-    text = f"With {counted(min(runs), 'run')} of {some} rows the noise is hardly known"
+    text = f"Some rows have only {counted(fewest, 'run')}, so that their noise is hardly known"
     return [f"{text}: small differences may be chance."]
 
 
@@ -41,11 +39,10 @@ def standings_of(sweep: Sweep) -> list[Verdict]:
     found: list[Verdict] = []
     for side in SIDES:
         last = next((x for _, rows in reversed(sweep.series) if (x := ranked(rows, side))), [])
-        ours = next((row for row in last if row.kind == "opencl"), None)
-        other = next((row for row in last if row.kind != "opencl"), None)
+        ours = next((row.total_ms for row in last if row.kind == "opencl"), None)
+        other = next((row.total_ms for row in last if row.kind != "opencl"), None)
         if ours is not None and other is not None:
-            assert ours.total_ms is not None and other.total_ms is not None
-            found.append(verdict(ours.total_ms, other.total_ms))
+            found.append(verdict(ours, other))
     return found
 
 
@@ -71,21 +68,12 @@ def by_speed(series: Series) -> list[str]:
     return sorted(found, key=lambda name: found[name])
 
 
-def times_text(ratio: float) -> str:
-    """Return a ratio of times with two digits after the point; three near 1, such as 1.004."""
-    digits = 3 if abs(ratio - 1) < 0.01 else 2
-    return f"{ratio:.{digits}f}" if 0.1 <= ratio < 9.995 else number(ratio, 3)
-
-
 @dataclass(frozen=True)
 class Trouble:
     """A sentence about rows that failed, or (if not `failed`) could not be measured."""
 
     text: str
     failed: bool
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def troubles_of(sweep: Sweep) -> list[Trouble]:
@@ -96,19 +84,19 @@ def troubles_of(sweep: Sweep) -> list[Trouble]:
             if not row.ok:
                 key = row.implementation, row.status, NUMBER.sub("#", row.reason)
                 found.setdefault(key, []).append((size, row.reason))
-    every = len(sweep.series)
     troubles = []
     for (name, status, _), items in found.items():
-        sizes, reason = [size for size, _ in items], _one_reason([text for _, text in items])
-        where = f" at {sweep.axis} = {_size_range(sizes)}" if len(set(sizes)) < every else ""
+        sizes = sorted({size for size, _ in items})
+        where = f" at {sweep.axis} = {_listed(sizes)}" if len(sizes) < len(sweep.series) else ""
         what = "was not measured" if status == "unavailable" else f"failed ({status})"
+        reason = _one_reason([text for _, text in items])
         text = f"{name} {what}{where}" + (f": {reason}" if reason else "")
         troubles.append(Trouble(text, status != "unavailable"))
-    more = len(troubles) - MOST_TROUBLES
-    if more <= 0:
-        return troubles
-    rest = any(item.failed for item in troubles[MOST_TROUBLES:])
-    return [*troubles[:MOST_TROUBLES], Trouble(f"and {more} more; see the table", rest)]
+    rest = troubles[MOST_TROUBLES:]
+    if rest:
+        said = f"and {len(rest)} more; see the table"
+        troubles[MOST_TROUBLES:] = [Trouble(said, any(item.failed for item in rest))]
+    return troubles
 
 
 def _one_reason(reasons: Sequence[str]) -> str:
@@ -118,10 +106,9 @@ def _one_reason(reasons: Sequence[str]) -> str:
     return NUMBER.sub(lambda _: next(spans), reasons[0])
 
 
-def _size_range(sizes: Sequence[int]) -> str:
+def _listed(sizes: Sequence[int]) -> str:
     """Return sizes as text; many as a range."""
-    ordered = sorted(set(sizes))
-    if len(ordered) > SHOWN_SIZES:
-        return f"{ordered[0]:,} to {ordered[-1]:,}"
-    *some, last = (f"{size:,}" for size in ordered)
+    if len(sizes) > SHOWN_SIZES:
+        return f"{sizes[0]:,} to {sizes[-1]:,}"
+    *some, last = (f"{size:,}" for size in sizes)
     return f"{', '.join(some)} and {last}" if some else last
