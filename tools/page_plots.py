@@ -18,8 +18,7 @@ import scaling
 from matplotlib.figure import Figure
 from page_data import MOST_ROWS, OPERATIONS, OURS, SUMMARY, Data, Listing, Run, best_other
 
-from opencl_lab.lab.presentation.drawing import plain_number
-from opencl_lab.lab.presentation.ticks import show_sizes, show_values
+from opencl_lab.lab.presentation.drawing import plain_number, plain_scale
 from opencl_lab.lab.studies.outcome import Outcome
 
 INK = "#727a85"  # of text: as far from white as from the dark pages of GitHub
@@ -79,7 +78,7 @@ def summary(data: Data) -> str:
             for (size, times), ratio in zip(run.series, run.ratios, strict=True):
                 face = "none" if best_other(times)[1].is_level_with(times[OURS]) else colour
                 axis.plot(size, ratio, marker, color=colour, mfc=face, ms=5)
-        show_sizes(axis, sorted({size for run in runs for size, _ in run.series}), short)
+        plain_scale(axis.xaxis, write=short)
         sweep = runs[0].sweep
         _finish(
             axis, f"{runs[0].name.split('_')[0]}: {sweep.what}", sweep.size, "best other / ours"
@@ -106,8 +105,8 @@ def throughput(data: Data, operation: str) -> str:
             if points:
                 how: Any = {"color": colour, "label": name, "lw": 2.2 if name == OURS else 1.3}
                 axis.plot(*zip(*points, strict=True), marker + "-", ms=4, **how)
-        show_sizes(axis, [size for size, _ in run.series], short)
-        show_values(axis.yaxis, plain_number)
+        plain_scale(axis.xaxis, write=short)
+        plain_scale(axis.yaxis, write=plain_number)
         _finish(axis, f"{run.title}\n{run.sweep.what}", run.sweep.size, run.sweep.unit)
 
     return _panels(operation, rows, draw, styles, [run.results.path for run in used])
@@ -140,7 +139,7 @@ def scattered(listing: Listing) -> str:
         for name, (colour, marker) in styles.items():
             points = zip(*groups[name], strict=True)
             axis.plot(*points, marker, color=colour, label=name, ms=4.5 if products else 4)
-        show_values(axis.xaxis, short)
+        plain_scale(axis.xaxis, write=short)
         below = "operations of a product, 2 m n k" if products else "points of a row"
         beside = f"{name_of(others[0])} / ours"
         _finish(axis, device, below, beside if products else f"times as long as {name_of(ours)}")
@@ -288,7 +287,7 @@ def short(size: float) -> str:
 
 def _ratios(axis: Any, scale: Any) -> None:
     """Make an axis of ratios logarithmic, with a line at 1."""
-    show_values(scale, lambda value: f"{value:g}x")
+    plain_scale(scale, write=lambda value: f"{value:g}x")
     draw = axis.axhline if scale is axis.yaxis else axis.axvline
     draw(1.0, color=INK, lw=1.4)
 

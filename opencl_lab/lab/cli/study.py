@@ -226,9 +226,6 @@ def _show(outcome: Outcome) -> None:
     for table in outcome.tables():
         settings().show(table, OPTIONAL_COLUMNS)
     settings().say(*outcome.summary().split("\n"))
-    printed = outcome.printed_table()
-    if printed is not None:
-        settings().show(printed)
 
 
 def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
@@ -236,10 +233,6 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
     leading = list(dict.fromkeys(name for before, _ in outcome.rows for name in before))
     full = document("study", device=outcome.device.as_dict(), **content)
     table, data, text, summary = RESULTS
-    printed = outcome.printed_table()
-    words = outcome.summary() + (
-        f"\n{table_text(printed, width=FILE_WIDTH)}" if printed is not None else ""
-    )
     gaps = "".join(f"{line}\n" for line in outcome.gaps)
     tables = gaps + table_text(*outcome.tables(), width=FILE_WIDTH)
     # An interrupt must not leave files of an earlier run.
@@ -250,7 +243,7 @@ def _write(outcome: Outcome, content: dict[str, Any], folder: Path) -> int:
             table: lambda path: write_csv(path, outcome.rows, leading=leading),
             data: lambda path: write_json(path, full),
             text: lambda path: write_text(path, tables),
-            summary: lambda path: write_text(path, words),
+            summary: lambda path: write_text(path, outcome.summary()),
             **outcome.plots,
         },
     )

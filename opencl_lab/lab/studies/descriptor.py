@@ -111,13 +111,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Study:
-    """An experiment; `of_a_report` says whether it is from a source report."""
+    """An experiment: its parts, and the questions that it answers."""
 
     name: str
     shows: str
     parts: Sequence[Part]
     questions: Sequence[Question]
-    of_a_report: bool = True
 
     def parts_on(self, device: Device) -> list[Part]:
         """Return the parts that are for this kind of device."""

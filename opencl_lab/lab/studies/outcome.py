@@ -16,9 +16,7 @@ from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
 from opencl_lab.lab.studies.plots import Draw, plots_of
-from opencl_lab.lab.studies.printed import Beside, beside_printed, printed_table
 
-NOTHING_PRINTED = "No figure that the report printed is known, so none stands beside the rows."
 FILE_WIDTH = 160  # of tables in text files
 
 
@@ -67,11 +65,6 @@ class Outcome:
         return [note for result in self.parts for note in result.notes]
 
     @property
-    def printed(self) -> list[Beside]:
-        """The figures of the report, beside the rows."""
-        return beside_printed(self.study.name, self.rows)
-
-    @property
     def plots(self) -> dict[str, Draw]:
         """Functions that draw the plots, by the names of their files."""
         drawn: dict[str, Draw] = {}
@@ -102,7 +95,6 @@ class Outcome:
             "machine": as_json(self.machine),
             "answers": [{"question": text, "answer": answer} for text, answer in self.answers],
             "notes": self.notes,
-            "printed": [item.as_dict() for item in self.printed],
             "crossovers": [
                 {"part": result.part.name, **vars(found)}
                 for result in self.parts
@@ -118,13 +110,8 @@ class Outcome:
             for point, rows in result.rows:
                 yield comparison_table(rows, f"{self._title(result.part)}: {point}")
 
-    def printed_table(self) -> Table | None:
-        """Return the figures of the report beside ours; None where none is known."""
-        figures = self.printed
-        return printed_table(figures, str(self.device)) if figures else None
-
     def summary(self) -> str:
-        """Return the answers as text, without the table of printed figures."""
+        """Return the answers as text."""
         lines = [f"{self.study.name} ({self.scale}): {self.study.shows}", str(self.device)]
         if self.seconds:  # older documents do not say
             lines.append(f"measured in {duration(self.seconds)}")
@@ -134,9 +121,6 @@ class Outcome:
             lines += ["", question, *(f"  {sentence}" for sentence in answer)]
         if self.notes:
             lines += ["", "What was left out?", *(f"  {n}" for n in dict.fromkeys(self.notes))]
-        if self.study.of_a_report:
-            found = [item.sentence for item in self.printed] or [NOTHING_PRINTED]
-            lines += ["", "What did the report print?", *(f"  {text}" for text in found)]
         return "\n".join(lines) + "\n"
 
     @property

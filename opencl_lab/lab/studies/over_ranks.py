@@ -125,5 +125,4 @@ SCALING = Study(
         Question("What does the model say?", modelled),
         Question("Are all results right?", answers.all_right),
     ],
-    of_a_report=False,
 )

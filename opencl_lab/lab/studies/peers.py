@@ -156,5 +156,4 @@ PEERS = Study(
         Question("Which is the fastest at the largest size?", answers.fastest),
         Question("Are all results right?", answers.all_right),
     ],
-    of_a_report=False,
 )
