@@ -19,9 +19,9 @@ from opencl_lab.lab.presentation.conditions import differences, other_conditions
 from opencl_lab.lab.presentation.table import (
     Cell,
     CellTable,
+    field,
     finite,
     median_cell,
-    number_cell,
     ratio_cell,
     spread_cell,
 )
@@ -227,9 +227,7 @@ def changes_table(rows: Sequence[Mapping[str, Any]]) -> CellTable:
         times = (times_of(row, name) for name in ("old_ms", "new_ms"))
         return Cell(", ".join(str(item.runs) for item in times if item))
 
-    columns: dict[str, Callable[[Mapping[str, Any]], Cell]] = {
-        name: partial(_field, name) for name in names
-    }
+    columns: dict[str, Callable[[Mapping[str, Any]], Cell]] = {name: field(name) for name in names}
     columns["implementation"] = lambda row: Cell(
         str(row.get("implementation") or ""), style=str(row.get("kind") or ""), heads=True
     )
@@ -238,16 +236,12 @@ def changes_table(rows: Sequence[Mapping[str, Any]]) -> CellTable:
         columns[f"{side} min..max"] = partial(_times, f"{side}_ms", spread_cell)
     columns |= {
         "runs": runs,
-        "new/old": lambda row: ratio_cell(finite(row.get("ratio"))),
-        "kernel ratio": lambda row: ratio_cell(finite(row.get("kernel_ratio"))),
+        "new/old": field("ratio", lambda value: ratio_cell(finite(value))),
+        "kernel ratio": field("kernel_ratio", lambda value: ratio_cell(finite(value))),
         "verdict": verdict,
     }
     caption = ", ".join(f"{name}={value}" for name, value in shared.items())
     return CellTable.of(rows, columns, caption)
-
-
-def _field(name: str, row: Mapping[str, Any]) -> Cell:
-    return number_cell(row.get(name))
 
 
 def _times(name: str, cell: Callable[[Times | None], Cell], row: Mapping[str, Any]) -> Cell:

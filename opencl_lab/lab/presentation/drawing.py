@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".svg", ".pdf", ".jpg")
 PLOT_BYTES = 1 << 17  # approximate size of a file
-LETTER = 0.075  # inches: mean width of a letter of titles and legends, with room
+LETTER = 0.07  # inches: mean width of a letter of titles and legends, with room
 HANDLE, ROW = 0.6, 0.18  # inches of a legend: what stands before a name, and the height of a row
 
 ON_PAGE = 0.75  # scale of plots on a page, which shows them small: letters keep their size

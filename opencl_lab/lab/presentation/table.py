@@ -69,13 +69,13 @@ class CellTable:
     ) -> CellTable:
         """Return a table with a row for each item, and the columns in which one has a text."""
         made = {head: [make(item) for item in items] for head, make in columns.items()}
-        kept = {head: cells for head, cells in made.items() if any(cell.text for cell in cells)}
+        kept = {head: x for head, x in made.items() if not x or any(cell.text for cell in x)}
         return cls(list(kept), list(zip(*kept.values(), strict=True)), caption)
 
     @cached_property
     def kinds(self) -> list[str]:
         """The kind of each column: ``name`` if it names the rows, ``number``, or ``text``."""
-        columns = list(zip(*self.rows, strict=True))
+        columns = [[row[index] for row in self.rows] for index in range(len(self.heads))]
         numbers = [any(cell.order is not None for cell in column) for column in columns]
         return [
             "name" if any(cell.heads for cell in column) else "number" if number else "text"
@@ -87,7 +87,7 @@ class CellTable:
         made = titled_table(title, (), ())
         made.caption = Text(self.caption) if self.caption else None
         for index, (head, kind) in enumerate(zip(self.heads, self.kinds, strict=True)):
-            longest = max(len(row[index].text) for row in self.rows)
+            longest = max((len(row[index].text) for row in self.rows), default=0)
             if kind == "text":
                 least = WRAPPED if longest > WRAPPED else None
                 made.add_column(Text(head), overflow="fold", min_width=least)
@@ -134,6 +134,11 @@ def number_cell(value: Any, digits: int = 4) -> Cell:
 def ratio_cell(ratio: float | None, style: str = "") -> Cell:
     """Return the cell of a ratio; empty for None."""
     return Cell() if ratio is None else Cell(ratio_text(ratio), ratio, style)
+
+
+def field(name: str, cell: Callable[[Any], Cell] = number_cell) -> Callable[[Any], Cell]:
+    """Return what makes the cell of a field of a mapping."""
+    return lambda item: cell(item.get(name))
 
 
 def median_cell(times: Times | None) -> Cell:

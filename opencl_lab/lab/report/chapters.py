@@ -13,7 +13,7 @@ from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.presentation.changes import changes_table
 from opencl_lab.lab.presentation.speedups import with_base
-from opencl_lab.lab.presentation.table import Cell, CellTable, measured_columns, number_cell
+from opencl_lab.lab.presentation.table import Cell, CellTable, field, measured_columns, number_cell
 from opencl_lab.lab.report.changes import (
     changes_figures,
     changes_text,
@@ -129,7 +129,7 @@ def chapter_across(across: Sequence[Across], anchor: str) -> Chapter:
         name, sweep = f"{anchor}-{index}", item.sweep
         title, options = f"{_title(sweep)}, on {len(item.sweeps)} devices", _options(sweep.fixed)
         drawn = [figure_across(item.series, sweep.axis)] if sweep.varied and item.series else []
-        sections.append(Section(name, title, options, [], [], drawn, item.table, item.overview))
+        sections.append(Section(name, title, options, [], [], drawn, item.table))
     return Chapter(anchor, "Across devices", "", sections)
 
 
@@ -164,39 +164,26 @@ def table_of(sweep: Sweep) -> CellTable:
     sizes = {sweep.size_of(row): row.leading for row in sweep.rows}
     items = [(sizes[size], row) for size, rows in series for row in rows]
     columns: dict[str, Callable[[tuple[Mapping[str, Any], Measurement]], Cell]] = {
-        name: partial(_leading, name) for name in sweep.varied
+        name: partial(lambda cell, item: cell(item[0]), field(name)) for name in sweep.varied
     }
-    made = measured_columns([row for _, row in items], bases)
-    columns |= {head: partial(_measured, cell) for head, cell in made.items()}
+    for head, made in measured_columns([row for _, row in items], bases).items():
+        columns[head] = partial(lambda cell, item: cell(item[1]), made)
     runs = sorted({row.total_ms.runs for _, row in items if row.total_ms})
     span = " to ".join(str(count) for count in dict.fromkeys((runs[0], runs[-1]))) if runs else ""
     return CellTable.of(items, columns, f"Each time is the median of {span} runs." if runs else "")
-
-
-def _leading(name: str, item: tuple[Mapping[str, Any], Measurement]) -> Cell:
-    return number_cell(item[0][name])
-
-
-def _measured(
-    cell: Callable[[Measurement], Cell], item: tuple[Mapping[str, Any], Measurement]
-) -> Cell:
-    return cell(item[1])
 
 
 def calls_table(calls: Sequence[Mapping[str, Any]]) -> CellTable:
     """Return a table of the cost of calls: sizes, what is called, then the figures."""
     known = ("what", *CALL_COLUMNS)
     sizes = dict.fromkeys(name for call in calls for name in call if name not in known)
+    figure = partial(number_cell, digits=3)
     columns: dict[str, Callable[[Mapping[str, Any]], Cell]] = {
-        name.replace("_", " "): partial(_figure, name) for name in sizes
+        name.replace("_", " "): field(name, figure) for name in sizes
     }
     columns["call"] = lambda call: Cell(str(call.get("what", "")), heads=True)
-    columns |= {head: partial(_figure, name) for name, head in CALL_COLUMNS.items()}
+    columns |= {head: field(name, figure) for name, head in CALL_COLUMNS.items()}
     return CellTable.of(calls, columns)
-
-
-def _figure(name: str, call: Mapping[str, Any]) -> Cell:
-    return number_cell(call.get(name), 3)
 
 
 def _search_section(results: Results, anchor: str) -> Section:

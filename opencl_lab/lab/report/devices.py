@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.presentation.lines import Series
-from opencl_lab.lab.presentation.table import Cell, CellTable, number_cell
+from opencl_lab.lab.presentation.table import Cell, CellTable
 from opencl_lab.lab.report.documents import Sweep, sweeps_of
 from opencl_lab.lab.report.environment import device_text
 from opencl_lab.lab.report.ratios import by_size, time_cell
@@ -42,7 +42,7 @@ class Across:
         return sorted(joined.items())
 
     @property
-    def overview(self) -> CellTable | None:
+    def table(self) -> CellTable:
         """The medians of `series` at a few of the sizes that several devices share."""
         found: dict[str, dict[int, Cell]] = {}
         shared = [(size, rows) for size, rows in self.series if len(rows) > 1]
@@ -50,24 +50,8 @@ class Across:
             for row in rows:
                 found.setdefault(row.implementation, {})[size] = time_cell(row)
         axis = self.sweep.axis
-        return by_size(list(found.items()), f"{axis}, ms" if axis else "")
-
-    @property
-    def table(self) -> CellTable:
-        """Total times by size and implementation, with a column for each device."""
-        found: dict[tuple[int, str, str], dict[str, Measurement]] = {}
-        for device, sweep in self.sweeps.items():
-            for size, rows in sweep.series:
-                for row in rows:
-                    key = (size, row.implementation, row.kind)
-                    found.setdefault(key, {})[device] = row
-        heads = [self.sweep.axis or "size", "implementation", *(f"{x}, ms" for x in self.sweeps)]
-        cells = [
-            [number_cell(size), Cell(name, style=kind, heads=True),
-             *(_time(rows.get(device)) for device in self.sweeps)]
-            for (size, name, kind), rows in sorted(found.items(), key=lambda item: item[0][0])
-        ]  # fmt: skip
-        return CellTable(heads, cells, "Medians of the total time of a call.")
+        made = by_size(list(found.items()), f"{axis}, ms" if axis else "")
+        return made or CellTable((), ())
 
 
 def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> list[Across]:
@@ -81,11 +65,3 @@ def across_devices(documents: Sequence[Results], names: Sequence[str] = ()) -> l
             key = json.dumps([sweep.title, sweep.varied, sweep.fixed], sort_keys=True, default=str)
             groups.setdefault(key, {})[device] = sweep
     return [Across(sweeps) for sweeps in groups.values() if len(sweeps) > 1]
-
-
-def _time(row: Measurement | None) -> Cell:
-    if row is None or (row.ok and row.total_ms is None):
-        return Cell()
-    if not row.ok or row.total_ms is None:
-        return Cell(row.status, style="absent" if row.status == "unavailable" else "failed")
-    return number_cell(row.total_ms.median)

@@ -42,33 +42,17 @@ def source_of(results: Results, folder: Path) -> str:
 
 
 def command_of(results: Results, folder: Path) -> str:
-    """Return the command that wrote a document, quoted for a shell.
+    """Return the command that wrote a document, quoted for a shell; empty if it does not say.
 
-    A command that printed the document gets a redirection to its file in the folder. For old
-    documents, the command is reconstructed from the recorded options.
+    A command that printed the document gets a redirection to its file in the folder.
     """
     arguments = results.content.get("arguments")
-    if isinstance(arguments, list) and arguments:
-        words = list(map(str, arguments))
-        file = f" > {shlex.quote(source_of(results, folder))}"
-        written = any(word == "--out" or word.startswith("--out=") for word in words)
-        return shlex.join(["oclab", *words]) + file * ("--json" in words and not written)
-    words = ["oclab", results.command]
-    sizes = results.mapping("problem").get("sizes")
-    if isinstance(sizes, list):
-        words += [results.operation, "--sizes", ",".join(map(str, sizes))]
-    study, scale = (results.content.get(name) for name in ("study", "scale"))
-    if isinstance(study, str):
-        words += [study, *(["--scale", scale] if isinstance(scale, str) else [])]
-    for name, value in results.options.items():
-        flag = "--" + name.replace("_", "-")
-        if value is True:
-            words.append(flag)
-        elif value is not None and value is not False:
-            words += [flag, str(value)]
-    if results.command in ("bench", "study"):
-        words += ["--out", "DIR"]
-    return shlex.join(words)
+    if not isinstance(arguments, list) or not arguments:
+        return ""
+    words = list(map(str, arguments))
+    file = f" > {shlex.quote(source_of(results, folder))}"
+    written = any(word == "--out" or word.startswith("--out=") for word in words)
+    return shlex.join(["oclab", *words]) + file * ("--json" in words and not written)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,30 +11,14 @@ from opencl_lab.core.wording import size_text
 from opencl_lab.lab.engine.stored import Results
 from opencl_lab.lab.presentation.table import Cell, CellTable
 
-DEVICE = {
-    "name": "device",
-    "kind": "kind",
-    "platform": "platform",
-    "driver": "driver",
-    "version": "OpenCL",
-    "c_version": "OpenCL C",
-    "compute_units": "compute units",
-    "clock": "device clock in MHz",
-    "global_memory": "device memory",
-}
-BYTES = ("global_memory", "memory_bytes")
+DEVICE = (
+    *("name", "kind", "platform", "driver", "version", "c_version", "compute_units", "clock"),
+    "global_memory",
+)
 OF_A_RUN = ("started", "load", "busy", "gpu", "gpu_end", "git")
 """Fields of an environment that may differ between runs on one machine."""
-GPU = {
-    "clock_mhz": "GPU MHz",
-    "memory_clock_mhz": "GPU memory MHz",
-    "power_w": "GPU W",
-    "temperature_c": "GPU °C",
-    "performance_state": "GPU state",
-    "use_percent": "GPU use in %",
-    "throttled": "GPU slowed by",
-}
-LIMITS = {"max_clock_mhz": "GPU's highest clock in MHz", "power_limit_w": "GPU's power limit in W"}
+LIMITS = ("max_clock_mhz", "power_limit_w")
+"""Fields of a GPU that do not."""
 ARROW = " \N{RIGHTWARDS ARROW} "
 Run = tuple[str, Results]
 """A document and its name."""
@@ -84,16 +68,17 @@ def machines_of(documents: Sequence[Run]) -> list[MachineSeen]:
     for facts, runs in groups.items():
         warnings = [f"{source}: {text}" for source, results in runs if (text := busy_text(results))]
         name = device_text(runs[0][1]) or "Unknown machine"
-        table = CellTable.of(
-            runs,
-            {
-                "document": lambda run: Cell(run[0]),
-                "started": partial(_recorded, "started"),
-                "commit": _commit,
-                "load": partial(_recorded, "load"),
-                **{head: partial(_state, name) for name, head in GPU.items()},
-            },
-        )
+        environments = [results.mapping("environment") for _, results in runs]
+        states = (item.get("gpu") for item in environments)
+        fields = dict.fromkeys(x for gpu in states if isinstance(gpu, dict) for x in gpu)
+        columns: dict[str, Callable[[Run], Cell]] = {
+            "document": lambda run: Cell(run[0]),
+            "started": partial(_recorded, "started"),
+            "commit": _commit,
+            "load": partial(_recorded, "load"),
+        }
+        columns |= {f"GPU {_plain(x)}": partial(_state, x) for x in fields if x not in LIMITS}
+        table = CellTable.of(runs, columns)
         # Several studies of one document are one run.
         rows = [row for index, row in enumerate(table.rows) if row not in table.rows[:index]]
         shown = CellTable(table.heads, rows)
@@ -104,17 +89,24 @@ def machines_of(documents: Sequence[Run]) -> list[MachineSeen]:
 def _facts(results: Results) -> list[tuple[str, str]]:
     """Return the facts that are the same for all runs on a machine."""
     device, environment = results.device, results.mapping("environment")
-    # Drivers report 0 for a clock that they do not know.
-    facts = [(text, _text(device.get(name) or None, name)) for name, text in DEVICE.items()]
-    facts.append(("opencl_lab", results.version))
     gpu = environment.get("gpu")
-    if isinstance(gpu, dict):
-        facts += [(text, _text(gpu.get(name))) for name, text in LIMITS.items()]
-    return facts + _flat({k: v for k, v in environment.items() if k not in OF_A_RUN})
+    return _flat(
+        {
+            # Drivers report 0 for a clock that they do not know.
+            "device": {name: device.get(name) or None for name in DEVICE},
+            "opencl_lab": results.version,
+            "GPU": {name: gpu.get(name) for name in LIMITS} if isinstance(gpu, dict) else None,
+            **{name: value for name, value in environment.items() if name not in OF_A_RUN},
+        }
+    )
+
+
+def _plain(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
 
 
 def _text(value: Any, name: str = "") -> str:
-    if name in BYTES and isinstance(value, int):
+    if name.endswith(("memory", "_bytes")) and isinstance(value, int):
         return size_text(value)
     if isinstance(value, list):
         return ", ".join(map(str, value))
@@ -125,14 +117,13 @@ def _flat(content: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]
     """Return the fields of an environment as names and texts."""
     found = []
     for name, value in content.items():
-        label = f"{prefix}{str(name).removesuffix('_bytes').replace('_', ' ')}"
+        label = prefix + _plain(name)
         if name in ("packages", "variables") and isinstance(value, dict):
-            joint = " " if name == "packages" else "="
-            found.append((label, ", ".join(f"{key}{joint}{item}" for key, item in value.items())))
+            found.append((label, ", ".join(f"{key} {item}" for key, item in value.items())))
         elif isinstance(value, dict):
             found += _flat(value, f"{label} ")
         else:
-            found.append((label, _text(value, str(name))))
+            found.append((label, _text(value, name)))
     return found
 
 

@@ -67,7 +67,7 @@ def page_of(
                 [(name, item) for name, item in named if not is_comparison(item)]
             ),
             "skipped": skipped,
-            "commands": [*again, *([shlex.join(command)] if command else [])],
+            "commands": [*filter(None, again), *([shlex.join(command)] if command else [])],
             "version": __version__,
             # Files of the package, which must not be escaped.
             "style": Markup(HOME.joinpath("page.css").read_text(encoding="utf-8")),
