@@ -28,7 +28,7 @@ def with_base(series: Series) -> tuple[Series, list[str]]:
             found = [fallback]
             series = [(size, _of_side(items, side, fallback)) for size, items in series]
         bases += found
-    return series, bases
+    return series, list(dict.fromkeys(bases))
 
 
 def _fallback(right: Sequence[Sequence[Measurement]]) -> str | None:
