@@ -262,8 +262,8 @@ def checked() -> str:
             axis.plot(*zip(*pairs, strict=True), marker, color=colour, label=name, ms=5)
         axis.set_xscale("log")
         axis.set_yscale("log")
-        show_values(axis.xaxis, plain_number)
-        show_values(axis.yaxis, plain_number)
+        plain_scale(axis.xaxis, write=plain_number)
+        plain_scale(axis.yaxis, write=plain_number)
         title = scaling.documents()[stem]["machine"]["name"]
         _finish(axis, title, "measured ms", "predicted ms")
 

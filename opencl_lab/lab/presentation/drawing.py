@@ -111,7 +111,7 @@ def plain_scale(
     axis: XAxis | YAxis, unit: str = "", write: Callable[[float], str] = plain_number
 ) -> None:
     """Make an axis logarithmic; Matplotlib chooses the labels, `write` writes them."""
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import LogFormatter, LogLocator
 
     class Written(LogFormatter):
         def __call__(self, x: float, pos: int | None = None) -> str:
@@ -119,7 +119,9 @@ def plain_scale(
 
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_formatter(Written())
-    axis.set_minor_formatter(Written(minor_thresholds=(1.5, 0.5)))
+    axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    # Where there is one power of ten at most, these are labelled, too.
+    axis.set_minor_formatter(Written(minor_thresholds=(1.5, math.inf)))
 
 
 def pale_grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
