@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from opencl_lab.core import memory
 from opencl_lab.core.plan import Buffer, Launch, Plan, Work, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.lab.tuning.custom import KernelOperation
@@ -94,3 +95,22 @@ HARMLESS = make(("none", "wrong", "syntax"), "harmless")
 
 def config(fault="none", wg_size=16):
     return Config(FAULT=fault, WG_SIZE=wg_size)
+
+
+def limited_group(monkeypatch, folder, limit, used=0, cached=0):
+    """Put this process into a control group of the second version, within one without a limit."""
+    inner = folder / "job" / "step"
+    inner.mkdir(parents=True)
+    (folder / "memory.max").write_text("max\n")
+    (inner.parent / "memory.max").write_text(f"{limit}\n")
+    (inner.parent / "memory.current").write_text(f"{used}\n")
+    stat = f"anon {used - cached}\ninactive_file {cached}\n"
+    (inner.parent / "memory.stat").write_text(stat)
+    (inner / "memory.max").write_text("max\n")
+    (folder / "groups").write_text("4:memory:/elsewhere\n0::/job/step\n")
+    (folder / "meminfo").write_text("MemTotal: 9 kB\nSwapFree: 0 kB\n")
+    monkeypatch.setattr(memory, "GROUPS", folder / "groups")
+    monkeypatch.setattr(memory, "MEMORY", folder / "meminfo")
+    files = folder / "memory.max", folder / "v1" / "memory.limit_in_bytes"
+    monkeypatch.setattr(memory, "GROUP_LIMITS", files)
+    monkeypatch.setattr(memory, "group_limits", memory.group_limits.__wrapped__)

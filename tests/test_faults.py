@@ -5,13 +5,21 @@ and replayed. `docs/reliability.md` says what users see.
 """
 
 import gc
+import subprocess
+import sys
 import threading
+from contextlib import nullcontext
+from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pyopencl as cl
 import pytest
+from planted import limited_group
 from public_calls import CALLS, arguments, complexes, floats, integers
 
 import opencl_lab as ol
+from opencl_lab.core import memory
 from opencl_lab.core.queues import gate_of
 from opencl_lab.lab.cli.main import main
 from opencl_lab.lab.soak.memory import resident_bytes
@@ -269,3 +277,79 @@ def test_a_launch_that_fails_is_status_4(monkeypatch, capsys):
     assert main(["sort", "--n", "1000", "--against", "none"]) == 4
     said = capsys.readouterr()
     assert "OUT_OF_RESOURCES" in said.out + said.err and "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("limited", ["process", "group"])
+@pytest.mark.parametrize("side", SIDES)
+def test_what_a_limit_does_not_leave_is_not_asked_of_the_driver(
+    limited, side, device, rng, monkeypatch, tmp_path
+):
+    if not device.unified_memory:
+        pytest.skip("its memory is not that of the process")
+    x = rng.integers(0, 99, 1 << 21, dtype=np.int32)
+    call = partial(ol.sort, x if side == "host" else ol.to_device(x))
+    small = ol.sort(x[:1000])
+    with monkeypatch.context() as patch:
+        if limited == "process":
+            patch.setattr(memory, "process_left", lambda: 4 << 20)
+            words = "ulimit -v"
+        else:
+            limited_group(patch, tmp_path, limit=64 << 20, used=62 << 20, cached=1 << 20)
+            words = "container"
+        ol.free_memory()
+        patch.setattr(programs, "no_room", lambda version: None)  # asked by builds
+        with pytest.raises(ol.LaunchError, match=words):
+            call()
+        patch.setattr(memory, "process_left", lambda: 10 << 20)
+        assert np.array_equal(ol.sort(x[:1000]), small)
+    found = call()
+    assert np.array_equal(found if side == "host" else found.get(), np.sort(x))
+
+
+def test_a_group_has_left_what_it_can_give_back(monkeypatch, tmp_path):
+    limited_group(monkeypatch, tmp_path, limit=100 << 20, used=90 << 20, cached=30 << 20)
+    assert memory.host_memory() == 100 << 20
+    assert memory.group_left() == 40 << 20
+    assert memory.why_no_room(40 << 20) is None
+    assert "100 MiB more" in memory.why_no_room(100 << 20)
+
+
+@pytest.mark.parametrize(
+    ("before", "left", "error"), [(False, 100, "DeviceNotFound"), (True, 60, "BuildError")]
+)
+def test_a_process_with_little_memory_gets_a_sentence(device, before, left, error):
+    """PoCL would crash, or wait for ever."""
+    if "PoCL" not in device.platform_version or sys.platform != "linux":
+        pytest.skip("that is asked for PoCL alone")
+    limited = (
+        "import resource, numpy as np, opencl_lab as ol\n"
+        "from opencl_lab.core import memory\n"
+        "from opencl_lab.drivers import discovery\n"
+        f"if {before}: ol.devices()\n"
+        "pages = int(memory.SIZES.read_text().split()[0])\n"
+        f"most = pages * resource.getpagesize() + ({left} << 20)\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (most, most))\n"
+        "try: ol.sort(np.arange(5000))\n"
+        f"except ol.{error} as error: assert 'ulimit -v' in error.sentence, error\n"
+        "else: raise AssertionError\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", limited],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("free", "ranks", "refused"),
+    [(64, 8, False), (64, 16, True), (16, 2, True), (14, 4, False), (2, 2, True), (2, 0, False)],
+)
+def test_mpich_with_too_little_shared_memory_is_not_started(monkeypatch, free, ranks, refused):
+    monkeypatch.delitem(sys.modules, "mpi4py.MPI", raising=False)
+    monkeypatch.delenv(memory.MPICH_RANKS, raising=False)
+    if ranks:
+        monkeypatch.setenv(memory.MPICH_RANKS, str(ranks))
+    usage = SimpleNamespace(free=free << 20)
+    monkeypatch.setattr(memory.shutil, "disk_usage", lambda place: usage)
+    with pytest.raises(ol.OclabError, match="shm") if refused else nullcontext():
+        memory.check_shared()

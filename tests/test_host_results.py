@@ -9,7 +9,7 @@ import pytest
 from runtime_kernels import together
 
 import opencl_lab as ol
-from opencl_lab.runtime import host_results
+from opencl_lab.runtime import freeing, host_results
 from opencl_lab.runtime.host_results import HostResults
 from opencl_lab.runtime.session import session_of
 
@@ -86,7 +86,7 @@ def test_large_results_begin_with_a_line_of_a_cache():
 
 def test_memory_that_runs_out_is_looked_for_in_pools(monkeypatch):
     freed = []
-    monkeypatch.setattr(host_results, "free_unused", lambda seconds: freed.append(True))
+    monkeypatch.setattr(freeing, "free_unused", lambda seconds: freed.append(True))
     pages = host_results._Pages
 
     def scarce(*shape):

@@ -10,10 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from planted import limited_group
 
 import opencl_lab as ol
+from opencl_lab.core import memory
 from opencl_lab.core.errors import InvalidProblem
-from opencl_lab.drivers import processes
 from opencl_lab.lab.engine.request import Point, Request, check_point
 from opencl_lab.lab.ops.sort.operation import SORT
 from opencl_lab.ops.sort import out_of_core, part_sizes
@@ -333,13 +334,9 @@ def test_a_limit_that_cannot_be_read_is_refused(text, monkeypatch):
 
 
 def test_a_container_has_less_memory_than_its_machine(device, monkeypatch, tmp_path):
-    files = [tmp_path / name for name in ("new", "old", "none")]
-    files[0].write_text("max\n")
-    files[1].write_text("2000000000\n")
-    monkeypatch.setattr(processes, "GROUP_LIMITS", files[:1])
-    whole = processes.host_memory()
-    monkeypatch.setattr(processes, "GROUP_LIMITS", files)
-    assert processes.host_memory() == 2e9 < whole
+    whole = memory.host_memory()
+    limited_group(monkeypatch, tmp_path, limit=2 * 10**9)
+    assert memory.host_memory() == 2e9 < whole
     problem = SortProblem(10**10, np.dtype(np.int32))
     for unified in (False, True):
         one = replace(device, global_memory=64 << 30, unified_memory=unified)

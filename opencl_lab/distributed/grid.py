@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from opencl_lab.core.memory import host_memory
 from opencl_lab.distributed.exchange import Placement
 from opencl_lab.distributed.layout import Layout, Run, Shape, Split, common
 from opencl_lab.distributed.mpi import mpi, near_ranks
-from opencl_lab.drivers.processes import host_memory
 from opencl_lab.ops.gemm.problem import GemmProblem
 
 SHARE = 0.25

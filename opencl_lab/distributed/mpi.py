@@ -20,6 +20,7 @@ from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from opencl_lab.core.errors import InvalidConfig, OclabError, ReferenceUnavailable
+from opencl_lab.core.memory import check_shared
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,6 +77,7 @@ phases = Phases()
 
 def mpi() -> Any:
     """Return `mpi4py.MPI`, which starts MPI at its first import."""
+    check_shared()
     try:
         from mpi4py import MPI
     except ImportError as error:

@@ -24,22 +24,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.errors import InvalidConfig
+from opencl_lab.core.memory import SHARED, host_memory, memory_left
 from opencl_lab.distributed.copying import Array
 from opencl_lab.distributed.layout import Shape
 from opencl_lab.distributed.mpi import agreed, mpi, near_ranks, private
-from opencl_lab.drivers.processes import group_left, host_memory
 
 SWITCH = "OCLAB_NODE_MEMORY"
 """The environment variable that leaves the exchanges of a node to messages."""
 ON, OFF = ("on", "1", "yes", "true", ""), ("off", "0", "no", "false")
-PLACE = Path("/dev/shm")
-"""Where MPI libraries on Linux have such memory; containers may have little of it."""
 LARGEST = 0.125
 """The part of the memory that a window may take."""
 LEAST = 1 << 20
@@ -123,7 +120,7 @@ def _has_room(nbytes: int) -> bool:
     It is not reserved: pages are taken when they are first written.
     """
     with suppress(OSError):
-        free = min(shutil.disk_usage(PLACE).free, group_left())
+        free = min(shutil.disk_usage(SHARED).free, memory_left())
         return 2 * nbytes < free and nbytes <= LARGEST * host_memory()
     return False
 
@@ -147,7 +144,7 @@ def _shared(comm: Any) -> bool:
     if comm.size == 1:
         return False
     off = agreed(comm, _is_off)
-    cannot = near_ranks(comm)[1] < comm.size or off or not PLACE.is_dir()
+    cannot = near_ranks(comm)[1] < comm.size or off or not SHARED.is_dir()
     return not comm.allreduce(cannot, op=mpi().LOR)
 
 

@@ -20,9 +20,11 @@ from opencl_lab.core.device import SERIAL, Capabilities, Device
 import pyopencl as cl
 
 from opencl_lab.core.errors import DeviceNotFound, LaunchError
+from opencl_lab.core.memory import process_left
 from opencl_lab.core.queues import Gate, check_process, leave_open, note_start, set_gate
 from opencl_lab.core.systems import after_fork
-from opencl_lab.drivers import intel, pocl_serial, pretend
+from opencl_lab.core.wording import size_text
+from opencl_lab.drivers import icd, intel, pocl_serial, pretend
 from opencl_lab.drivers.pocl import prepared_cache
 from opencl_lab.drivers.pocl_target import repair_target
 from opencl_lab.drivers.probed import corrected
@@ -33,6 +35,8 @@ DeviceSpec: TypeAlias = str | int | Device | None
 KINDS = ("gpu", "accelerator", "cpu")
 DECLARED_MEMORY = {(8, 0): 162, (8, 6): 98, (8, 7): 162, (8, 9): 98, (9, 0): 226}
 """KiB of local memory that a kernel may declare, by compute capability; the driver reports 48."""
+START_BYTES = 160 << 20
+"""Bytes that PoCL 3.0 maps when it starts, with the LLVM that it is linked with."""
 SEE_HINT = "see `oclab devices`, and `oclab doctor` for what is missing"
 INSTALL_HINT = (
     '`oclab doctor` says what is missing; for a CPU runtime: pip install "pyopencl[pocl]"'
@@ -172,6 +176,8 @@ def _devices_of(platform: cl.Platform) -> list[cl.Device]:
 @cache
 def _discover() -> tuple[Device, ...]:
     check_process()
+    if process_left() < START_BYTES and icd.pocl_libraries(os.environ):
+        return ()  # PoCL would end the process
     note_start()
     with prepared_cache(), pretend.limited_groups(), own_share():
         with bound_threads():  # before the loader starts PoCL
@@ -270,6 +276,18 @@ def _describe(found: list[Device]) -> str:
     return "seen: " + "; ".join(rows)
 
 
+def _what_is_missing() -> str:
+    """Return why there may be no device, and what to do."""
+    left = process_left()  # what has loaded in part stays
+    if left >= 2 * START_BYTES:
+        return INSTALL_HINT
+    return (
+        "the likely cause is the limit of this process's memory (ulimit -v), which leaves "
+        f"{size_text(max(left, 0))}, where a CPU runtime needs about {size_text(START_BYTES)} to "
+        "start: raise it"
+    )
+
+
 def _match(spec: str, found: list[Device]) -> Device | None:
     text = spec.strip().lower()
     if text in KINDS:
@@ -321,7 +339,7 @@ def choose_device(spec: str | int | None = None) -> Selection:
     if spec is not None:
         device = _match(str(spec), found)
         if device is None:
-            hint = SEE_HINT if found or intel.why_missing() else INSTALL_HINT
+            hint = SEE_HINT if found or intel.why_missing() else _what_is_missing()
             raise DeviceNotFound(
                 f"no OpenCL device matches {str(spec)!r} ({_describe(found)}); {hint}"
                 f"{intel.why_missing()}"
@@ -331,7 +349,9 @@ def choose_device(spec: str | int | None = None) -> Selection:
             leave_open(device.handle)
         return Selection(device, f"{origin} {str(spec)!r}{runtime}")
     if not found:
-        raise DeviceNotFound(f"{_describe(found)}{intel.why_missing() or f'; {INSTALL_HINT}'}")
+        raise DeviceNotFound(
+            f"{_describe(found)}{intel.why_missing() or f'; {_what_is_missing()}'}"
+        )
     device = found[0]
     if device.kind == "cpu":
         reason = "no GPU or accelerator found, so the CPU is used"

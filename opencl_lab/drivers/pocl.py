@@ -30,6 +30,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from opencl_lab.core.memory import why_no_room
 from opencl_lab.core.paths import free_bytes
 from opencl_lab.core.records import read_sealed, write_sealed
 from opencl_lab.core.systems import HAS_OWNERS, largest_file
@@ -66,6 +67,7 @@ SOON = 1.0  # seconds after a build, within which its kernels have run
 YOUNG = 60.0  # seconds within which a process has recorded what it has built, unless it was killed
 ROOM = 16 << 20  # bytes that the disk of a cache should have left at the start
 LEAST_ROOM = 4 << 20  # bytes without which nothing is built
+BUILD_BYTES = 128 << 20  # bytes of memory that PoCL 3.0 takes for a build that its cache lacks
 LEAST_FILE = 1 << 20  # bytes that a file must be able to have; programs have fewer
 
 ENTRY = ("size", "time of the last write", "time of the last change", "checksum")
@@ -136,13 +138,16 @@ def restore_cache() -> bool:
 
 
 def no_room(platform_version: str) -> str | None:
-    """Return why PoCL cannot build now, or None: a full disk would make it end the process."""
+    """Return why PoCL cannot build now, or None: without room it would end the process, or hang."""
     folder = _folder()
     if "PoCL" not in platform_version:
         return None
     most = largest_file()
     if most < LEAST_FILE:
         return f"PoCL writes what it compiles, and files may have {size_text(most)} (ulimit -f)"
+    lack = why_no_room(BUILD_BYTES)
+    if lack is not None:
+        return f"PoCL's compiler has too little memory: {lack}; raise the limit"
     if free_bytes(folder) >= LEAST_ROOM:
         return None
     return (

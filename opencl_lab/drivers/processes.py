@@ -1,8 +1,7 @@
-"""Processors, memory and variables of this process."""
+"""Processors and variables of this process."""
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import threading
@@ -26,13 +25,6 @@ AFFINITY, OPENMP = "POCL_AFFINITY", "OMP_PROC_BIND"
 TASKS, MARK = Path("/proc/self/task"), "oclab-bound"
 """Where the threads of this process are, and the name of those that are bound."""
 CPU_INFO = Path("/proc/cpuinfo")
-GROUP_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
-"""Files with the memory limit of a container, of both versions of control groups."""
-USED_NAMES = {"memory.max": "memory.current", "memory.limit_in_bytes": "memory.usage_in_bytes"}
-"""The files beside them that say how much the container uses."""
 
 
 def cpu_fields() -> dict[str, str]:
@@ -137,27 +129,3 @@ def _bind(started: Sequence[Path]) -> None:
         for task, processor in zip(marked, allowed, strict=True):
             with suppress(OSError):  # the thread has ended, or that processor is not there
                 os.sched_setaffinity(task, {processor})
-
-
-def host_memory() -> float:
-    """Return the bytes of memory of this machine or container; infinity if unknown."""
-    found = math.inf
-    with suppress(OSError, ValueError):
-        if hasattr(os, "sysconf"):
-            found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for path in GROUP_LIMITS:
-        with suppress(OSError, ValueError):  # such as "max"
-            found = min(found, int(path.read_text()))
-    return found
-
-
-def group_left() -> float:
-    """Return the bytes that this container may still use; infinity if it has no limit."""
-    left = math.inf
-    for path in GROUP_LIMITS:
-        with suppress(OSError, ValueError):
-            used = int(path.with_name(USED_NAMES[path.name]).read_text())
-            fields = dict(map(str.split, path.with_name("memory.stat").read_text().splitlines()))
-            cached = fields.get("total_inactive_file", fields.get("inactive_file", 0))
-            left = min(left, int(path.read_text()) - used + int(cached))
-    return left

@@ -38,7 +38,7 @@ from opencl_lab.runtime.executable import (
     is_in_order,
     make_zero,
 )
-from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused
+from opencl_lab.runtime.freeing import LEAST_ASKED, LOCK_SECONDS, free_unused, with_room
 from opencl_lab.runtime.session import session_of
 
 _Sizes: TypeAlias = tuple[int, ...]
@@ -181,6 +181,10 @@ class BoundCall(ABC):
         self._fixed: list[Any] = list(constants)  # memory in the last places
         self._zeros: list[cl.Buffer] = []  # those that only a complete plan leaves zero
         self._runs = list(map(self._bind, runs))
+        if session.device.unified_memory:  # all of it, before anything is taken
+            needs = sum(item.nbytes for item in fresh)
+            needs += max(sum(scratch) for _, _, scratch in self._runs)
+            with_room(lambda: None, max(needs, LEAST_ASKED))
         launches = self._runs[-1][1]
         # Pooled results make their event lazily.
         needs_event = self.on_host or not self._returned <= pooled.keys()

@@ -11,9 +11,13 @@ from typing import TypeVar
 import pyopencl as cl
 
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.memory import why_no_room
 
 LOCK_SECONDS = 2.0
 """Longest wait for threads that use what might be freed; they may be waiting for this one."""
+
+LEAST_ASKED = 1 << 20
+"""Bytes from which it is asked whether a limit leaves them, which takes a microsecond."""
 
 T = TypeVar("T")
 
@@ -41,13 +45,22 @@ def free_unused(seconds: float = -1) -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def with_room(run: Callable[[], T]) -> T:
-    """Return what `run` returns; if memory runs out, free what is not in use and run it again."""
-    try:
-        return run()
-    except cl.MemoryError:
-        pass  # retried outside, where the error's frames hold no memory
+def with_room(run: Callable[[], T], host_bytes: int = 0) -> T:
+    """Return what `run` returns; if memory runs out, free what is not in use and run it again.
+
+    `host_bytes` is how much memory of the host it takes. Where a limit leaves less, the driver is
+    not asked, and it raises `LaunchError`.
+    """
+    asks = host_bytes >= LEAST_ASKED
+    if not (asks and why_no_room(host_bytes)):
+        try:
+            return run()
+        except (cl.MemoryError, MemoryError):
+            pass  # retried outside, where the error's frames hold no memory
     free_unused(LOCK_SECONDS)
+    lack = why_no_room(host_bytes) if asks else None
+    if lack:
+        raise LaunchError(f"{lack}; raise the limit, or take a smaller problem")
     return run()
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused
+from opencl_lab.runtime.freeing import with_room
 from opencl_lab.runtime.results import Pool
 
 LEAST = 32 << 20
@@ -52,11 +52,7 @@ class _Owner(np.ndarray):
 
 def _new_pages(nbytes: int) -> Any:
     """Return new memory, and the offset of its first cache line, for `nbytes` from there."""
-    try:
-        pages = _Pages(nbytes + LINE_BYTES, np.uint8)
-    except MemoryError:
-        free_unused(LOCK_SECONDS)
-        pages = _Pages(nbytes + LINE_BYTES, np.uint8)
+    pages = with_room(lambda: _Pages(nbytes + LINE_BYTES, np.uint8), nbytes)
     return pages, -pages.__array_interface__["data"][0] % LINE_BYTES
 
 

@@ -61,12 +61,13 @@ class Pool:
 
     Idle blocks of one size are on a stack. Any thread may take one, and any array that is deleted
     may return one, at any time; single operations on a `deque` are atomic, so they need no lock.
-    `new` allocates a block of a given number of bytes. At most about `most_idle` bytes stay idle:
-    blocks below a megabyte are counted only occasionally.
+    `new` allocates a block of a given number of bytes, `on_host` in the host's memory. At most
+    about `most_idle` bytes stay idle: blocks below a megabyte are counted only occasionally.
     """
 
-    def __init__(self, new: Callable[[int], Any], most_idle: float):
+    def __init__(self, new: Callable[[int], Any], most_idle: float, on_host: bool = False):
         self._new = new
+        self._on_host = on_host
         self._most_idle = most_idle
         self._lock = threading.Lock()
         self._stacks: OrderedDict[int, deque[Any]] = OrderedDict()  # new sizes at the end
@@ -97,7 +98,7 @@ class Pool:
             else:
                 return found.block if type(found) is _Lease else found
         self._hold_limit()
-        return with_room(lambda: self._new(nbytes))
+        return with_room(lambda: self._new(nbytes), nbytes if self._on_host else 0)
 
     def give(self, nbytes: int, block: Any) -> None:
         """Return a block, used only by commands that precede those of whatever takes it next."""
@@ -149,9 +150,10 @@ class QueuePool(Pool):
         most_idle: float,
         alone: Callable[[], AbstractContextManager[Any]],
         most_left: float = 0,
+        on_host: bool = False,
     ):
         # New memory is used at once, as some drivers report only then that there is none.
-        super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle)
+        super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle, on_host)
         self.queue = queue
         self.alone = alone
         self._left: deque[tuple[int, Any]] = deque()  # with their sizes

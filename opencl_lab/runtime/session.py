@@ -136,9 +136,10 @@ class Session(Programs):
                 while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
                 alone = partial(self.alone, queue)
-                most_left = 0 if self.device.unified_memory else self._most_idle / 4
+                on_host = self.device.unified_memory
+                most_left = 0 if on_host else self._most_idle / 4
                 with within_gate(self.device.handle):
-                    pool = QueuePool(queue, self._most_idle, alone, most_left)
+                    pool = QueuePool(queue, self._most_idle, alone, most_left, on_host)
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 

@@ -25,8 +25,8 @@ import pyopencl as cl
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.memory import host_memory
 from opencl_lab.core.wording import bytes_of
-from opencl_lab.drivers.processes import host_memory
 from opencl_lab.runtime.arrays import AnyArray
 from opencl_lab.runtime.executable import explain
 from opencl_lab.runtime.freeing import LOCK_SECONDS, free_unused, with_room

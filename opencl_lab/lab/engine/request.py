@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem
+from opencl_lab.core.memory import host_memory
 from opencl_lab.core.plan import check_plan
 from opencl_lab.core.wording import size_text
-from opencl_lab.drivers.processes import default_threads, host_memory
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.engine.implementations import Implementation, ReferenceRun, Workload
 from opencl_lab.lab.engine.ours import OpenCL, row_name
 from opencl_lab.lab.engine.references import References, names_of, references_of, workers_of

@@ -20,7 +20,8 @@ from typing import Any
 
 from opencl_lab._version import __version__
 from opencl_lab.core.device import Device
-from opencl_lab.drivers.processes import cpu_fields, default_threads, host_memory
+from opencl_lab.core.memory import host_memory
+from opencl_lab.drivers.processes import cpu_fields, default_threads
 from opencl_lab.lab.measuring import gpu_state, load
 
 PACKAGE = Path(__file__).parents[2]

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from opencl_lab.core.memory import check_shared
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.workers.serving import at_hangup, find
 
@@ -39,6 +40,7 @@ class Rank:
     """The servant of a rank, which joins the world; `target` is an `MpiReference.function`."""
 
     def __init__(self, target: str, say: Callable[[Any], None]):
+        check_shared()
         mpi = import_module("mpi4py.MPI")  # initialises MPI; finalized when the interpreter exits
         at_hangup(lambda: remove(shared_files()))
         self._world, self._clock = mpi.COMM_WORLD, mpi.Wtime

@@ -22,9 +22,10 @@ from typing import TypeAlias
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import LaunchError
+from opencl_lab.core.memory import host_memory
 from opencl_lab.core.records import timestamp
 from opencl_lab.core.space import Config
-from opencl_lab.drivers.processes import default_threads, host_memory
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.tuning.evaluation import Built, Evaluation
 from opencl_lab.workers.link import Frames
 from opencl_lab.workers.serving import Failed

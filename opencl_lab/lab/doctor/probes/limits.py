@@ -12,9 +12,9 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.core.device import Device
+from opencl_lab.core.memory import host_memory, memory_left
 from opencl_lab.core.plan import ARGUMENT_BYTES
 from opencl_lab.core.wording import size_text
-from opencl_lab.drivers.processes import group_left, host_memory
 from opencl_lab.lab.doctor.probing import Answer, Answers, ProbeSession
 from opencl_lab.symptoms.kernels import Array, Wrong, check, why
 
@@ -134,7 +134,7 @@ def _free_memory() -> float:
     with suppress(OSError, ValueError):
         if hasattr(os, "sysconf"):
             pages = os.sysconf("SC_AVPHYS_PAGES")
-            return float(min(group_left(), pages * os.sysconf("SC_PAGE_SIZE")))
+            return float(min(memory_left(), pages * os.sysconf("SC_PAGE_SIZE")))
     return host_memory() / 4
 
 

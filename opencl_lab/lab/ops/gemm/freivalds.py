@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from opencl_lab.drivers.processes import default_threads, host_memory
+from opencl_lab.core.memory import host_memory
+from opencl_lab.drivers.processes import default_threads
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference, errors_of, largest_share
 from opencl_lab.ops.gemm.problem import GemmProblem
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.memory import host_memory
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.core.wording import size_text
-from opencl_lab.drivers.processes import host_memory
 from opencl_lab.lab.file_jobs import FileResult
 from opencl_lab.lab.files import NpyFile, scratch_file
 from opencl_lab.lab.operation import axis_of
