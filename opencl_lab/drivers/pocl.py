@@ -67,7 +67,8 @@ SOON = 1.0  # seconds after a build, within which its kernels have run
 YOUNG = 60.0  # seconds within which a process has recorded what it has built, unless it was killed
 ROOM = 16 << 20  # bytes that the disk of a cache should have left at the start
 LEAST_ROOM = 4 << 20  # bytes without which nothing is built
-BUILD_BYTES = 128 << 20  # bytes of memory that PoCL 3.0 takes for a build that its cache lacks
+FIRST_BYTES = 128 << 20  # bytes of memory that PoCL 3.0 takes to build for a device, at first
+LATER_BYTES = 24 << 20  # and then
 LEAST_FILE = 1 << 20  # bytes that a file must be able to have; programs have fewer
 
 ENTRY = ("size", "time of the last write", "time of the last change", "checksum")
@@ -137,7 +138,7 @@ def restore_cache() -> bool:
     return folder.is_dir()
 
 
-def no_room(platform_version: str) -> str | None:
+def no_room(platform_version: str, first: bool = True) -> str | None:
     """Return why PoCL cannot build now, or None: without room it would end the process, or hang."""
     folder = _folder()
     if "PoCL" not in platform_version:
@@ -145,7 +146,7 @@ def no_room(platform_version: str) -> str | None:
     most = largest_file()
     if most < LEAST_FILE:
         return f"PoCL writes what it compiles, and files may have {size_text(most)} (ulimit -f)"
-    lack = why_no_room(BUILD_BYTES)
+    lack = why_no_room(FIRST_BYTES if first else LATER_BYTES)
     if lack is not None:
         return f"PoCL's compiler has too little memory: {lack}; raise the limit"
     if free_bytes(folder) >= LEAST_ROOM:
