@@ -11,6 +11,8 @@ import numpy as np
 
 from opencl_lab import fft
 from opencl_lab.core.device import Device
+from opencl_lab.core.errors import OclabError
+from opencl_lab.core.plan import check_plan
 from opencl_lab.lab.measuring.difference import UNLIKE, Difference
 from opencl_lab.lab.operation import Operation
 from opencl_lab.lab.ops.keys import ORDERS, exact, random_keys
@@ -29,6 +31,9 @@ Results: TypeAlias = tuple[Array, ...]
 TOLERANCE = {4: 3e-6, 8: 3e-14}
 """Largest error of a transform relative to its result, in the Euclidean norm, by bytes of a real
 number. A single wrong value among a million is a thousandth."""
+MOST_FLOPS = 1e9
+"""What an algorithm may take that is not the fastest one."""
+SPECIALS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-42, 3e-8, 6e4)
 
 
 @dataclass(frozen=True)
@@ -57,9 +62,10 @@ Draw: TypeAlias = Callable[[int], Case]
 class Drawer:
     """Draws kinds of calls: function, shapes, types and options."""
 
-    def __init__(self, device: Device, rng: np.random.Generator):
-        self._double = device.capabilities.fp64
+    def __init__(self, device: Device, rng: np.random.Generator, sizes: Sequence[int] = ()):
+        self._device = device
         self._rng = rng
+        self._sizes = sizes  # if any, all are among these
 
     def draw(self, number: int) -> Draw:
         """Return a kind of call; numbers in a row are of all functions in turn."""
@@ -75,13 +81,35 @@ class Drawer:
 
     def dtype(self, names: Sequence[str]) -> str:
         """Return one of these types that the device has."""
-        wide = ("float64", "complex128")
-        found: str = self.pick([name for name in names if self._double or name not in wide])
+        wide = () if self._device.capabilities.fp64 else ("float64", "complex128")
+        found: str = self.pick([name for name in names if name not in wide])
         return found
 
     def size(self, most: int, least: int = 1) -> int:
         """Return a size; each order of magnitude is as likely."""
+        if self._sizes:
+            return min(most, max(least, int(self.pick(self._sizes))))
         return round(float(np.exp(self._rng.uniform(np.log(least), np.log(most)))))
+
+    def algorithm(self, operation: Operation[Any], problem: Any) -> dict[str, Any]:
+        """Return an algorithm that solves a problem, with a configuration if the device has it."""
+        algorithms = [named.on(self._device.kind) for named in operation.algorithms]
+        chosen = self.pick(
+            [
+                one
+                for one in algorithms
+                if one.supports(problem, self._device) is None
+                and one.work(problem).flops <= MOST_FLOPS
+            ]
+        )
+        space = chosen.space.parameters
+        values = {one.name: self.pick(one.values) for one in space if self.chance(0.5)}
+        try:
+            config = chosen.configure(problem, self._device, values)
+            check_plan(chosen.plan(problem, config, self._device), self._device)
+        except OclabError:
+            return {"algorithm": chosen.name}
+        return {"algorithm": chosen.name, "config": values}
 
 
 # -------------------------------------------------------------- calls of the lab's operations
@@ -89,20 +117,33 @@ class Drawer:
 
 def _of_operation(name: str, how: Callable[[Drawer], dict[str, Any]], drawer: Drawer) -> Draw:
     """Return calls whose data and right results are those of an operation of the lab."""
-    options = how(drawer)
-    algorithm = options.pop("algorithm", "auto")
-    return partial(_operation_case, get_operation(name), options, algorithm)
+    options, operation = how(drawer), get_operation(name)
+    chosen = {"algorithm": options.pop("algorithm", "auto")}
+    if drawer.chance(0.3):
+        chosen = drawer.algorithm(operation, operation.problem(**options))
+    special = drawer.chance(0.15)
+    return partial(_operation_case, operation, options, chosen, special)
 
 
 def _operation_case(
-    operation: Operation[Any], options: Mapping[str, Any], algorithm: str, seed: int
+    operation: Operation[Any],
+    options: Mapping[str, Any],
+    chosen: Mapping[str, Any],
+    special: bool,
+    seed: int,
 ) -> Case:
     problem = operation.problem(**options)
     inputs = operation.generate(problem, seed, **options)
-    expected = operation.expected(problem, inputs)
-    call = operation.calls.ours(problem, inputs, algorithm)
-    assert call is not None  # or the options below are wrong
-    names = operation.calls.returned or (operation.output,)
+    if special:
+        _put_specials(inputs, np.random.default_rng(seed))
+    with np.errstate(all="ignore"):
+        expected = operation.expected(problem, inputs)
+    calls = operation.calls
+    call = calls.ours(problem, inputs, chosen["algorithm"]) or calls.usual(problem, inputs)
+    given = call.explicit()
+    if "algorithm" in given:  # some functions take none
+        given |= chosen
+    names = calls.returned or (operation.output,)
 
     def judge(results: Results) -> Difference:
         found = named(names, results if len(results) > 1 else results[0])
@@ -114,9 +155,17 @@ def _operation_case(
             }
         except ValueError:
             return UNLIKE
-        return operation.compare(problem, inputs, expected, shaped)
+        with np.errstate(all="ignore"):
+            return operation.compare(problem, inputs, expected, shaped)
 
-    return Case(call.function, call.arrays, call.explicit(), judge)
+    return Case(call.function, call.arrays, given, judge)
+
+
+def _put_specials(inputs: Mapping[str, Array], rng: np.random.Generator) -> None:
+    """Put some NaN, infinities, zeros and numbers at the ends of the ranges into inputs."""
+    for array in inputs.values():
+        if array.dtype.kind in "fc" and array.size:
+            array.flat[rng.integers(array.size, size=3)] = rng.choice(SPECIALS, 3)
 
 
 def _keys(d: Drawer, most: int = 200_000) -> dict[str, Any]:
