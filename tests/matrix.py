@@ -11,7 +11,7 @@ one only where there are more cases than these.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -89,24 +89,30 @@ def _among(values):
     return {"keys": np.sort(values), "values": values[::2].copy()}
 
 
-def _argsort(rng):
-    keys = rng.integers(0, 40, (2, 3_001)).astype(np.float32)
-    keys[rng.random(keys.shape) < 0.1] = np.nan
-    problem = SortProblem(3_001, keys.dtype, rows=2, indices=True)
-    order = np.argsort(keys, axis=-1, kind="stable")
-    return problem, {"keys": keys}, {"sorted_values": order}
+def sorting(n, dtype="int16", rows=1, even=False, **options):
+    """Return a case with forms of sorting that no option has: of few keys, or evenly spread ones.
 
+    Some floats are NaN.
+    """
 
-def _pairs(rng):
-    keys = rng.integers(0, 40, (1, 5_003)).astype(np.int16)
-    values = rng.integers(0, 256, (1, 5_003 * 8), np.uint8).view("V8")
-    problem = SortProblem(5_003, keys.dtype, descending=True, value_bytes=8)
-    order = np.argsort(-keys, axis=-1, kind="stable")
-    expected = {
-        "sorted": np.take_along_axis(keys, order, -1),
-        "sorted_values": np.take_along_axis(values, order, -1),
-    }
-    return problem, {"keys": keys, "values": values}, expected
+    def build(rng):
+        problem = SortProblem(n, np.dtype(dtype), rows, **options)
+        keys = rng.integers(*((-(2**15), 2**15) if even else (-40, 40)), (rows, n)).astype(dtype)
+        if not even:
+            keys[:, ::7] *= 300  # further digits differ
+        if keys.dtype.kind == "f":
+            keys[rng.random(keys.shape) < 0.1] = np.nan
+        order = np.argsort(-keys if problem.descending else keys, axis=-1, kind="stable")
+        inputs, expected = {"keys": keys}, {"sorted": np.take_along_axis(keys, order, -1)}
+        if problem.indices:
+            expected = {"sorted_values": order}
+        if problem.value_bytes:
+            values = rng.integers(0, 256, (rows, n * problem.value_bytes), np.uint8)
+            inputs["values"] = values.view(f"V{problem.value_bytes}")
+            expected["sorted_values"] = np.take_along_axis(inputs["values"], order, -1)
+        return problem, inputs, expected
+
+    return Case("", build=build)
 
 
 def _special_matrices(rng):
@@ -215,8 +221,8 @@ ROWS: dict[str, list[Case]] = {
         Case("special-float32", arrays=lambda rng: {"keys": _floats(rng).astype(np.float32)}),
         Case("special-float64", {"descending": True}, arrays=lambda rng: {"keys": _floats(rng)}),
         Case("sweep", {"n": 5_003}, sweep=True),
-        Case("argsort", build=_argsort, sweep=True),
-        Case("pairs", build=_pairs, sweep=True),
+        replace(sorting(3_001, "float32", 2, indices=True), name="argsort", sweep=True),
+        replace(sorting(5_003, descending=True, value_bytes=8), name="pairs", sweep=True),
     ],
     "topk": [  # tests of its own know more
         *(Case(f"n-{n}", {"n": n}) for n in (0, 1, 2, 257)),

@@ -81,16 +81,16 @@ def lowered(monkeypatch):
         monkeypatch.setattr(limit, value)
 
 
-def sources(name, rng):
+def sources(name):
     """Return a case, its plan, inputs and outputs, and the texts of its kernels."""
     case = races.CASES[name]
-    made = case.make(replace(GPU, kind="cpu"), rng)
+    made = case.make(replace(GPU, kind="cpu"))
     texts = {template.render(item.template, item.params).text for item in made[0].launches}
     return case, made, texts
 
 
-def test_the_explained_statements_are_there(rng, lowered):
-    texts = set().union(*(sources(name, rng)[2] for name in races.CASES))
+def test_the_explained_statements_are_there(lowered):
+    texts = set().union(*(sources(name)[2] for name in races.CASES))
     for kernel, *statements in races.EXPLAINED:
         inside = [text for text in texts if f"{kernel}(" in text]
         for words in statements:
@@ -98,9 +98,9 @@ def test_the_explained_statements_are_there(rng, lowered):
 
 
 @pytest.mark.parametrize("name", races.CASES)
-def test_cases_can_be_planned(name, rng, lowered):
+def test_cases_can_be_planned(name, lowered):
     """And what one of them edits is in a source."""
-    case, (plan, arrays, expected), texts = sources(name, rng)
+    case, (plan, arrays, expected), texts = sources(name)
     check_plan(plan, replace(GPU, kind="cpu"))
     assert plan.launches and set(arrays) | set(expected) <= set(plan.by_name)
     if case.edit:

@@ -14,23 +14,28 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import random
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opencl_lab.core.device import Capabilities, Device
-from opencl_lab.core.errors import OclabError
-from opencl_lab.core.plan import Launch, LocalMemory, Plan, Table, check_plan
+from opencl_lab.core.plan import Launch, LocalMemory, Plan, Table
 from opencl_lab.core.template import render
 from opencl_lab.lab.operation import Problem, Solver
 from opencl_lab.lab.registry import operations
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from covering import candidates, feasible
+from matrix import ROWS
 
 _ALL = {"fp64": True, "fp16": True, "int64_atomics": True, "visible_writes": True}
 _H200 = Capabilities(
@@ -75,54 +80,28 @@ def _each(**choices: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in product(*choices.values())]
 
 
-PROBLEMS: dict[str, list[dict[str, Any]]] = {
-    "sort": [
-        *_each(n=(5, 257, 5_003, 50_000, 1_000_003, 50_000_000)),
-        *_each(n=(5_003, 1_000_003), dtype=("uint8", "int16", "float32", "float64", "int64")),
-        *_each(n=(8_192,), descending=(True,), dtype=("float32", "uint64")),
-    ],
+LARGE: dict[str, list[dict[str, Any]]] = {
+    "sort": _each(n=(50_000_000,), dtype=("uint8", "int32", "float64")),
     "gemm": [
-        *_each(size=(1, 33, 300, 1000, 4096), dtype=("float32", "float64")),
-        *_each(m=(70,), n=(131,), k=(45,), trans_a=(False, True), trans_b=(False, True)),
-        *_each(m=(64, 1), n=(4096,), k=(4096,), beta=(0.5,)),
-        *_each(m=(70, 2), n=(300,), k=(700,), dtype=("float16", "complex64", "complex128"),
-               beta=(0.0, 0.5), trans_a=(False, True)),
-        *_each(m=(70, 300), n=(2, 40), k=(100,), dtype=("float16", "complex64"), batch=(3,),
-               trans_b=(False, True)),
-        *_each(size=(100,), dtype=("float16", "float32"), bias=("row", "column"),
-               activation=("relu", "gelu")),
-        *_each(size=(1000, 256), precision=("tf32", "3xtf32"), beta=(0.0, 0.5)),
+        *_each(size=(1000, 4096), dtype=("float16", "float32", "float64", "complex64")),
+        *_each(size=(1000,), precision=("tf32", "3xtf32"), beta=(0.0, 0.5)),
+        *_each(m=(64, 1), n=(4096,), k=(4096,), trans_a=(False, True)),
     ],
-    "conv2d": [
-        *_each(size=(130, 1000), ksize=(3, 4, 7, 15, 31), boundary=("constant", "mirror")),
-        *_each(size=(300,), dtype=("uint8", "int16", "float64"), mode=("same", "full")),
-        *_each(height=(300,), width=(511,), filter=("gaussian", "sobel"), ksize=(3,)),
-        *_each(size=(1024,), ksize=(63,), flip=(True,), batch=(2,)),
-    ],
+    "conv2d": _each(size=(1024,), ksize=(3, 7, 15, 31, 63), dtype=("uint8", "float32", "float64")),
     "dft": [
-        *_each(n=(1, 2, 3, 13, 100, 336, 1000, 1009, 1024, 4096, 44_100, 65_536, 1 << 20)),
-        *_each(n=(8, 60, 101, 1000, 8192, 10_007), batch=(3, 100), inverse=(False, True)),
-        *_each(
-            n=(1, 2, 45, 99, 100, 1009, 2018, 4096, 100_000, 1 << 20), batch=(1, 3),
-            dtype=("float32",), inverse=(False, True),
-        ),
-        *_each(n=(77, 1000), dtype=("float16", "float64"), batch=(5,)),
-        *_each(n=(1 << 22, 1 << 24, 1_000_003, 3**13), dtype=("complex64", "complex128")),
+        *_each(n=(44_100, 65_536, 1 << 20, 1 << 24, 3**13, 1_000_003), inverse=(False, True)),
+        *_each(n=(4096, 10_007, 100_000), batch=(100,), dtype=("complex128", "float32")),
     ],
-    "topk": [
-        *_each(n=(5, 5_003, 50_000, 1_000_003), k=(1, 4), rows=(1, 7), dtype=("float32",)),
-        *_each(n=(3_000_000_000, 40_000), k=(100,), dtype=("uint8", "int64"), smallest=(True,)),
-    ],
-    "unique": _each(n=(5, 50_000, 3_000_000_000), dtype=("int8", "float64"), counts=(False, True)),
-    "searchsorted": _each(
-        n=(5, 3_000_000_000), m=(100_000,), dtype=("int16", "float32"), right=(False, True)
-    ),
-}  # fmt: skip
+    "topk": _each(n=(1_000_003, 3_000_000_000), k=(4, 100), dtype=("float32", "int64")),
+    "unique": _each(n=(50_000, 3_000_000_000), dtype=("int8", "float64"), counts=(False, True)),
+    "searchsorted": _each(n=(5, 3_000_000_000), m=(100_000,), dtype=("int16", "float32")),
+}
+"""Problems besides those of the matrix of tests, which are small."""
 GATHERED = _each(n=(1_000,), k=(7,), rows=(3,), nbytes=(3, 8, 24), places=(False, True))
 """Problems of an operation that no command has."""
 
 CONFIGS = 6
-"""Configurations from all over the space, besides the default one, of the smaller problems."""
+"""Configurations besides the default one, of the smaller problems: every eighth candidate."""
 TOKEN = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 DEFINED = re.compile(r"(?:\w[\w\s\*]*?\b([A-Za-z_]\w*)\s*\([^;{}()]*\)\s*\{|#define\s+(\w+)\()")
@@ -188,14 +167,14 @@ def described(plan: Plan) -> str:
 def problems() -> Iterator[tuple[Solver[Any], str, Problem]]:
     """Yield what solves a problem, the problem's options as text, and the problem."""
     for operation in operations().values():
-        for options in PROBLEMS[operation.name]:
-            problem = operation.problem(**operation.with_defaults(options))
-            yield operation.solver, _said(options), problem
+        small = [case.options for case in ROWS[operation.name] if not (case.arrays or case.build)]
+        for options in (*small, *LARGE[operation.name]):
+            yield operation.solver, _said(options), operation.problem(**options)
     for options in GATHERED:
         yield GATHER, _said(options), GatherProblem(**options)
 
 
-def _said(options: dict[str, Any]) -> str:
+def _said(options: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in options.items())
 
 
@@ -210,26 +189,17 @@ def plans(wanted: str) -> Iterator[tuple[str, Plan]]:
             if algorithm.supports(problem, device) is not None:
                 continue
             default = algorithm.default_config(problem, device)
-            source = random.Random(name)
-            points = (
-                {item.name: source.choice(item.values) for item in algorithm.space.parameters}
-                for _ in range(200 if problem.work.bytes < 1 << 22 else 0)
-            )
-            allowed = (
+            other = candidates(algorithm, problem, device) if problem.work.bytes < 1 << 22 else ()
+            able = (
                 config
-                for config in (default.replace(**point) for point in points)
-                if algorithm.space.violation(config) is None
+                for config in (default, *islice(other, 0, None, 8))
+                if wanted.partition(" #")[0] in name
+                and feasible(algorithm, problem, config, device)
             )
-            for place, config in enumerate((default, *islice(allowed, CONFIGS))):
+            for place, config in enumerate(islice(able, 1 + CONFIGS)):
                 full = f"{name} #{place}"
-                if wanted not in full:
-                    continue
-                try:
-                    plan = algorithm.plan(problem, config, device)
-                    check_plan(plan, device)
-                except OclabError:
-                    continue
-                yield full, plan
+                if wanted in full:
+                    yield full, algorithm.plan(problem, config, device)
 
 
 def main() -> None:
