@@ -163,7 +163,7 @@ def draw_place(d: Drawer, ndim: int, resident: bool, before: Any = (), out: bool
             pooled=d.chance(0.1),
             listed=not plain and d.chance(0.05),
         )
-    if before and d.chance(0.4 if out else 0.2):
+    if before and d.chance(0.5 if out else 0.3):
         place = replace(place, alias=(d.pick(list(before)), d.pick(ALIASES)))
     return place
 

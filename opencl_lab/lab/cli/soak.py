@@ -43,9 +43,10 @@ def soak_command(minutes: float, threads: int, seed: int, only: list[int]) -> in
     """Call all functions with random arrays in several threads, and check every result.
 
     Calls recur, so that most are replayed, among others that are new; on host and device arrays,
-    strided ones, with out=, and prepared. Exit status 1 if a result is wrong, an input was changed,
-    a call failed or hangs, or the memory grew after a third of the time by more than 64 MiB,
-    256 bytes for each call, and 1.5 MiB for each program built.
+    strided ones, with out=, and prepared; some by any algorithm, or with NaN among the data. Exit
+    status 1 if a result is wrong, an input was changed, a call failed or hangs, or the memory grew
+    after a third of the time by more than 64 MiB, 256 bytes for each call, and 1.5 MiB for each
+    program built.
     """
     device = settings().select().device
     settings().say(f"device: {settings().select()}")
