@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -125,3 +126,111 @@ def test_the_page_shows_the_code_as_it_is():
             assert part.strip("\n") in there, part
     shown = sum(block.count("\n") for block in blocks)
     assert shown > 80
+
+
+RANK_TEMPLATE = """\
+/* Each item counts the keys that go before its own, and writes its own to that place. */
+<%page args="ELEMENT"/>\
+<%namespace name="keys" file="keys.mako"/>\
+${keys.declare(ELEMENT)}
+__kernel void rank(__global const ukey_t *keys,
+% if ELEMENT.value and not ELEMENT.indices:
+                   __global const value_t *values,
+% endif
+% if not ELEMENT.indices:
+                   __global ukey_t *sorted,
+% endif
+% if ELEMENT.value:
+                   __global ${"long" if ELEMENT.indices else "value_t"} *sorted_values,
+% endif
+                   const ulong n)
+{
+    const ulong i = get_global_id(0), row = get_global_id(1) * n;
+    const ukey_t own = code(keys[row + i]);
+    ulong place = row;
+    for (ulong j = 0; j < n; ++j) {
+        const ukey_t other = code(keys[row + j]);
+        place += other < own || (other == own && j < i);
+    }
+% if not ELEMENT.indices:
+    sorted[place] = keys[row + i];
+% endif
+% if ELEMENT.value:
+    sorted_values[place] = ${"i" if ELEMENT.indices else "values[row + i]"};
+% endif
+}
+"""
+RANK = """\
+import numpy as np
+
+from opencl_lab.core.plan import Launch, Plan
+from opencl_lab.core.space import Config, SearchSpace
+from opencl_lab.ops.solver import Algorithm
+from opencl_lab.ops.sort.elements import Elements
+
+
+class Rank(Algorithm):
+    name = "rank"
+    templates = ("sort/rank.cl.mako",)
+    space = SearchSpace(())
+
+    def default_config(self, problem, device):
+        return Config()
+
+    def plan(self, problem, config, device):
+        elements = Elements(problem)
+        buffers, size = elements.buffers, (problem.n, problem.rows)
+        arguments = {**elements.arguments, "n": np.uint64(problem.n)}
+        params = {"ELEMENT": elements.element}
+        rank = Launch(self.templates[0], "rank", params, size, (1, 1), arguments)
+        return Plan(tuple(buffers), (rank,) if problem.n * problem.rows else ())
+"""
+USES_OF_RANK = """\
+import numpy as np
+import opencl_lab as ol
+from opencl_lab.lab.cli.main import main
+from opencl_lab.ops.select.by_sort import BySort
+from opencl_lab.ops.selftest import SelfTest
+
+rng = np.random.default_rng(3)
+keys, how = rng.integers(0, 50, 700).astype("int32"), {"algorithm": "rank"}
+order = np.argsort(keys, kind="stable")
+assert np.array_equal(ol.sort(keys, **how), keys[order])
+assert np.array_equal(ol.argsort(keys, **how), order)
+got = ol.sort_by_key(keys, np.arange(700.0), **how)
+assert np.array_equal(got[0], keys[order]) and np.array_equal(got[1], order)
+asked = dict.fromkeys(("return_index", "return_inverse", "return_counts"), True)
+for given, right in zip(ol.unique(keys, **asked, **how), np.unique(keys, **asked)):
+    assert np.array_equal(given, right)
+assert "sort/rank.cl.mako" in BySort().templates  # a change of it makes what was tuned stale
+listed = {(family.operation, family.algorithm) for family, _ in
+          SelfTest(ol.select_device(), True, print).families()}
+assert {("sort", "rank"), ("unique", "rank")} <= listed
+for command in ("sort", "unique"):
+    assert main([command, "--n", "500", "--algorithm", "rank", "--quiet"]) == 0
+"""
+
+
+@pytest.mark.full
+def test_an_algorithm_in_three_steps(tmp_path):
+    """A template, a class and a line in the registry, as CONTRIBUTING.md says."""
+    for name in ("opencl_lab", "clkernels"):
+        skipped = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=skipped)
+    (tmp_path / "clkernels/sort/rank.cl.mako").write_text(RANK_TEMPLATE)
+    sort = tmp_path / "opencl_lab/ops/sort"
+    (sort / "rank.py").write_text(RANK)
+    solver, line = (sort / "solver.py").read_text(), '        "radix": Radix(),\n'
+    assert solver.count(line) == 1
+    added = f'{line}        "rank": "opencl_lab.ops.sort.rank:Rank",\n'
+    (sort / "solver.py").write_text(solver.replace(line, added))
+    done = subprocess.run(
+        [sys.executable, "-c", USES_OF_RANK],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -31,10 +31,12 @@ class ByKind(Algorithm[P]):
 
     def on(self, kind: str) -> Algorithm[P]:
         """Return the algorithm for a kind of device."""
-        place = self.cpu if kind == "cpu" else self.gpu
-        found = self._made.get(place) or self._made.setdefault(place, made(place))
+        found = self._made.get(kind) or self._made.setdefault(kind, self._make(kind))
         found.operation = self.operation
         return found
+
+    def _make(self, kind: str) -> Algorithm[P]:
+        return made(self.cpu if kind == "cpu" else self.gpu)
 
     def supports(self, problem: P, device: Device) -> str | None:
         """Return that of the algorithm for this device."""

@@ -261,11 +261,14 @@ class Solver(ABC, Generic[P]):
         if name not in self.registry:
             names = ", ".join((AUTO, *self.registry, *self.choices))
             raise InvalidConfig(f"{self.name} has no algorithm {name!r}; it has: {names}")
-        entry = self.registry[name]
-        algorithm = made(entry) if isinstance(entry, str) else entry
+        algorithm = self._make(name)
         if self.tunable:
             algorithm.operation = self.name
         return self._loaded.setdefault(name, algorithm)
+
+    def _make(self, name: str) -> Algorithm[Any]:
+        entry = self.registry[name]
+        return made(entry) if isinstance(entry, str) else entry
 
     def ranked(self, problem: P, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the names of a group's algorithms, probably the fastest first."""

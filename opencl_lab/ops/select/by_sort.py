@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -18,26 +18,16 @@ from opencl_lab.ops.select.unique import HEADS
 from opencl_lab.ops.solver import Algorithm
 from opencl_lab.ops.sort import gather
 from opencl_lab.ops.sort.gather import GATHER, GatherProblem
-from opencl_lab.ops.sort.merge_cpu import MergePathCpu
-from opencl_lab.ops.sort.merge_gpu import MergePathGpu
-from opencl_lab.ops.sort.odd_even_merge import OddEvenMerge
 from opencl_lab.ops.sort.problem import SortProblem
-from opencl_lab.ops.sort.quicksort_cpu import QuicksortCpu
-from opencl_lab.ops.sort.radix_cpu import RadixCpu
-from opencl_lab.ops.sort.radix_gpu import RadixGpu
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
-SORTS: tuple[type[Algorithm[SortProblem]], ...] = (
-    RadixCpu,
-    RadixGpu,
-    MergePathCpu,
-    MergePathGpu,
-    OddEvenMerge,
-    QuicksortCpu,
-)
-SORT_TEMPLATES = tuple(name for sort in SORTS for name in sort.templates)
-"""Templates of a sort by whichever algorithm is the fastest."""
 HEADS_TEMPLATES = (gather.TEMPLATE, *HEADS.templates)
+
+
+def _sort_templates() -> tuple[str, ...]:
+    """Return the templates of a sort by whichever algorithm is the fastest."""
+    sorts = (sort.on(kind) for sort in SORT_SOLVER.algorithms for kind in ("cpu", "gpu"))
+    return tuple(dict.fromkeys(name for sort in sorts for name in sort.templates))
 
 
 def _followed(
@@ -75,8 +65,10 @@ class BySort(Algorithm[TopkProblem]):
     """Sort positions by their keys, and take the first `k`."""
 
     name = "sort"
-    templates = (*SORT_TEMPLATES, gather.TEMPLATE)
     space = SearchSpace(())
+
+    def __init__(self) -> None:
+        vars(self).update(templates=(*_sort_templates(), gather.TEMPLATE))
 
     def default_config(self, problem: TopkProblem, device: Device) -> Config:
         """Return an empty configuration: the sort has its own."""
@@ -100,7 +92,8 @@ class BySort(Algorithm[TopkProblem]):
 class RadixSelect(topk.Selection):
     """Select the first `k` keys, then sort them with their positions."""
 
-    templates = (topk.TEMPLATE, *SORT_TEMPLATES)
+    def __init__(self) -> None:
+        vars(self).update(templates=(topk.TEMPLATE, *_sort_templates()))
 
     def plan(self, problem: TopkProblem, config: Config, device: Device) -> Plan:
         """Plan the launches of the selection, and those of the sort unless `k` is 1."""
@@ -122,13 +115,15 @@ class _ByRuns(Algorithm[UniqueProblem]):
     The parameters are those of the sort, which takes nearly all of the time.
     """
 
-    kind: ClassVar[str] = "gpu"
-    """Of the devices that the sort is for, where that makes a difference."""
+    def __init__(self, name: str, kind: str):
+        self._kind = kind
+        vars(self).update(name=name)  # of the class for most algorithms, here of each instance
+        vars(self).update(space=self.sort.space, templates=(*self.sort.templates, *HEADS_TEMPLATES))
 
     @property
     def sort(self) -> Algorithm[SortProblem]:
-        """The sort of the same name."""
-        return SORT_SOLVER.algorithm(self.name).on(self.kind)
+        """The sort of the same name, for devices of the same kind."""
+        return SORT_SOLVER.algorithm(self.name).on(self._kind)
 
     def supports(self, problem: UniqueProblem, device: Device) -> str | None:
         """Need what the sort and the launches after it need."""
@@ -171,67 +166,16 @@ class _ByRuns(Algorithm[UniqueProblem]):
         return replace(plan, buffers=tuple(flat))
 
 
-class ByRadixCpu(_ByRuns):
-    """By the radix sort for CPUs."""
+class ByRuns(ByKind[UniqueProblem]):
+    """By the sort of the same name."""
 
-    name = "radix"
-    kind = "cpu"
-    templates: ClassVar[tuple[str, ...]] = (*RadixCpu.templates, *HEADS_TEMPLATES)
-    space = RadixCpu.space
+    def __init__(self, name: str):
+        super().__init__()
+        vars(self).update(name=name)
 
+    def _make(self, kind: str) -> Algorithm[UniqueProblem]:
+        return _ByRuns(self.name, kind)
 
-class ByRadixGpu(_ByRuns):
-    """By the radix sort for GPUs."""
-
-    name = "radix"
-    templates: ClassVar[tuple[str, ...]] = (*RadixGpu.templates, *HEADS_TEMPLATES)
-    space = RadixGpu.space
-
-
-class ByRadix(ByKind[UniqueProblem]):
-    """By a radix sort."""
-
-    name = "radix"
-    cpu = "opencl_lab.ops.select.by_sort:ByRadixCpu"
-    gpu = "opencl_lab.ops.select.by_sort:ByRadixGpu"
-
-
-class ByMergePathCpu(_ByRuns):
-    """By the merge sort for CPUs."""
-
-    name = "merge-path"
-    kind = "cpu"
-    templates: ClassVar[tuple[str, ...]] = (*MergePathCpu.templates, *HEADS_TEMPLATES)
-    space = MergePathCpu.space
-
-
-class ByMergePathGpu(_ByRuns):
-    """By the merge sort for GPUs."""
-
-    name = "merge-path"
-    templates: ClassVar[tuple[str, ...]] = (*MergePathGpu.templates, *HEADS_TEMPLATES)
-    space = MergePathGpu.space
-
-
-class ByMergePath(ByKind[UniqueProblem]):
-    """By a merge sort along merge paths."""
-
-    name = "merge-path"
-    cpu = "opencl_lab.ops.select.by_sort:ByMergePathCpu"
-    gpu = "opencl_lab.ops.select.by_sort:ByMergePathGpu"
-
-
-class ByOddEvenMerge(_ByRuns):
-    """By a merge sort in which every element finds its position by binary search."""
-
-    name = "odd-even-merge"
-    templates: ClassVar[tuple[str, ...]] = (*OddEvenMerge.templates, *HEADS_TEMPLATES)
-    space = OddEvenMerge.space
-
-
-class ByQuicksort(_ByRuns):
-    """By a quicksort of one thread, on CPUs."""
-
-    name = "quicksort"
-    templates: ClassVar[tuple[str, ...]] = (*QuicksortCpu.templates, *HEADS_TEMPLATES)
-    space = QuicksortCpu.space
+    def too_slow(self, problem: UniqueProblem) -> str | None:
+        """Return what the sort says."""
+        return SORT_SOLVER.algorithm(self.name).too_slow(problem.sorting)

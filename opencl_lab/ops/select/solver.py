@@ -11,7 +11,7 @@ from opencl_lab.core.plan import ceil_divide
 from opencl_lab.ops.estimates import FURTHER_LAUNCH_US, on_threads
 from opencl_lab.ops.select import estimates, topk
 from opencl_lab.ops.select.problem import TopkProblem, UniqueProblem
-from opencl_lab.ops.solver import AUTO, Registry, Solver
+from opencl_lab.ops.solver import AUTO, Algorithm, Registry, Solver
 from opencl_lab.ops.sort.solver import SORT_SOLVER
 
 SORTED_SHARE, SORTED_SHARE_LONG, OTHER_SORTED_SHARE = 8, 4, 2
@@ -82,12 +82,12 @@ class Unique(Solver[UniqueProblem]):
 
     name = "unique"
     multiples = SORT_SOLVER.multiples
-    registry: ClassVar[Registry] = {
-        "radix": "opencl_lab.ops.select.by_sort:ByRadix",
-        "merge-path": "opencl_lab.ops.select.by_sort:ByMergePath",
-        "odd-even-merge": "opencl_lab.ops.select.by_sort:ByOddEvenMerge",
-        "quicksort": "opencl_lab.ops.select.by_sort:ByQuicksort",
-    }
+    registry = SORT_SOLVER.registry
+
+    def _make(self, name: str) -> Algorithm[UniqueProblem]:
+        from opencl_lab.ops.select.by_sort import ByRuns
+
+        return ByRuns(name)
 
     def ranked(self, problem: UniqueProblem, device: Device, group: str = AUTO) -> Iterable[str]:
         """Return the algorithms of the sort, in its order."""
