@@ -34,7 +34,7 @@ WAYS = ("address", "buffer", "copy")
 
 def svm_works(device):
     """Return whether kernels take addresses of the host."""
-    return [pointers.takes_pointers(device) for _ in range(pointers.UNASKED_CALLS + 1)][-1]
+    return [pointers.takes_pointers(device) for _ in range(pointers.UNTESTED_CALLS + 1)][-1]
 
 
 @pytest.fixture(params=WAYS)
@@ -266,7 +266,7 @@ def test_access_of_places():
 @pytest.mark.parametrize("change", [np.asarray, shifted])
 def test_a_changed_array_is_taken_there_and_back(change, way, fresh):
     array = change(np.arange(100, dtype=np.int32))
-    with session_of(fresh).alone(fresh):
+    with session_of(fresh).exclusive(fresh):
         memory = host_call.HostMemory(session_of(fresh), fresh, way == "address")
         changed = memory.changed(array)
         target = memory.target(there := np.zeros_like(array))
@@ -361,6 +361,6 @@ def test_a_cpu_that_takes_no_addresses(refuses, device, unknown, monkeypatch):
 
     svm = cl.SVM
     monkeypatch.setattr(cl, "SVM", place)
-    for _ in range(pointers.UNASKED_CALLS + 1):
+    for _ in range(pointers.UNTESTED_CALLS + 1):
         assert not pointers.takes_pointers(device)
     assert refuses or len(copies) == 2

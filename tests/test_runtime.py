@@ -19,7 +19,7 @@ from opencl_lab.core.errors import BuildError, InvalidConfig, LaunchError
 from opencl_lab.core.plan import LocalMemory
 from opencl_lab.core.template import Source
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.pointers import UNASKED_CALLS, takes_pointers
+from opencl_lab.runtime.pointers import UNTESTED_CALLS, takes_pointers
 from opencl_lab.runtime.rows import Rows
 from opencl_lab.runtime.session import session_of
 
@@ -31,7 +31,7 @@ def test_a_second_call_builds_nothing(fresh, built, rng, monkeypatch):
     ol.sort(keys, queue=fresh)
     assert built["programs"] == 1
     kernels = built["kernels"]
-    for _ in range(UNASKED_CALLS + 1):
+    for _ in range(UNTESTED_CALLS + 1):
         takes_pointers(session_of(fresh).device)  # the last time a kernel may be asked
     monkeypatch.setattr(cl, "Program", None)
     monkeypatch.setattr(cl, "Kernel", None)

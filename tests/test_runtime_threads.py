@@ -38,7 +38,9 @@ def eager_threads():
 @pytest.mark.parametrize("side", ["host", "device"])
 def test_threads_that_sort_at_once(side, fresh, rng, eager_threads):
     data = [rng.integers(0, 2**31, (10, n), np.int32) for n in (3_000, 3_000, 3_000, 2_999)]
-    alone = session_of(fresh).alone(fresh)  # NVIDIA's driver needs it for copies of pyopencl too
+    alone = session_of(fresh).exclusive(
+        fresh
+    )  # NVIDIA's driver needs it for copies of pyopencl too
 
     def work(mine):
         if side == "device":

@@ -45,7 +45,7 @@ def plant(monkeypatch, tmp_path, device):
         monkeypatch.setenv("FAULT", fault)
         monkeypatch.setenv("WRONG", ",".join(wrong))
         monkeypatch.setenv("OCLAB_SELFTEST", mode)
-        monkeypatch.setattr(trust, "servant", "faulty_servants:Faulty")
+        monkeypatch.setattr(trust, "handler", "faulty_handlers:Faulty")
         trust.forget()
 
     yield plant
@@ -92,9 +92,9 @@ def test_trials_are_right_here(device, family):
 @pytest.mark.parametrize("trials", list(all_trials()), ids=lambda trials: trials.solver.name)
 def test_a_share_of_all_trials_is_right_here(device, trials):
     # `.ci/extended` runs all of them, with each algorithm.
-    servant = SelfTest(device, True, lambda title: None)
+    handler = SelfTest(device, True, lambda title: None)
     how = {} if trials.only else {"algorithm": "auto"}
-    faults = {trial.title: servant.fault(trial, how) for trial in trials.trials[::4]}
+    faults = {trial.title: handler.fault(trial, how) for trial in trials.trials[::4]}
     assert faults and not any(faults.values())
 
 
@@ -122,8 +122,8 @@ def test_each_width_has_trials_that_need_no_double_precision():
 
 
 def test_families_without_a_quick_trial_take_another(device):
-    servant = SelfTest(device, False, lambda title: None)
-    assert servant.test(Family("searchsorted", "binary-search", True)) == ("", 1)
+    handler = SelfTest(device, False, lambda title: None)
+    assert handler.test(Family("searchsorted", "binary-search", True)) == ("", 1)
 
 
 def test_a_trial_sees_wrong_numbers():
@@ -224,7 +224,7 @@ def test_a_test_in_a_process_that_is_about_to_end_is_no_trouble(plant, device, t
     script.write_text(
         "import threading, time\nimport numpy as np\nimport opencl_lab as ol\n"
         "from opencl_lab.ops.solver import trust\nfrom opencl_lab.selftest import verdicts\n"
-        "trust.shipped = dict\ntrust.servant = 'faulty_servants:Faulty'\n"
+        "trust.shipped = dict\ntrust.handler = 'faulty_handlers:Faulty'\n"
         f"call = lambda: ol.sort(np.arange(77), queue=ol.select_device('{device.spec}').queue())\n"
         "threading.Thread(target=call, daemon=True).start()\ntime.sleep(3)\n"
     )

@@ -22,8 +22,8 @@
  *                          each other.
  *   register_window.mako   the VECTOR_WIDTH + KW - 1 values under a vector are read once and stay
  *                          in registers for all taps, as a GPU likes it. Where rows are multiples
- *                          of `align` elements they are read and written in pieces of so many,
- *                          unless the buffers, of all things, are not aligned to that: then all
+ *                          of `align` elements they are read and written in pieces of so many.
+ *                          Buffers that are not aligned to such a piece are rare: for them all
  *                          items take the path of the edges.
  *
  * An item whose windows lie inside the image takes a path without any condition. Only items

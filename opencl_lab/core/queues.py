@@ -155,34 +155,36 @@ def _is_calling(frame: FrameType | None) -> bool:
 
 
 class Gate:
-    """Lets one thread at a time use a hidden device, whose `word` is 1 meanwhile, else 0.
+    """Lets one thread at a time use a device that programs are not to see.
 
-    It is needed to make contexts and queues, to build, to enqueue and to wait. Who holds `lock`
-    sets the word to 1 and at the end to its earlier value, as one may hold it twice. Short calls do
+    The driver takes the device for available while the number `available`, which lies in the
+    driver's memory, is 1; otherwise it is 0. It has to be 1 to make contexts and queues, to build,
+    to enqueue and to wait. A thread that holds `lock` sets it to 1, and at the end to its earlier
+    value, as it may hold the lock twice. Short calls do
     so themselves: no Python function may enter or leave the lock, as Ctrl-C could end that
     function halfway, and other threads would wait for ever.
     """
 
-    def __init__(self, word: ctypes.c_uint32):
-        self.word = word
+    def __init__(self, available: ctypes.c_uint32):
+        self.available = available
         self.lock = threading.RLock()
-        word.value = 0
+        available.value = 0
 
     @contextmanager
     def opened(self) -> Iterator[None]:
         """Hold the lock while the device can be used."""
         with self.lock:
-            before = self.word.value
-            self.word.value = 1
+            before = self.available.value
+            self.available.value = 1
             try:
                 yield
             finally:
-                self.word.value = before
+                self.available.value = before
 
     def leave_open(self) -> None:
         """Let the device be used anywhere from now on."""
         with self.lock:  # else another thread would close it
-            self.word.value = 1
+            self.available.value = 1
 
 
 _gates: dict[Any, Gate] = {}

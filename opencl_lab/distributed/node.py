@@ -8,8 +8,8 @@
 ```
 
 By messages, the same data are packed, copied to a buffer of MPI, copied from it, and unpacked. Two
-windows take turns, and both are kept. An exchange begins when all ranks have come to it. So what
-one returns may be used until the next one but one.
+windows take turns, and an exchange begins when all ranks have come to it. So the result of an
+exchange stays valid during the next one, and is overwritten by the one after that.
 
 Source: T. Hoefler et al., "MPI + MPI: a new hybrid approach to parallel programming with MPI plus
 shared memory", Computing 95, 2013.

@@ -158,8 +158,8 @@ def examine(
     trust.mode()  # a wrong word in the environment is an error here, too
     try:
         drop(device)
-        servant = trust.servant or f"{__name__}:{SelfTest.__name__}"
-        examination = Examination(device, servant, full=full, fresh=True, progress=progress)
+        handler = trust.handler or f"{__name__}:{SelfTest.__name__}"
+        examination = Examination(device, handler, full=full, fresh=True, progress=progress)
         found = examination.complete()
     finally:
         trust.forget()

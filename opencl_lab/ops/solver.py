@@ -42,7 +42,7 @@ __all__ = [
 AUTO = "auto"
 MOST_SERIAL_US = 2000.0
 """Longest time of a call in the calling thread, which Ctrl-C and other threads wait for."""
-trust.servant = "opencl_lab.ops.selftest:SelfTest"
+trust.handler = "opencl_lab.ops.selftest:SelfTest"
 
 
 @dataclass(frozen=True)

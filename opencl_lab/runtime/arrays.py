@@ -296,7 +296,7 @@ def beginning(array: AnyArray, count: int, queue: cl.CommandQueue) -> AnyArray:
     if not is_device_array(array):
         return array[:count].copy()
     made = new_array(queue, (count,), array.dtype, array.allocator)
-    with session_of(queue).alone(queue):
+    with session_of(queue).exclusive(queue):
         event = cl.enqueue_copy(
             queue,
             block_of(made),

@@ -165,7 +165,7 @@ class BoundCall(ABC):
         self.queue = queue
         self._session = session = session_of(queue)
         self._pool = session.pool(queue)  # safe for scratch memory too, as the queue is in-order
-        self._lock, self._word = session.lock(queue), session.word
+        self._lock, self._available = session.lock(queue), session.available
         self._in_order = is_in_order(queue)
         self._starter = _starter(queue)
         self._one_by_one = self.on_host or _set_all is None

@@ -75,15 +75,15 @@ class DeviceCall(BoundCall):
         for item in self._fresh:
             take = item.allocator or pool.take
             memory.append(take(item.nbytes))
-        word = self._word
+        available = self._available
         with self._lock:
-            before, word.value = word.value, 1
+            before, available.value = available.value, 1
             try:
                 event = self.enqueue(memory, waits, events)
                 if elsewhere and event is None:
                     event = cl.enqueue_marker(queue)
             finally:
-                word.value = before
+                available.value = before
         done = [] if event is None else [event]
         for array in elsewhere:  # its own queue must not write to it before
             # The event of a copy waits if it is dropped.

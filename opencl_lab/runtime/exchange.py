@@ -75,7 +75,7 @@ def to_device(x: Any, device: DeviceSpec = None, queue: cl.CommandQueue | None =
         raise InvalidProblem(f"a device cannot hold {array.dtype}, Python's objects")
     wanted = queue_or_default(wanted)
     session = session_of(wanted)
-    with session.alone(wanted):
+    with session.exclusive(wanted):
         array = array if array.flags.forc else np.ascontiguousarray(array)
         if _through_pinned(session, array.nbytes, staging.LEAST_SENT):
             order = "C" if array.flags.c_contiguous else "F"
@@ -104,7 +104,7 @@ def to_host(x: Any, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, 
     if dense.offset or not _through_pinned(session, dense.nbytes, staging.LEAST):
         return np.asarray(dense.get(ary=out))
     result: np.ndarray[Any, Any] = np.empty(dense.shape, dense.dtype) if out is None else out
-    with session.alone(queue):
+    with session.exclusive(queue):
         session.staging.fetch(queue, result, dense.base_data)
     return result
 

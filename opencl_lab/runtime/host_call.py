@@ -186,9 +186,9 @@ class HostCall(BoundCall):
         session, queue = self._session, self.queue
         known: list[HostArray] = [*arrays]
         host: HostMemory | None = None
-        word = self._word
+        available = self._available
         with self._lock:
-            before, word.value = word.value, 1
+            before, available.value = available.value, 1
             try:
                 pointers = self._pointers or self._ask()
                 in_place = self._in_place and pointers
@@ -221,7 +221,7 @@ class HostCall(BoundCall):
                 queue.finish()
                 raise
             finally:
-                word.value = before
+                available.value = before
         if host is not None and events is not None:
             events.copies.extend(host.copies)
         return [known[place] for place in self._returns]

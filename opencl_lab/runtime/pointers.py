@@ -21,8 +21,8 @@ __kernel void add(__global int *words, const int amount)
 }
 """
 
-UNASKED_CALLS = 3
-"""First calls of a process that do without, as the kernel of the test takes long to build."""
+UNTESTED_CALLS = 3
+"""The first calls of a process, which copy without a test: its kernel takes long to build."""
 
 _shown: dict[int, bool] = {}
 _told: dict[int, int] = {}
@@ -48,7 +48,7 @@ def takes_pointers(device: Device) -> bool:
         with _lock:
             if key not in _shown:
                 _told[key] = _told.get(key, 0) + 1
-                if _told[key] <= UNASKED_CALLS:
+                if _told[key] <= UNTESTED_CALLS:
                     return False
                 _shown[key] = _shows_pointers(device.handle)
     return _shown[key]

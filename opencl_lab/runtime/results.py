@@ -139,7 +139,7 @@ class Pool:
 
 
 class QueuePool(Pool):
-    """The pool of buffers of one queue; `alone` returns a context for its commands.
+    """The pool of buffers of one queue; `exclusive` returns a context for its commands.
 
     At most about `most_left` bytes of buffers that others had wait for their release.
     """
@@ -148,14 +148,14 @@ class QueuePool(Pool):
         self,
         queue: cl.CommandQueue,
         most_idle: float,
-        alone: Callable[[], AbstractContextManager[Any]],
+        exclusive: Callable[[], AbstractContextManager[Any]],
         most_left: float = 0,
         on_host: bool = False,
     ):
         # New memory is used at once, as some drivers report only then that there is none.
         super().__init__(pyopencl.tools.ImmediateAllocator(queue), most_idle, on_host)
         self.queue = queue
-        self.alone = alone
+        self.exclusive = exclusive
         self._left: deque[tuple[int, Any]] = deque()  # with their sizes
         self._left_bytes = 0
         self._most_left = self._bytes_to_look = most_left
@@ -236,7 +236,7 @@ class PooledArray(cl.array.Array):
         own = vars(self)
         lease = own.get("_lease")
         if "events" not in own and lease is not None:
-            with lease.pool.alone():
+            with lease.pool.exclusive():
                 own.setdefault("events", [cl.enqueue_marker(lease.pool.queue)])
         events: list[cl.Event] = own["events"]
         return events
@@ -280,7 +280,7 @@ class PooledArray(cl.array.Array):
         lease = own["_lease"]
         pool, room = lease.pool, 1 << (nbytes - 1).bit_length()
         block = pool.take(room)
-        with pool.alone():
+        with pool.exclusive():
             event = cl.enqueue_copy(pool.queue, block, lease.block, byte_count=nbytes)
         return self.of(pool, block, attributes_of(self) | changes, event, room)
 
@@ -313,7 +313,7 @@ class PooledArray(cl.array.Array):
             plain.events = []  # the queue is in-order
         else:
             plain.events = list(self.events)
-        with lease.pool.alone():
+        with lease.pool.exclusive():
             return plain.get(queue, ary)  # it waits, so no queue uses the memory afterwards
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -135,15 +135,15 @@ class Session(Programs):
             with self._lock:
                 while len(self._results) >= MOST_QUEUES:  # bound calls and arrays may hold it
                     self._results.pop(next(iter(self._results))).retire()
-                alone = partial(self.alone, queue)
+                exclusive = partial(self.exclusive, queue)
                 on_host = self.device.unified_memory
                 most_left = 0 if on_host else self._most_idle / 4
                 with within_gate(self.device.handle):
-                    pool = QueuePool(queue, self._most_idle, alone, most_left, on_host)
+                    pool = QueuePool(queue, self._most_idle, exclusive, most_left, on_host)
                 pool = self._results.setdefault(queue.int_ptr, pool)
         return pool
 
-    def alone(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
+    def exclusive(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
         """Return a context in which a thread enqueues on a queue or waits for it.
 
         NVIDIA's driver occasionally crashes if several threads do so at once.
@@ -152,7 +152,7 @@ class Session(Programs):
         return self.lock(queue) if gate is None else gate.opened()
 
     def lock(self, queue: cl.CommandQueue) -> AbstractContextManager[Any]:
-        """Return the lock of `alone`; who takes it alone sets `word`, see `Gate`."""
+        """Return the lock of `exclusive`; who takes it sets `available` as well, see `Gate`."""
         found = self._locks.get(queue.int_ptr)
         if found is None:
             gate = gate_of(self.device.handle)
@@ -161,10 +161,10 @@ class Session(Programs):
         return found
 
     @property
-    def word(self) -> ctypes.c_uint32:
-        """The word of the device's `Gate`; one without effect for most devices."""
+    def available(self) -> ctypes.c_uint32:
+        """The number of the `Gate` of a hidden device; without effect for other devices."""
         gate = gate_of(self.device.handle)
-        return ctypes.c_uint32() if gate is None else gate.word
+        return ctypes.c_uint32() if gate is None else gate.available
 
     def free(self, seconds: float = -1) -> None:
         """Free what is not in use; wait at most `seconds` for other threads, -1 without limit."""
@@ -220,7 +220,7 @@ def new_array(
         if allocator is not None or not math.prod(shape) or not is_in_order(queue):
             return with_room(lambda: cl.array.empty(queue, shape, dtype, order, allocator))
         session = session_of(queue)
-        with session.alone(queue):
+        with session.exclusive(queue):
             pool = session.pool(queue)
             block = pool.take(math.prod(shape) * np.dtype(dtype).itemsize)
         plain = cl.array.Array(queue, shape, dtype, order, data=block)

@@ -60,8 +60,8 @@ class TrialError(OclabError):
 class Child:
     """A process that tests families; it is started again after one that crashes or hangs."""
 
-    def __init__(self, device: Device, servant: str, full: bool):
-        self._arguments = servant, device, full
+    def __init__(self, device: Device, handler: str, full: bool):
+        self._arguments = handler, device, full
         self._worker: Worker | None = None
 
     def ask(self, *request: Any) -> Answer:
@@ -116,7 +116,7 @@ class Examination:
     Parameters
     ----------
     device : Device
-    servant : str
+    handler : str
         ``module:class`` of what children run; see `opencl_lab.ops.selftest`.
     full : bool
         Whether all trials of all families run.
@@ -129,21 +129,21 @@ class Examination:
     def __init__(
         self,
         device: Device,
-        servant: str,
+        handler: str,
         *,
         full: bool = False,
         fresh: bool = False,
         progress: Callable[[Family, Verdict], None] | None = None,
     ):
         self.device, self.full = device, full
-        self._servant, self._progress, self._fresh = servant, progress, fresh
+        self._handler, self._progress, self._fresh = handler, progress, fresh
         self._kept = {} if fresh else kept(device)
         self._found: dict[Family, Verdict] = {}
         self._waiting: list[Listed] = [(DEVICE, ()), (LIST, ())]
         self._running: set[Family] = set()
         self._threads = 0
         self._changed = threading.Condition()
-        self._told = fresh  # whoever tests anew knows it, and sees the progress
+        self._told = fresh  # `oclab selftest` shows each verdict itself, so nothing is told here
         self._keeps = True
 
     def verdict(self, family: Family, templates: tuple[str, ...]) -> Verdict:
@@ -192,7 +192,7 @@ class Examination:
         self._waiting.extend(found.families)
 
     def _work(self) -> None:
-        child = Child(self.device, self._servant, self.full)
+        child = Child(self.device, self._handler, self.full)
         try:
             while (one := self._next()) is not None:
                 self._test(child, *one)

@@ -26,7 +26,7 @@ ANYWAY = "OCLAB_SELFTEST=off uses it all the same"
 
 _log = logging.getLogger(__name__)
 
-servant = ""
+handler = ""
 """``module:class`` of what the child runs, set by `opencl_lab.ops.solver`."""
 
 _examinations: dict[tuple[Device, str], Examination | None] = {}
@@ -51,7 +51,7 @@ def mode() -> str:
 def _examination(device: Device) -> Examination | None:
     """Return the self-test of a device; None if its results are trusted."""
     wanted = mode()
-    if wanted == "off" or device.handle is None or not servant:
+    if wanted == "off" or device.handle is None or not handler:
         return None
     key = device, wanted
     with _lock:
@@ -70,7 +70,7 @@ def _begin(device: Device, full: bool) -> Examination | None:
         return None
     from opencl_lab.selftest.examination import Examination
 
-    return Examination(whole, servant, full=full)
+    return Examination(whole, handler, full=full)
 
 
 def _as_listed(device: Device) -> Device | None:

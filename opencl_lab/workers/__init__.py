@@ -7,9 +7,9 @@ starts a worker, sends requests, waits until a deadline, kills it, and reports h
 ```text
  parent: Worker                                     worker: serving.main
    | START, a socket ------------------------------> ignores signals, limits itself
-   | (.., "module:target", arguments) -------------> servant = target(*arguments, say)
+   | (.., "module:target", arguments) -------------> handler = target(*arguments, say)
    | <---------------- ("said", word), ..., ("done", None)
-   | (method, arguments) --------------------------> servant.method(*arguments)
+   | (method, arguments) --------------------------> handler.method(*arguments)
    | <---------------- ("said", word), ..., ("done", value) or ("failed", Failed)
    | ...
    | None ------------------------------------------> ends after this request

@@ -1,7 +1,7 @@
 """The worker's side: a process that answers the requests of its parent.
 
-It first makes its servant: `target`, called with the arguments of the opening message and `say`,
-with which the servant reports its progress. Methods of the servant answer the requests.
+It first makes its handler: `target`, called with the arguments of the opening message and `say`,
+with which the handler reports its progress. Methods of the handler answer the requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ORPHAN_SECONDS = 3600
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 """What ends a process at once."""
 
-_farewells: list[Callable[[], None]] = []
+_at_hangup: list[Callable[[], None]] = []
 
 
 class Failed(Exception):
@@ -53,9 +53,9 @@ def find(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def at_hangup(farewell: Callable[[], None]) -> None:
-    """Call `farewell` before the process ends because the other end is closed."""
-    _farewells.append(farewell)
+def at_hangup(callback: Callable[[], None]) -> None:
+    """Call `callback` before the process ends because the other end is closed."""
+    _at_hangup.append(callback)
 
 
 def _isolate() -> None:
@@ -73,8 +73,8 @@ def _isolate() -> None:
 
 def _leave() -> NoReturn:
     """End this process at once, with all processes that it has started."""
-    for farewell in _farewells:
-        farewell()
+    for callback in _at_hangup:
+        callback()
     if sys.platform != "win32" and hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(0, KILL)
     os._exit(1)
@@ -109,19 +109,19 @@ def _answer(link: Link, work: Callable[..., Any], *arguments: Any) -> bool:
 def _serve(link: Link) -> None:
     """Answer until there are no more requests."""
     preparation, target, arguments, buffers = link.get()
-    servant: Any = None
+    handler: Any = None
 
     def begin() -> None:
-        nonlocal servant
+        nonlocal handler
         if preparation is not None:  # the user's script defines classes of the arguments
             from multiprocessing import spawn
 
             spawn.prepare(preparation)
         given = pickle.loads(arguments, buffers=buffers)
-        servant = find(target)(*given, lambda word: link.put(("said", word)))
+        handler = find(target)(*given, lambda word: link.put(("said", word)))
 
     def ask(method: str, given: tuple[Any, ...]) -> Any:
-        return getattr(servant, method)(*given)
+        return getattr(handler, method)(*given)
 
     if _answer(link, begin):
         while (request := link.get()) is not None:

@@ -84,7 +84,7 @@ class IsolatedReference:
 
 
 class Called:
-    """The servant in the worker: calls a function with the latest problem."""
+    """The handler in the worker: calls a function with the latest problem."""
 
     def __init__(self, target: str, say: Callable[[Any], None]):
         self._function = find(target)

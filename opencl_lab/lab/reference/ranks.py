@@ -37,7 +37,7 @@ def remove(files: Iterable[Path]) -> None:
 
 
 class Rank:
-    """The servant of a rank, which joins the world; `target` is an `MpiReference.function`."""
+    """The handler of a rank, which joins the world; `target` is an `MpiReference.function`."""
 
     def __init__(self, target: str, say: Callable[[Any], None]):
         check_shared()

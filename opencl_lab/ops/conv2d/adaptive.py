@@ -1,4 +1,4 @@
-"""The algorithm of a convolution that looks at the image before it chooses: adaptive."""
+"""The algorithm of a convolution that chooses by a sample of the image: adaptive."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.register import Register
 
 WORD = np.dtype(np.uint32)
-LOOKED_PAIRS = 32
-"""Most pairs of blocks that are looked at."""
+SAMPLED_PAIRS = 32
+"""Most pairs of blocks of which pixels and results are sampled."""
 ROW_STEP = 4
-"""Of so many rows of their pixels, one is looked at."""
+"""The step between the rows of a block that are searched for its largest pixel."""
 ACROSS = 4
-"""Results beside each other that items of a group look at."""
-LOOKS = 24, 256
-"""Fewest and most places that are looked at, before each pair gets the same number."""
+"""Results beside each other that the items of a group compute for the sample."""
+PLACES = 24, 256
+"""Fewest and most places of results in the sample, before each pair gets the same number."""
 SHARE = 0.02
-"""Time of the look as a share of that of the transforms, if it is enough for the fewest places."""
+"""Time of the sample as a share of that of the transforms, if that is enough for the fewest
+places."""
 PRODUCT = 4
-"""A product of the look, in products of a direct convolution: measured on two cores."""
+"""A product of the sample, in products of a direct convolution: measured on two cores."""
 
 
 class Adaptive(FftConvolution):
@@ -40,7 +41,7 @@ class Adaptive(FftConvolution):
     templates: ClassVar[tuple[str, ...]] = (*FftConvolution.templates, *Register.templates)
 
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
-        """Plan the transform of the filter, the look, and all launches that may follow."""
+        """Plan the transform of the filter, the sample, and all launches that may follow."""
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
@@ -53,7 +54,7 @@ class Adaptive(FftConvolution):
             for launch in builder.launches
         ]
         transforms = arithmetic(problem, config, device) / 2  # launches are enqueued anyway
-        by_transforms, by_sums = _look(filtering, transforms, Cost.of(device))
+        by_transforms, by_sums = _sample(filtering, transforms, Cost.of(device))
         first = len(builder.launches)
         filtering.add_blocks()
         wanted: dict[int, Launch] = {}  # rounds share launches
@@ -69,8 +70,8 @@ class Adaptive(FftConvolution):
 _REGISTER = Register()
 
 
-def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str]:
-    """Add the look at the image; return the buffers that tell whether transforms or sums follow.
+def _sample(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str]:
+    """Add the sample of the image; return the buffers that tell whether transforms or sums follow.
 
     `transforms` are the products of direct sums that would take as long.
     """
@@ -78,12 +79,12 @@ def _look(filtering: Filtering, transforms: float, cost: Cost) -> tuple[str, str
     taps = math.prod(problem.filter_shape)
     results = max(kernels.recheck.lanes, min(kernels.wg_size, ACROSS))
     fitting = int(SHARE * transforms / (PRODUCT * taps * results))
-    looks = min(max(LOOKS[0], fitting), LOOKS[1])
+    places = min(max(PLACES[0], fitting), PLACES[1])
     by_transforms, by_sums = (builder.scratch(n, 1, WORD) for n in ("by_transforms", "by_sums"))
     pairs = kernels.blocks.pairs(problem)
-    step = ceil_divide(pairs, LOOKED_PAIRS)
+    step = ceil_divide(pairs, SAMPLED_PAIRS)
     looked = ceil_divide(pairs, step)
-    rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(looks, looked)
+    rows, samples = ceil_divide(kernels.blocks.length[0], ROW_STEP), ceil_divide(places, looked)
     peaks = builder.scratch(
         "looked_peak", looked * rows, builder.buffer(filtering.pixel_peak).dtype
     )

@@ -60,7 +60,7 @@ class BlockKernels:
     recheck: Recheck
     wg_size: int
     device: Device
-    conditional: bool  # whether a look at the image may call off those of blocks
+    conditional: bool  # whether a sample of the image may call off those of blocks
 
     def launch(self, kernel: str, groups: int, **own: str | int | float) -> Launch:
         """Return a launch of so many work-groups.

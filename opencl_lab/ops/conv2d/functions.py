@@ -128,7 +128,7 @@ def conv2d(
     would lose accuracy, in dark areas beside a bright one; for stars in a dark sky these are nearly
     all. Where transforms probably take less time, ``auto`` takes ``adaptive``, which looks at a
     sample of the image and then does as ``fft`` or as ``register``; only filters that are a column
-    times a row take ``fft`` without a look, and ``algorithm="separable"`` is better for stars.
+    times a row take ``fft`` without a sample, and ``algorithm="separable"`` is better for stars.
     Infinities and NaN affect only results whose filter covers them.
 
     A weight of zero times an infinity or NaN is NaN here, as in `scipy.signal`;

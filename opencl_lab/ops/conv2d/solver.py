@@ -55,7 +55,7 @@ CONV2D_SOLVER = Conv2dSolver()
 
 PAYS = 0.9
 """Time of transforms as a share of that of direct sums, below which they are considered: a margin
-for the look, for launches that are called off, and for errors of the estimates."""
+for the sample of the image, for launches that are called off, and for errors of the estimates."""
 
 
 @lru_cache(maxsize=256)  # on the way of every call with a large filter

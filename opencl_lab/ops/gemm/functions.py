@@ -160,9 +160,11 @@ def gemm(
             problem, inputs, place, together, algorithm=algorithm, config=config
         )
     if result is None and (algorithm == HYBRID or nbytes >= LARGE):
-        from opencl_lab.ops.gemm.host.elsewhere import multiply_elsewhere
+        from opencl_lab.ops.gemm.host.dispatch import multiply_by_blas_or_in_parts
 
-        result, how["algorithm"] = multiply_elsewhere(problem, inputs, place, **how, function=gemm)
+        result, how["algorithm"] = multiply_by_blas_or_in_parts(
+            problem, inputs, place, **how, function=gemm
+        )
     if result is None:
         result = GEMM_SOLVER.run(problem, inputs, out={"result": place}, **how).outputs["result"]
     if target is not None:

@@ -21,8 +21,9 @@ matrices."""
 FEW_ALONG, FEW_TURNED, FEW_ACROSS = 10, 10, 5
 """The same on GPUs: where the lines of both factors lie along k; where only those of the matrix do,
 so that the other one is read from few banks of a cache; where lines of the matrix lie across k."""
-FEW_TURNED_LARGE, FEW_ACROSS_LARGE, FEW_ACROSS_TURNED_LARGE = 7, 4, 1
-"""The same for a matrix that no cache holds; the last one where no lines lie along k."""
+FEW_TURNED_LARGE, FEW_ACROSS_LARGE, FEW_NONE_ALONG_LARGE = 7, 4, 1
+"""The same for a matrix that no cache holds: where only its own lines lie along k; where only those
+of the other factor do; where those of neither do."""
 MEDIUM, FEW_ACROSS_MEDIUM = 1 << 22, 8
 """Elements of a matrix that caches of a GPU hold well: the same, if the few lines lie along k."""
 SHORT = 1 << 20
@@ -121,7 +122,7 @@ def _most_few(problem: GemmProblem) -> int:
     if not is_along(problem):
         other = is_other_along(problem)
         if large:
-            return FEW_ACROSS_LARGE if other else FEW_ACROSS_TURNED_LARGE
+            return FEW_ACROSS_LARGE if other else FEW_NONE_ALONG_LARGE
         return FEW_ACROSS_MEDIUM if other and matrix <= MEDIUM else FEW_ACROSS
     if is_other_along(problem):
         return FEW_ALONG

@@ -210,7 +210,7 @@ class _Runs:
 
 def _sort(parts: Parts, queue: Any, given: Any, out: Any) -> Execution:
     """Sort one part and wait for it."""
-    with session_of(queue).alone(queue):
+    with session_of(queue).exclusive(queue):
         try:
             return SORT_SOLVER.run(
                 parts.part,

@@ -29,7 +29,7 @@ from opencl_lab.lab.reference.peers import from_host
 from opencl_lab.lab.reference.threads import blas_threads, no_blas_control
 from opencl_lab.ops.gemm.bind import bind, refuse_types, result_shape
 from opencl_lab.ops.gemm.functions import gemm
-from opencl_lab.ops.gemm.host.elsewhere import how_made
+from opencl_lab.ops.gemm.host.dispatch import how_made
 from opencl_lab.ops.gemm.in_place import ALIGNED_HALVES, row_lengths
 from opencl_lab.ops.gemm.problem import (
     ACTIVATIONS,

@@ -160,12 +160,12 @@ def paired_columns(
     """
     shapes = first, second
     own, other = limits.items_of(first.n), limits.items_of(second.n)
-    pairs = {(n, n * own // other) for n in _able(first, limits) if n * own % other == 0}
-    pairs |= {(n * other // own, n) for n in _able(second, limits) if n * other % own == 0}
+    pairs = {(n, n * own // other) for n in _column_counts(first, limits) if n * own % other == 0}
+    pairs |= {(n * other // own, n) for n in _column_counts(second, limits) if n * other % own == 0}
     costs = [
         (sum(_cost(shape, n, limits) for shape, n in zip(shapes, pair, strict=True)), pair)
         for pair in pairs
-        if all(_may(shape, n, limits) for shape, n in zip(shapes, pair, strict=True))
+        if all(_suits_fusion(shape, n, limits) for shape, n in zip(shapes, pair, strict=True))
         and (not second.reads_columns or second.lanes % math.lcm(*pair) == 0)
     ]
     return min(costs, default=(math.inf, (1, 1)))
@@ -194,31 +194,43 @@ def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
 
 def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
     """Return the cost of a step for each number of columns that a group can do."""
-    return [(_cost(shape, columns, limits), columns) for columns in _able(shape, limits)]
+    return [(_cost(shape, columns, limits), columns) for columns in _column_counts(shape, limits)]
 
 
-def _able(shape: StepShape, limits: Limits) -> list[int]:
-    """Return how many columns a group can do, each half of the one before, or the wanted number."""
-    wanted = _wanted(shape, limits)
-    able = [min(wanted or MOST_COLUMNS, shape.lanes)]
-    while able[-1] > 1:
-        able.append(able[-1] // 2)
-    return [columns for columns in able if _can(shape, columns, limits)][: 1 if wanted else None]
+def _column_counts(shape: StepShape, limits: Limits) -> list[int]:
+    """Return the numbers of columns per group to choose from, which all fit.
+
+    They are `MOST_COLUMNS` and its halves; if the configuration sets a number, that one or the
+    first of its halves that fits.
+    """
+    configured = _configured_columns(shape, limits)
+    counts = [min(configured or MOST_COLUMNS, shape.lanes)]
+    while counts[-1] > 1:
+        counts.append(counts[-1] // 2)
+    fitting = [columns for columns in counts if _columns_fit(shape, columns, limits)]
+    return fitting[:1] if configured else fitting
 
 
-def _wanted(shape: StepShape, limits: Limits) -> int:
+def _configured_columns(shape: StepShape, limits: Limits) -> int:
+    """Return the columns per group that the configuration sets, or 0."""
     return limits.transforms if shape.reads_columns else limits.last_transforms
 
 
-def _may(shape: StepShape, columns: int, limits: Limits) -> bool:
-    """Return whether a group of a shared launch may do so many columns: whole sectors, if more."""
-    if _wanted(shape, limits):
-        return columns in _able(shape, limits)
+def _suits_fusion(shape: StepShape, columns: int, limits: Limits) -> bool:
+    """Return whether a group of a launch for two steps is allowed so many columns.
+
+    They fit, and are less than a memory sector or whole sectors, unless the configuration sets
+    their number.
+    """
+    if _configured_columns(shape, limits):
+        return columns in _column_counts(shape, limits)
     sector = SECTOR // (2 * limits.word)
-    return _can(shape, columns, limits) and (columns < sector or columns % sector == 0)
+    whole = columns < sector or columns % sector == 0
+    return whole and _columns_fit(shape, columns, limits)
 
 
-def _can(shape: StepShape, columns: int, limits: Limits) -> bool:
+def _columns_fit(shape: StepShape, columns: int, limits: Limits) -> bool:
+    """Return whether there are so many columns, and a group of the device has room for them."""
     load = "columns" if shape.reads_columns else "rows"
     return columns <= shape.lanes and limits.fits(shape.n, columns, load, "columns")
 

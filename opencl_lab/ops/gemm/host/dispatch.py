@@ -19,7 +19,7 @@ from opencl_lab.runtime.call import Call
 Function: TypeAlias = Callable[..., Any]
 
 
-def multiply_elsewhere(
+def multiply_by_blas_or_in_parts(
     problem: GemmProblem,
     inputs: Mapping[str, AnyArray],
     target: AnyArray | None,
