@@ -19,7 +19,7 @@ from opencl_lab.lab.tuning.kernel_file import kernel_file
 from opencl_lab.lab.tuning.kernel_text import KernelText
 from opencl_lab.lab.tuning.sandbox import Sandbox
 from opencl_lab.lab.tuning.signature import signature
-from opencl_lab.lab.tuning.trial import Trial
+from opencl_lab.lab.tuning.trial import Evaluator
 from opencl_lab.lab.tuning.tuner import make_task
 
 pytestmark = pytest.mark.usefixtures("private_data")
@@ -192,11 +192,11 @@ def test_vectors_of_three_take_the_room_of_four(device, tmp_path):
             task = make_task(made(y, **changes), device=device)
             plan = task.algorithm.plan(task.problem, Config(F=2), device)
             assert plan.launches[0].arguments["t"] == LocalMemory(128)
-            evaluation = Trial(task, lambda phase: None).evaluate(Config(F=2), np.inf)
+            evaluation = Evaluator(task, lambda phase: None).evaluate(Config(F=2), np.inf)
             assert evaluation.status == "correct", evaluation.reason
     right = made(np.empty((64, 3), np.float32), expected=2 * x + 1)
     task = make_task(right, device=device)
-    assert Trial(task, lambda phase: None).evaluate(Config(F=2), np.inf).status == "correctness"
+    assert Evaluator(task, lambda phase: None).evaluate(Config(F=2), np.inf).status == "correctness"
     with pytest.raises(InvalidProblem, match="needs an array of shape"):
         made(np.empty(192, np.float32))
 

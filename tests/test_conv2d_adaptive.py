@@ -11,7 +11,7 @@ from scipy import signal
 from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
 from opencl_lab.ops.conv2d import adaptive
-from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.execute import execute
@@ -149,7 +149,7 @@ def test_the_whole_image_is_looked_at(size):
     problem = CONV2D.problem(size=size, ksize=15)
     config = algorithm.default_config(problem, device).replace(BLOCK=64)
     plan = algorithm.plan(problem, config, device)
-    pairs = Blocks.of(problem, 64).pairs(problem)
+    pairs = OverlapBlocks.of(problem, 64).pairs(problem)
     (look,) = (at for at in plan.launches if at.kernel == "look_peaks")
     groups = look.global_size[0] // look.local_size[0] - int(look.arguments["rows"])
     looked, step = groups // int(look.arguments["looked_rows"]), int(look.arguments["pair_step"])

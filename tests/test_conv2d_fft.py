@@ -18,7 +18,7 @@ from opencl_lab.drivers.discovery import select_device
 from opencl_lab.lab.engine import ours
 from opencl_lab.lab.measuring.roofline import Peaks
 from opencl_lab.lab.ops.conv2d.operation import CONV2D
-from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks
 from opencl_lab.ops.conv2d.functions import conv2d
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.recheck import ERROR
@@ -221,7 +221,7 @@ def test_it_is_chosen_for_large_filters(kind):
 def test_blocks_cover_the_results():
     for out, taps in ((1, 1), (5, 3), (226, 31), (1000, 31), (1000, 999)):
         problem = Conv2dProblem(out, out, taps, taps)
-        blocks = Blocks.of(problem, 128)
+        blocks = OverlapBlocks.of(problem, 128)
         for count, valid, length in zip(blocks.count, blocks.valid, blocks.length, strict=True):
             assert (count - 1) * valid < out <= count * valid
             assert length >= valid + taps - 1 and length % 16 == 0
@@ -232,7 +232,7 @@ def test_pairs_at_a_time_share_their_launches():
     problem = CONV2D.problem(size=300, ksize=15)
     config = FFT.default_config(problem, device).replace(BLOCK=64, PAIRS=4)
     plan = FFT.plan(problem, config, device)
-    pairs = Blocks.of(problem, 64).pairs(problem)
+    pairs = OverlapBlocks.of(problem, 64).pairs(problem)
     assert [at.kernel for at in plan.launches].count("sum_doubtful") == 1
     assert plan.launches[-1].kernel == "sum_doubtful"  # of all blocks: one sweep at the end
     starts = [int(at.arguments["first_pair"]) for at in plan.launches if at.kernel == "load_blocks"]

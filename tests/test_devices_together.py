@@ -335,7 +335,7 @@ def still_running():
 
 def failing(monkeypatch, where, fail):
     """Let one part on a device fail, for both operations; the other device waits for that."""
-    multiply, sort_keys = shared_gemm.multiply_streamed, shared_sort._Row._sorted
+    multiply, sort_keys = shared_gemm.multiply_streamed, shared_sort._SharedRow._sorted
     struck = threading.Event()
 
     def strike(queue):
@@ -350,7 +350,9 @@ def failing(monkeypatch, where, fail):
 
     monkeypatch.setattr(shared_gemm, "multiply_streamed", multiply_or_fail)
     monkeypatch.setattr(
-        shared_sort._Row, "_sorted", lambda row, keys: strike(keys.queue) or sort_keys(row, keys)
+        shared_sort._SharedRow,
+        "_sorted",
+        lambda row, keys: strike(keys.queue) or sort_keys(row, keys),
     )
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from opencl_lab.lab.engine.explore import Exploration, Limits, Stop, grid
+from opencl_lab.lab.engine.explore import Exploration, ExplorationStop, Limits, grid
 from opencl_lab.lab.engine.journal import Journal, digest_of, read_journal
 
 # ------------------------------------------------------------------- exploring
@@ -54,7 +54,7 @@ def test_known_points_count_in_the_budget_and_known_ones_cost_no_time():
 
 
 @pytest.mark.parametrize(
-    ("raised", "why"), [(KeyboardInterrupt(), "interrupted"), (Stop("time"), "time")]
+    ("raised", "why"), [(KeyboardInterrupt(), "interrupted"), (ExplorationStop("time"), "time")]
 )
 def test_what_stops_a_measurement_ends_the_run_and_closes_the_strategy(raised, why):
     closed = []

@@ -14,7 +14,7 @@ from opencl_lab.drivers.discovery import select_device
 from opencl_lab.ops.fft.passes.builder import PlanBuilder
 from opencl_lab.ops.fft.passes.forms import planner_of
 from opencl_lab.ops.fft.passes.layout import BatchedLayout
-from opencl_lab.ops.fft.passes.splits import Limits
+from opencl_lab.ops.fft.passes.splits import GroupLimits
 from opencl_lab.ops.fft.problem import DftProblem
 
 GPU = Device(
@@ -140,12 +140,12 @@ def test_rows_that_local_memory_does_not_hold_go_through_it_in_sections():
 @pytest.fixture
 def little_memory(monkeypatch):
     """Let groups have 1,200 bytes of local memory."""
-    limits = Limits.of
+    limits = GroupLimits.of
 
     def of(*given):
         return replace(limits(*given), local_memory=1200, exchange="two-phase")
 
-    monkeypatch.setattr(Limits, "of", of)
+    monkeypatch.setattr(GroupLimits, "of", of)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from opencl_lab.ops.fft.passes.splits import (
-    Limits,
+    GroupLimits,
     StepShape,
     columns_of,
     lengths_of,
@@ -17,7 +17,7 @@ from opencl_lab.ops.fft.passes.splits import (
     worth_fusing,
 )
 
-H200 = Limits(
+H200 = GroupLimits(
     word=4,
     max_radix=32,
     points=4,

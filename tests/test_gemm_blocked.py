@@ -27,7 +27,7 @@ from opencl_lab.ops.gemm.blocked import algorithm as blocked_module
 from opencl_lab.ops.gemm.blocked.algorithm import Blocked
 from opencl_lab.ops.gemm.blocked.model import (
     TILES,
-    Tile,
+    GroupTile,
     _splits,
     best_tiles,
     reduces_in_launch,
@@ -263,7 +263,7 @@ def test_cpus_take_the_largest_tiles_that_give_all_units_work():
 
 
 def test_a_sum_that_is_too_long_for_one_group_is_left_to_a_second_launch():
-    tile, problem = Tile(8, 8, 8, 16, 16), GemmProblem(64, 128, 1 << 20)
+    tile, problem = GroupTile(8, 8, 8, 16, 16), GemmProblem(64, 128, 1 << 20)
     assert reduces_in_launch(tile, 16, problem, JOINED)
     assert not reduces_in_launch(tile, 2000, problem, JOINED)
 
@@ -287,7 +287,7 @@ def test_a_tuner_is_offered_thousands_of_points_at_most():
 
 
 def test_geometry_of_a_tile():
-    tile = Tile(WORK_M=16, WORK_N=8, WG_M=4, WG_N=16, TILE_K=16)
+    tile = GroupTile(WORK_M=16, WORK_N=8, WG_M=4, WG_N=16, TILE_K=16)
     assert (tile.rows, tile.columns, tile.items, tile.prefetched) == (64, 128, 64, 48)
     assert tile.count(GemmProblem(65, 128, 7)) == 2
     assert Blocked.space.names[:5] == tuple(vars(tile))

@@ -16,7 +16,7 @@ from opencl_lab.core.records import write_sealed
 from opencl_lab.lab.ops.gemm.operation import GEMM
 from opencl_lab.ops.gemm.host import elsewhere, hybrid
 from opencl_lab.ops.gemm.host.blas import lacks_blas, multiply_by_blas
-from opencl_lab.ops.gemm.host.hybrid import Model, Sample, choose_side, measured
+from opencl_lab.ops.gemm.host.hybrid import Model, TimedProduct, choose_side, measured
 from opencl_lab.ops.gemm.problem import GemmProblem
 from opencl_lab.runtime.arrays import to_device
 
@@ -29,7 +29,7 @@ def side(fixed, flops, nbytes=1e12, dtype=SINGLE):
     samples = []
     for shape in [*((size,) * 3 for size in SIZES), hybrid.FLAT]:
         work = GemmProblem(*shape, dtype).work
-        samples.append(Sample(*shape, fixed + work.bytes / nbytes + work.flops / flops))
+        samples.append(TimedProduct(*shape, fixed + work.bytes / nbytes + work.flops / flops))
     return Model(dtype, tuple(samples))
 
 
@@ -74,14 +74,14 @@ def test_a_model_is_what_was_measured():
 
 def test_a_model_goes_through_square_samples():
     seconds = dict(zip(SIZES, (1e-5, 4e-4, 7e-3, 3e-2), strict=True))
-    model = Model(SINGLE, tuple(Sample(n, n, n, s) for n, s in seconds.items()))
+    model = Model(SINGLE, tuple(TimedProduct(n, n, n, s) for n, s in seconds.items()))
     assert min(model.coefficients) >= 0
     for size, right in seconds.items():
         work = GemmProblem(size, size, size).work
         assert model.seconds(work.flops, work.bytes) == pytest.approx(right)
     work = GemmProblem(300, 300, 300).work
     assert 4e-4 < model.seconds(work.flops, work.bytes) < 7e-3
-    assert Model(SINGLE, (Sample(64, 64, 64, 1e-3),)).seconds(1e9, 1e6) > 0
+    assert Model(SINGLE, (TimedProduct(64, 64, 64, 1e-3),)).seconds(1e9, 1e6) > 0
 
 
 def test_the_faster_side_is_taken(device, planted):

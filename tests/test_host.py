@@ -256,7 +256,7 @@ def test_addresses_and_buffers_are_set_without_a_trial(fresh, rng, monkeypatch):
 
 def test_access_of_places():
     def run(inputs, outputs):
-        return host_call.Run(None, dict(enumerate(inputs)), dict(enumerate(outputs)))
+        return host_call.BoundRun(None, dict(enumerate(inputs)), dict(enumerate(outputs)))
 
     runs = [run([0], [1]), run([1, 2], [2, 3])]
     accesses = [host_call._access(runs, place) for place in range(5)]

@@ -21,7 +21,7 @@ from test_study import small
 
 from opencl_lab.core.plan import Work
 from opencl_lab.lab.engine import rank_jobs
-from opencl_lab.lab.engine.link import Link, relative
+from opencl_lab.lab.engine.link import MessageCost, relative
 from opencl_lab.lab.engine.rank_jobs import RankJobs
 from opencl_lab.lab.engine.row import COLUMNS, RANK_COLUMNS, OverRanks
 from opencl_lab.lab.engine.stored import measurement_of, read_results
@@ -66,8 +66,8 @@ def test_larger_problems_are_compared_by_their_rates():
 
 
 def test_messages_cost_latency_and_bytes():
-    assert Link(1e-6, 1e9).seconds(10, 5e6) == pytest.approx(5.01e-3)
-    assert Link().seconds(10, 5e6) == 0
+    assert MessageCost(1e-6, 1e9).seconds(10, 5e6) == pytest.approx(5.01e-3)
+    assert MessageCost().seconds(10, 5e6) == 0
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.runtime import streams
 from opencl_lab.runtime.arrays import is_device_array
-from opencl_lab.runtime.streams import Part, Stream
+from opencl_lab.runtime.streams import Stream, StreamPart
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def parts_of(source, target, length):
         def write(data, begin):
             target[at + begin :][: data.size] = data
 
-        return Part(read, write)
+        return StreamPart(read, write)
 
     return [part(at) for at in range(0, source.size, length)]
 
@@ -87,7 +87,7 @@ def test_stages_overlap(queue):
 
         return busy
 
-    part = Part(stage("read"), stage("write"))
+    part = StreamPart(stage("read"), stage("write"))
     Stream(queue, (64,), np.dtype(np.uint8)).run([part] * 6, stage("work"))
     assert max(most) == 3
 
@@ -109,7 +109,7 @@ def test_nothing_goes_on_after_an_error(queue, stage, error):
 
         return call
 
-    part = Part(counted("read"), counted("write"))
+    part = StreamPart(counted("read"), counted("write"))
     with pytest.raises(error):
         Stream(queue, (64,), np.dtype(np.uint8)).run([part] * 50, counted("work"))
     before = dict(calls)
@@ -122,7 +122,9 @@ def test_nothing_is_held_after_an_error(queue, stage):
     def fail(data, begin):
         raise OSError("now")
 
-    part = Part(*(fail if name == stage else lambda *given: None for name in ("read", "write")))
+    part = StreamPart(
+        *(fail if name == stage else lambda *given: None for name in ("read", "write"))
+    )
     before = set(threading.enumerate())
     gc.disable()  # errors hold frames, and these arrays and threads
     try:
@@ -159,5 +161,5 @@ def test_an_error_of_the_driver_is_one_of_the_package(queue):
 
     with pytest.raises(LaunchError, match="out of memory"):
         Stream(queue, (64,), np.dtype(np.uint8)).run(
-            [Part(lambda *given: None, lambda *given: None)], fail
+            [StreamPart(lambda *given: None, lambda *given: None)], fail
         )

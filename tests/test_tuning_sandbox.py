@@ -19,7 +19,7 @@ from opencl_lab.lab.measuring.guarded import LEAST_GUARD, Guarded
 from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.tuning.evaluation import Evaluation
 from opencl_lab.lab.tuning.sandbox import Sandbox
-from opencl_lab.lab.tuning.stage import Stage, Wrong
+from opencl_lab.lab.tuning.stage import Stage, WrongResult
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import make_task
 
@@ -154,7 +154,7 @@ def test_results_are_right_by_their_bits_or_by_comparison(device, monkeypatch):
     stage.load()  # as after a wrong result; the outputs are still right
     stage.check()
     stage.poison()
-    with pytest.raises(Wrong, match="wrong result"):
+    with pytest.raises(WrongResult, match="wrong result"):
         stage.check()
     stage.check(compared=False)
 

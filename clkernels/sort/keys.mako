@@ -11,7 +11,7 @@
 ## time the least integer is NaT, which in that order is moved to the end. Descending codes are `last`, the
 ## code of the largest number, less the ascending ones: that of NaN and NaT, last + 1, becomes -1, the last.
 ##
-## ELEMENT        what is sorted (`Element` of opencl_lab/ops/sort/elements.py):
+## ELEMENT        what is sorted (`SortElement` of opencl_lab/ops/sort/elements.py):
 ##   key            type of a key: a name of OpenCL C
 ##   descending     reverse the order of keys that differ, but NaN and NaT stay last
 ##   nan_first      where descending, these come first

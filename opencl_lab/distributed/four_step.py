@@ -36,11 +36,11 @@ from opencl_lab.distributed.exchange import Region, by_memory
 from opencl_lab.distributed.layout import Run, Shape, Slab, Split, slab
 from opencl_lab.distributed.mpi import phases
 from opencl_lab.distributed.node import NodeMemory, node_of
-from opencl_lab.distributed.transform_task import Task, factors_of
+from opencl_lab.distributed.transform_task import TransformTask, factors_of
 from opencl_lab.ops.fft.problem import complex_dtype
 
 
-def one_row(a: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
+def one_row(a: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:
     """Transform one row as a matrix; see the module. Its parts stay on the host in between."""
     dtype = complex_dtype(a.dtype)
     x = DistArray(a.shape, dtype, a.host().astype(dtype, copy=False), a.distribution, a.comm)
@@ -78,7 +78,7 @@ def _row(matrix: DistArray) -> DistArray:
     return DistArray(matrix.size, local.dtype, local, _rows(matrix.shape, matrix.comm), matrix.comm)
 
 
-def _natural(matrix: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
+def _natural(matrix: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:
     """Transform the columns of a matrix, then its rows; return the columns one after the other.
 
     Where the ranks share memory, they read the columns of each other there.
@@ -105,7 +105,7 @@ def _natural(matrix: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
 def _both(
     matrix: DistArray,
     order: tuple[int, int],
-    task: Task,
+    task: TransformTask,
     where: dict[str, Any],
     node: NodeMemory | None = None,
     shapes: Sequence[Shape] = (),

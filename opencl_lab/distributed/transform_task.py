@@ -19,7 +19,7 @@ Axes = Sequence[int]
 
 
 @dataclass(frozen=True)
-class Task:
+class TransformTask:
     """A transform whose arguments are right."""
 
     name: str  # fft, ifft, rfft or irfft
@@ -39,7 +39,7 @@ def task_of(
     n: int | None,
     distribution: Distribution | int | None,
     natural: bool,
-) -> Task:
+) -> TransformTask:
     """Check the arguments as those of one device are checked."""
     if not isinstance(a, DistArray):
         raise InvalidProblem(f"a distributed transform takes a DistArray, not {type(a).__name__}")
@@ -75,7 +75,9 @@ def task_of(
     else:
         wanted = slab(distribution) if isinstance(distribution, int) else distribution
     wanted.layout(result, size)  # refuses one that does not fit
-    return Task(name, tuple(order), norm or "backward", length, result, wanted, bool(natural))
+    return TransformTask(
+        name, tuple(order), norm or "backward", length, result, wanted, bool(natural)
+    )
 
 
 def fitting(distribution: Distribution, shape: Shape) -> Distribution:

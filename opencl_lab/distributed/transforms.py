@@ -18,7 +18,7 @@ from opencl_lab.distributed.devices import device_of
 from opencl_lab.distributed.four_step import one_row
 from opencl_lab.distributed.layout import Distribution, blocks, slab
 from opencl_lab.distributed.mpi import agreed, same, world
-from opencl_lab.distributed.transform_task import Axes, Task, fitting, task_of
+from opencl_lab.distributed.transform_task import Axes, TransformTask, fitting, task_of
 from opencl_lab.drivers.discovery import DeviceSpec
 from opencl_lab.ops.fft.problem import Norm, complex_dtype
 
@@ -62,7 +62,7 @@ def _where(a: DistArray, device: DeviceSpec) -> dict[str, Any]:
     return {"device": driven}
 
 
-def _in_stages(x: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
+def _in_stages(x: DistArray, task: TransformTask, where: dict[str, Any]) -> DistArray:
     """Transform along the axes of each stage, in any order, before those of the next."""
     name, last, others = task.name, task.axes[-1:], task.axes[:-1]
     stages = {
@@ -81,7 +81,9 @@ def _in_stages(x: DistArray, task: Task, where: dict[str, Any]) -> DistArray:
     return x
 
 
-def _uncut(x: DistArray, name: str, axes: Axes, task: Task, where: dict[str, Any]) -> DistArray:
+def _uncut(
+    x: DistArray, name: str, axes: Axes, task: TransformTask, where: dict[str, Any]
+) -> DistArray:
     """Transform along axes that are whole on each rank."""
     function = getattr(single, name + "n")
     how = {"s": (*(-1 for _ in axes[1:]), task.n)} if name == "irfft" else {}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # which loads pyopencl
 
 
 @dataclass(frozen=True)
-class Layout:
+class StructLayout:
     """At which bytes of ``struct _cl_device_id`` a build of PoCL has which fields."""
 
     kind: int
@@ -41,13 +41,13 @@ class Layout:
 
 BUILDS = {
     # PyPI, pocl-binary-distribution 3.0
-    "9668b5f6ec1fe949d547a549029789188340beb7": Layout(80, 444, False, 552, (632, 640)),
+    "9668b5f6ec1fe949d547a549029789188340beb7": StructLayout(80, 444, False, 552, (632, 640)),
     # Debian 12, libpocl2 3.1-3+deb12u1
-    "4a4365a430d36fff6564d06f6fbce75abf28acca": Layout(64, 428, False, 536),
+    "4a4365a430d36fff6564d06f6fbce75abf28acca": StructLayout(64, 428, False, 536),
     # Ubuntu 24.04, libpocl2t64 5.0-2.1build3
-    "bf19948f0ef8a7511ca68566cdb5b02be540e87e": Layout(64, 456, True, 576),
+    "bf19948f0ef8a7511ca68566cdb5b02be540e87e": StructLayout(64, 456, True, 576),
     # Debian 13, libpocl2t64 6.0-6
-    "2cadeb853d356489f81090e75be07a720bd2c3f1": Layout(64, 464, True, 584),
+    "2cadeb853d356489f81090e75be07a720bd2c3f1": StructLayout(64, 464, True, 584),
 }
 """By the build id, all for x86-64. `docs/devices.md` says what was tried on each."""
 
@@ -132,7 +132,7 @@ def _build_id(notes: bytes) -> str:
     return ""
 
 
-def layout_of(handle: int) -> Layout | None:
+def layout_of(handle: int) -> StructLayout | None:
     """Return the layout of the build that a device or platform belongs to; None if not known.
 
     Both begin with a pointer to the table of functions of their driver.
@@ -148,7 +148,7 @@ def unknown_build(device: Device) -> str:
     return "" if found in BUILDS else f"{path or 'its library'}, build id {found or 'none'}"
 
 
-def checked(handle: int, kind: int, name: str) -> Layout | None:
+def checked(handle: int, kind: int, name: str) -> StructLayout | None:
     """Return the layout of a device that can be used, if all is where it should be; else None.
 
     `kind` and `name` are what PoCL says of the device.
@@ -170,7 +170,7 @@ def checked(handle: int, kind: int, name: str) -> Layout | None:
     return layout if right else None
 
 
-def availability(handle: int, layout: Layout) -> ctypes.c_uint32:
+def availability(handle: int, layout: StructLayout) -> ctypes.c_uint32:
     """Return the number of a device that says whether it can be used."""
     place = handle + layout.available
     return ctypes.c_uint32.from_address(word(place) if layout.behind else place)

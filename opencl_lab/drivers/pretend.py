@@ -36,7 +36,7 @@ LONG_ATOMICS = tuple(
 
 
 @dataclass(frozen=True)
-class Limits:
+class PretendedLimits:
     """What a device reports; memory in bytes. The shape of its work-groups is that of `items`."""
 
     name: str
@@ -58,23 +58,23 @@ class Limits:
 
 
 LIMITS = {
-    "mali": Limits(
+    "mali": PretendedLimits(
         "Mali-G52", "ARM", 2, 384, 384, 8, 32 * KIB, 64 * KIB, 2 * GIB, 512 * MIB,
         fp16=True, subgroups=True, int64_atomics=True,
     ),
-    "adreno": Limits(
+    "adreno": PretendedLimits(
         "Adreno 750", "QUALCOMM", 6, 1024, 1024, 64, 32 * KIB, 64 * KIB, 5814714368, GIB,
         fp16=True, subgroups=True,
     ),
-    "apple": Limits(
+    "apple": PretendedLimits(
         "Apple M1", "Apple", 8, 256, 256, 32, 32 * KIB, GIB, 5726623061, GIB,
     ),
-    "amd-gcn": Limits(
+    "amd-gcn": PretendedLimits(
         "Radeon RX 580", "Advanced Micro Devices", 36, 256, 1024, 64, 32 * KIB, 64 * KIB,
         8 * GIB, 4244635648,
         fp64=True, fp16=True, int64_atomics=True, unified=False,
     ),
-    "intel-xe": Limits(
+    "intel-xe": PretendedLimits(
         "Iris Xe", "Intel", 96, 512, 512, 64, 64 * KIB, 4294959104, 16 * GIB, 4294959104,
         fp16=True, subgroups=True, int64_atomics=True,
     ),
@@ -82,7 +82,7 @@ LIMITS = {
 """Devices as reports of `clinfo` describe them. Their native vectors of float have one element."""
 
 
-def asked() -> Limits | None:
+def asked() -> PretendedLimits | None:
     """Return the limits of the device that the environment names, or None.
 
     Raises
@@ -101,7 +101,7 @@ def can_pretend(device: Device) -> bool:
     return device.kind == "cpu" and "PoCL" in device.platform_version
 
 
-def pretended(device: Device, limits: Limits) -> Device:
+def pretended(device: Device, limits: PretendedLimits) -> Device:
     """Return the record of a device with the limits of another one.
 
     Its key is its own, so nothing that was tuned or found for the device itself applies to it. What
@@ -130,7 +130,7 @@ def pretended(device: Device, limits: Limits) -> Device:
     return replace(found, capabilities=_least(found.capabilities, limits), pretended=True)
 
 
-def _least(found: Capabilities, limits: Limits) -> Capabilities:
+def _least(found: Capabilities, limits: PretendedLimits) -> Capabilities:
     """Return what both have; a driver promises nothing about groups that wait for others."""
     from opencl_lab.core.device import Capabilities
 

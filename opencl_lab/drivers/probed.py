@@ -25,7 +25,7 @@ class Probed(Struct, kw_only=True):
     small_calls: Any = None
 
 
-class Report(Probed, kw_only=True):
+class ProbeReport(Probed, kw_only=True):
     """A report as it is written; older versions wrote no peaks."""
 
     version: str

@@ -8,7 +8,7 @@ arrays, `HostCall` for host arrays.
     memory of  the caller's  |   new arrays    |  what is fixed:     |  scratch memory, which
                arrays        |   (`Fresh`)     |  constants, counters|  each run takes from a pool
 
-In a `Run`, which is not bound yet, the places -1, -2 .. are those of the constants.
+In a `BoundRun`, which is not bound yet, the places -1, -2 .. are those of the constants.
 
 On an in-order queue most launches need no event, but pyopencl always makes one. On an H200 a launch
 then takes 5.9 us instead of 4.4. So ``clEnqueueNDRangeKernel`` is called directly where it is found
@@ -45,7 +45,7 @@ _Sizes: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Run:
+class BoundRun:
     """An executable, and the places of the arrays that it reads and writes, by name.
 
     Places number the caller's arrays first, then new ones. Those of constants are negative: -1 for
@@ -68,7 +68,7 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class Result:
+class Returned:
     """An array that a call returns: one of the caller's, or a new one."""
 
     place: int
@@ -156,10 +156,10 @@ class BoundCall(ABC):
     def __init__(
         self,
         queue: cl.CommandQueue,
-        runs: Sequence[Run],
+        runs: Sequence[BoundRun],
         arrays: int,
         fresh: Sequence[Fresh],
-        results: Sequence[Result],
+        results: Sequence[Returned],
         constants: Sequence[DeviceMemory] = (),
     ):
         self.queue = queue
@@ -191,7 +191,7 @@ class BoundCall(ABC):
         if needs_event and launches:
             launches[-1] = launches[-1]._replace(start=None)
 
-    def _bind(self, run: Run) -> tuple[Any, list[_Launch], list[int]]:
+    def _bind(self, run: BoundRun) -> tuple[Any, list[_Launch], list[int]]:
         """Return the lock of an executable, its launches, and the bytes of each scratch buffer."""
         executable = run.executable
         places = {

@@ -167,7 +167,7 @@ def _is_data(value: Any, kinds: set[type]) -> bool:
     return type(value) in kinds or (bool(kinds) and isinstance(value, cl.array.Array))
 
 
-class Keys:
+class CallKeys:
     """Makes the key of a call from the arguments of a function.
 
     For the arguments named in `values`, small host arrays, the key holds the values.

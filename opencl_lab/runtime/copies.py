@@ -76,7 +76,7 @@ def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _CopyAxis:
     """One axis of a copy: elements of the target and of the source, strides, and shift."""
 
     shape: int
@@ -85,7 +85,7 @@ class _Axis:
     target_stride: int
     shift: int
 
-    def joined(self, inner: _Axis) -> _Axis | None:
+    def joined(self, inner: _CopyAxis) -> _CopyAxis | None:
         """Return this axis and a faster one merged into one, or None if that is impossible."""
         n = inner.shape
         if inner.extent != n or inner.shift:
@@ -95,7 +95,7 @@ class _Axis:
             n * inner.target_stride,
         ):
             return None
-        return _Axis(
+        return _CopyAxis(
             self.shape * n,
             self.extent * n,
             inner.source_stride,
@@ -121,11 +121,11 @@ class Copy:
     shifts: tuple[int, ...] = field(default=())
 
     @property
-    def _axes(self) -> list[_Axis]:
+    def _axes(self) -> list[_CopyAxis]:
         """The fewest axes that describe the copy; the last one has the target's smallest stride."""
         shifts = self.shifts or (0,) * len(self.target.shape)
         axes = [
-            _Axis(shape, extent, source_stride, target_stride, shift % shape)
+            _CopyAxis(shape, extent, source_stride, target_stride, shift % shape)
             for shape, extent, source_stride, target_stride, shift in zip(
                 self.target.shape,
                 self.source.shape,
@@ -137,14 +137,14 @@ class Copy:
             if shape != 1 or extent != 1
         ]
         axes.sort(key=lambda axis: -abs(axis.target_stride))
-        joined: list[_Axis] = []
+        joined: list[_CopyAxis] = []
         for axis in axes:
             both = joined[-1].joined(axis) if joined else None
             if both is None:
                 joined.append(axis)
             else:
                 joined[-1] = both
-        return joined or [_Axis(1, 1, 1, 1, 0)]
+        return joined or [_CopyAxis(1, 1, 1, 1, 0)]
 
     def _types(self) -> dict[str, Any]:
         """Return how elements are read and written, for the template."""

@@ -137,7 +137,7 @@ def _capsule(array: AnyArray) -> Any:
     return capsule
 
 
-class _Owner:
+class _CapsuleOwner:
     """Calls the deleter of an imported structure when its memory is no longer used."""
 
     def __init__(self, address: int):
@@ -158,7 +158,7 @@ def imported(value: Any) -> cl.array.Array | None:
         return None
     capsule = value.__dlpack__()
     address = _pointer(capsule, FRESH)
-    owner = _Owner(address)
+    owner = _CapsuleOwner(address)
     _rename(capsule, USED)
     tensor = _Managed.from_address(address).tensor
     kind = KINDS.get(tensor.code)

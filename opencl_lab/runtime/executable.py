@@ -102,7 +102,7 @@ class DeviceTable:
         self.nbytes = int(memory.size)
 
 
-class Builder(Protocol):
+class ProgramBuilder(Protocol):
     """Builds programs and kernels, and copies tables to the device: a `Session`."""
 
     def programs(self, launches: Sequence[Launch]) -> list[cl.Program]:
@@ -118,7 +118,7 @@ class Builder(Protocol):
 class Executable:
     """A plan with its kernels built for one context, which can be enqueued repeatedly."""
 
-    def __init__(self, plan: Plan, builder: Builder):
+    def __init__(self, plan: Plan, builder: ProgramBuilder):
         begin = time.perf_counter()
         self.plan = plan
         self._templates = tuple(dict.fromkeys(launch.template for launch in plan.launches))

@@ -12,7 +12,7 @@ import pyopencl.array
 
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.core.queues import within_gate
-from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
+from opencl_lab.runtime.bound import BoundCall, BoundRun, Events, Fresh, Returned
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import Executable, KernelInfo, explain
 from opencl_lab.runtime.host_call import HostCall, plain_types
@@ -131,16 +131,16 @@ def _host_call(
 
 def _bound(
     executable: Executable, names: Sequence[str]
-) -> tuple[Sequence[Run], int, Sequence[Fresh], Sequence[Result]]:
+) -> tuple[Sequence[BoundRun], int, Sequence[Fresh], Sequence[Returned]]:
     """Return the arguments of a bound call of one executable; results are its outputs in order."""
     plan, places = executable.plan, {name: place for place, name in enumerate(names)}
     new = [spec for spec in plan.with_role("out") if spec.name not in places]
     everything = places | {spec.name: place for place, spec in enumerate(new, len(names))}
     outputs = {spec.name: everything[spec.name] for spec in plan.with_role("out")}
     inputs = {name: place for name, place in places.items() if name not in outputs}
-    results = [Result(place) for place in outputs.values()]
+    results = [Returned(place) for place in outputs.values()]
     fresh = [Fresh(spec.shape, spec.dtype, spec.nbytes) for spec in new]
-    return (Run(executable, inputs, outputs),), len(names), fresh, results
+    return (BoundRun(executable, inputs, outputs),), len(names), fresh, results
 
 
 def _keep(executable: Executable, key: Hashable, call: C) -> C:

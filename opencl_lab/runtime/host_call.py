@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from opencl_lab.runtime import staging
-from opencl_lab.runtime.bound import BoundCall, Events, Fresh, Result, Run
+from opencl_lab.runtime.bound import BoundCall, BoundRun, Events, Fresh, Returned
 from opencl_lab.runtime.executable import DeviceMemory
 from opencl_lab.runtime.host_results import HostArray
 from opencl_lab.runtime.pointers import takes_pointers
@@ -141,10 +141,10 @@ class HostCall(BoundCall):
     def __init__(
         self,
         queue: cl.CommandQueue,
-        runs: Sequence[Run],
+        runs: Sequence[BoundRun],
         arrays: int,
         fresh: Sequence[Fresh],
-        results: Sequence[Result],
+        results: Sequence[Returned],
         constants: Sequence[HostArray] = (),
         *,
         types: Sequence[np.dtype[Any]] | None,
@@ -233,7 +233,7 @@ class HostCall(BoundCall):
             pass
 
 
-def _access(runs: Sequence[Run], place: int) -> str:
+def _access(runs: Sequence[BoundRun], place: int) -> str:
     """Return the name of the method of `HostMemory` for the array in a place; may be empty."""
     read = written = False
     for run in runs:

@@ -36,7 +36,7 @@ class _Pages(np.ndarray):
     """Memory of the pool; a type of its own, as NumPy skips bases of the same type."""
 
 
-class _Owner(np.ndarray):
+class _ResultOwner(np.ndarray):
     """A whole block: the base of a result, deleted with the last view of it.
 
     A weak reference with a callback, as for device arrays, would be deleted before the array.
@@ -84,6 +84,6 @@ class HostResults(Pool):
                 return np.empty(shape, dtype)
             return np.ndarray(shape, dtype, *_new_pages(nbytes))
         block = self.take(nbytes)
-        owner = block.view(_Owner)
+        owner = block.view(_ResultOwner)
         owner.pool, owner.block = self, block
         return np.ndarray(shape, dtype, buffer=owner)

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from opencl_lab.runtime.bound import Fresh, Run
+from opencl_lab.runtime.bound import BoundRun, Fresh
 from opencl_lab.runtime.executable import Executable
 from opencl_lab.runtime.results import block_of
 
@@ -33,7 +33,7 @@ class Recording:
     """
 
     def __init__(self, arrays: Sequence[Any]):
-        self.runs: list[Run] = []
+        self.runs: list[BoundRun] = []
         self.fresh: list[Fresh] = []
         self.constants: list[Any] = []
         self.conditions: list[Callable[[], bool]] = []
@@ -107,7 +107,7 @@ class Recording:
         if None in read.values() or None in written.values():
             self.lost = True
             return
-        self.runs.append(Run(executable, read, written))  # type: ignore[arg-type]
+        self.runs.append(BoundRun(executable, read, written))  # type: ignore[arg-type]
 
 
 def _memory(array: Any) -> Any:

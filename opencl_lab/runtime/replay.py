@@ -31,10 +31,10 @@ import pyopencl.array
 from opencl_lab.core.options import checked
 from opencl_lab.core.queues import check_process
 from opencl_lab.runtime.arrays import is_device_array, plain_class
-from opencl_lab.runtime.bound import BoundCall, Result
+from opencl_lab.runtime.bound import BoundCall, Returned
 from opencl_lab.runtime.cache import call_when_dropped
 from opencl_lab.runtime.call import Call
-from opencl_lab.runtime.call_key import MOST_CONSTANT, PAIRS, Keys
+from opencl_lab.runtime.call_key import MOST_CONSTANT, PAIRS, CallKeys
 from opencl_lab.runtime.device_call import DeviceCall
 from opencl_lab.runtime.executable import is_in_order
 from opencl_lab.runtime.freeing import call_when_freeing, free_unused
@@ -103,7 +103,7 @@ class _Public(NamedTuple):
 
     function: Callable[..., Any]
     """The implementation, which takes a `Call` first."""
-    keys: Keys
+    keys: CallKeys
 
 
 _public: dict[Callable[..., Any], _Public] = {}
@@ -154,7 +154,7 @@ def replayed(
         first, *others = whole.parameters.values()
         signature = whole.replace(parameters=others)
         function = checked(function)
-        keys = Keys(f"{function.__module__}.{function.__qualname__}", signature, values)
+        keys = CallKeys(f"{function.__module__}.{function.__qualname__}", signature, values)
 
         @wraps(function)
         def public(*args: P.args, **kwargs: P.kwargs) -> Any:
@@ -304,13 +304,13 @@ def _recorded_call(
             written = any(place in run.outputs.values() for run in recording.runs)
             if not written or array is not arrays[place]:
                 return None
-            results.append(Result(place))
+            results.append(Returned(place))
             continue
         index = place - len(arrays)
         if array.nbytes != fresh[index].nbytes:
             return None
         fresh[index] = replace(fresh[index], shape=tuple(array.shape), dtype=array.dtype)
-        results.append(Result(place, attributes_of(array) if is_device_array(array) else {}))
+        results.append(Returned(place, attributes_of(array) if is_device_array(array) else {}))
     if len({item.place for item in results}) < len(results):
         return None
     try:

@@ -122,7 +122,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Part:
+class StreamPart:
     """One part: functions that read its input and write its result, from several threads."""
 
     read: Copy
@@ -170,7 +170,7 @@ class Stream:
 
     def run(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[StreamPart],
         work: Callable[[AnyArray, AnyArray], None],
         done: Callable[[], None] = lambda: None,
     ) -> None:
@@ -217,14 +217,14 @@ class Stream:
         stage(*given)
         self.seconds[name] += time.perf_counter() - begin
 
-    def _read(self, part: Part, slot: int) -> None:
+    def _read(self, part: StreamPart, slot: int) -> None:
         array, read = self._in[slot], unless(self._stop, part.read)
         if not self._copies:
             in_chunks(array.reshape(-1).view(np.uint8), read)
             return
         self._lanes[0].send(array.base_data, array.nbytes, read)
 
-    def _write(self, part: Part, slot: int) -> None:
+    def _write(self, part: StreamPart, slot: int) -> None:
         array, write = self._out[slot], unless(self._stop, part.write)
         if not self._copies:
             in_chunks(array.reshape(-1).view(np.uint8), write)

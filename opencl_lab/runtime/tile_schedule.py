@@ -49,7 +49,7 @@ class Upload(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TileSchedule:
     """Iterations with the uploads and slots that they need."""
 
     iterations: tuple[Iteration, ...]
@@ -59,7 +59,7 @@ class Schedule:
     needs: tuple[int, ...]  # number of uploads that precede each iteration
 
 
-def schedule(iterations: Sequence[Iteration], slots: Mapping[str, int]) -> Schedule:
+def schedule(iterations: Sequence[Iteration], slots: Mapping[str, int]) -> TileSchedule:
     """Assign tiles to slots.
 
     A tile that is needed and not on the device takes a free slot, else that of the tile whose next
@@ -88,7 +88,7 @@ def schedule(iterations: Sequence[Iteration], slots: Mapping[str, int]) -> Sched
             uses[tile].popleft()
         taken.append(places)
         needs.append(len(uploads))
-    return Schedule(tuple(iterations), slots, tuple(uploads), tuple(taken), tuple(needs))
+    return TileSchedule(tuple(iterations), slots, tuple(uploads), tuple(taken), tuple(needs))
 
 
 def _victim(

@@ -35,7 +35,7 @@ from opencl_lab.runtime.freeing import call_when_freeing
 from opencl_lab.runtime.session import Session, session_of
 from opencl_lab.runtime.staging import Bytes, Jobs, abandon, finish_first, start
 from opencl_lab.runtime.streams import Lane, in_chunks, unless
-from opencl_lab.runtime.tile_schedule import HostArray, Schedule, Tile, Upload
+from opencl_lab.runtime.tile_schedule import HostArray, Tile, TileSchedule, Upload
 
 OUT_SLOTS = 3
 """Tiles of the result on the device: one computed now, one next, one being copied to the host."""
@@ -79,7 +79,7 @@ Solve: TypeAlias = Callable[[Any, Mapping[str, AnyArray], AnyArray], Sequence[cl
 
 
 def run_tiles(
-    plan: Schedule,
+    plan: TileSchedule,
     arrays: Mapping[str, HostArray],
     result: HostArray,
     solve: Solve,
@@ -108,7 +108,7 @@ class _Run:
 
     def __init__(
         self,
-        plan: Schedule,
+        plan: TileSchedule,
         arrays: Mapping[str, HostArray],
         result: HostArray,
         solve: Solve,

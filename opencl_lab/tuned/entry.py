@@ -98,15 +98,15 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         return {name: value for name, value in as_json(self).items() if name != "shipped"}
 
 
-class _Head(Struct):
+class _EntryHead(Struct):
     schema: str
 
 
-class _Document(_Head):
+class _Document(_EntryHead):
     entries: list[Entry]
 
 
-class _Earlier(_Head):
+class _Earlier(_EntryHead):
     entries: list[dict[str, Any]]
 
 
@@ -149,7 +149,7 @@ def parse(text: str, shipped: bool = False) -> list[Entry]:
     """
     content = parsed(text)
     try:
-        schema = typed(_Head, content).schema
+        schema = typed(_EntryHead, content).schema
         if schema == EARLIER:
             old = typed(_Earlier, content).entries
             known = [{name: item[name] for name in item if name != "digest"} for item in old]

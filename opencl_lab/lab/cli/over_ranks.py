@@ -18,7 +18,7 @@ from opencl_lab.lab.cli.options import refuse_unused, used_options
 from opencl_lab.lab.cli.outputs import Outputs, check_outputs, print_comparison, print_what_was_read
 from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.request import Data, OperationRequest, read_data, request_of
-from opencl_lab.lab.engine.over_ranks import Source, measure
+from opencl_lab.lab.engine.over_ranks import NpySource, measure
 from opencl_lab.lab.engine.request import Point
 from opencl_lab.lab.engine.runner import Comparison
 from opencl_lab.lab.operation import Operation
@@ -72,11 +72,11 @@ def _read(asked: OperationRequest) -> Data:
     return data
 
 
-def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[Source]]:
+def _about(asked: OperationRequest, data: Data) -> tuple[Problem, list[NpySource]]:
     """Return the problem, and the files of which each rank can read its own part."""
     stored = [(asked.files_by_name[name], item.array) for name, item in data.stored.items()]
     files = [
-        Source(str(Path(file).resolve()), array.shape, array.__array_interface__["data"][0])
+        NpySource(str(Path(file).resolve()), array.shape, array.__array_interface__["data"][0])
         for file, array in stored
         if array.flags.c_contiguous  # not so, if the file has the transpose
         and file is not None

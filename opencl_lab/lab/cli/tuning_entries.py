@@ -12,7 +12,7 @@ from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.drivers.discovery import KINDS, choose_device, devices
 from opencl_lab.lab.cli.common import add_options, settings
 from opencl_lab.lab.registry import operations
-from opencl_lab.lab.tuning.journal import Run, runs
+from opencl_lab.lab.tuning.journal import JournalRun, runs
 from opencl_lab.tuned import database
 from opencl_lab.tuned.entry import Entry
 
@@ -38,7 +38,7 @@ class Chosen:
         self._operation, self._algorithm = operation, algorithm
         entries, self._logged = database.entries(), runs()
         there = {name: {item.name for item in op.algorithms} for name, op in operations().items()}
-        every: list[Entry | Run] = [*entries, *self._logged]
+        every: list[Entry | JournalRun] = [*entries, *self._logged]
         for stored in every:
             there.setdefault(stored.operation, set()).add(stored.algorithm)
         if operation is not None and operation not in there:
@@ -52,16 +52,16 @@ class Chosen:
             raise InvalidProblem(f"{operation} has no algorithm {algorithm!r}; it has: {has}")
         self._keys = _device_keys(settings().device, entries, self._logged)
 
-    def __call__(self, stored: Entry | Run) -> bool:
+    def __call__(self, stored: Entry | JournalRun) -> bool:
         """Return whether an entry or run is selected."""
-        key = stored.device if isinstance(stored, Run) else stored.device.key
+        key = stored.device if isinstance(stored, JournalRun) else stored.device.key
         return (
             self._operation in (None, stored.operation)
             and self._algorithm in (None, stored.algorithm)
             and (self._keys is None or key in self._keys)
         )
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[JournalRun]:
         """Return the selected runs, the latest last."""
         return [run for run in self._logged if self(run)]
 
@@ -71,7 +71,7 @@ def _unknown(what: str, name: str, names: Iterable[str]) -> str:
 
 
 def _device_keys(
-    spec: str | None, entries: Sequence[Entry], logged: Sequence[Run]
+    spec: str | None, entries: Sequence[Entry], logged: Sequence[JournalRun]
 ) -> set[str] | None:
     """Return the keys of the devices that `spec` matches, here or elsewhere; None: all."""
     if spec is None:

@@ -129,7 +129,7 @@ def store(device: Device, findings: Sequence[Finding]) -> Path:
     make_section("doctor")
     path = probe_file(device.key)
     capabilities, peaks = _values(findings)
-    written = probed.Report(
+    written = probed.ProbeReport(
         key=device.key,
         version=__version__,
         date=datetime.now(timezone.utc).isoformat(timespec="seconds"),

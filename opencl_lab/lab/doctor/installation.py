@@ -36,7 +36,7 @@ REPAIR = "install the package that holds this library again, or remove the file"
 
 
 @dataclass(frozen=True)
-class Family:
+class DeviceFiles:
     """Devices of one kind: their files, and the driver that they need."""
 
     name: str
@@ -49,7 +49,7 @@ class Family:
 
 
 FAMILIES = (
-    Family(
+    DeviceFiles(
         "NVIDIA GPU",
         ("nvidiactl", "nvidia[0-9]*"),
         "libnvidia-opencl.so.1",
@@ -58,14 +58,14 @@ FAMILIES = (
         f"mkdir -p /{VENDORS}; echo libnvidia-opencl.so.1 > /{VENDORS}/nvidia.icd",
         "install NVIDIA's driver; in a container: docker run --gpus all",
     ),
-    Family(
+    DeviceFiles(
         "AMD GPU",
         ("kfd",),
         "libamdocl64.so",
         "apt install rocm-opencl-runtime, from AMD's repository",
         "install AMD's driver; in a container: docker run --device /dev/kfd --device /dev/dri",
     ),
-    Family(
+    DeviceFiles(
         "Intel GPU",
         ("dri/renderD*",),
         "libigdrcl.so",
@@ -73,7 +73,7 @@ FAMILIES = (
         "",
         vendor="0x8086",
     ),
-    Family(
+    DeviceFiles(
         "GPU of Intel or AMD",
         ("dri/renderD*",),
         "",

@@ -27,7 +27,7 @@ Stopped: TypeAlias = Literal["complete", "budget", "time", "interrupted"]
 """Why an exploration ended."""
 
 
-class Stop(Exception):
+class ExplorationStop(Exception):
     """Ends an exploration; `measure` may raise it before it starts to measure."""
 
     def __init__(self, why: Stopped):
@@ -60,9 +60,9 @@ class Limits:
         return self.budget is None or points < self.budget
 
     def check_time(self) -> None:
-        """Raise `Stop` if the time is up."""
+        """Raise `ExplorationStop` if the time is up."""
         if self.left <= 0:
-            raise Stop("time")
+            raise ExplorationStop("time")
 
 
 class Exploration(Generic[P, R]):
@@ -103,7 +103,7 @@ class Exploration(Generic[P, R]):
                         return "complete"
                     self.thinking += monotonic() - begin
                     answer = self.answer(self.choose(asked) if isinstance(asked, list) else asked)
-        except Stop as stop:
+        except ExplorationStop as stop:
             return stop.why
         except KeyboardInterrupt:
             return "interrupted"
@@ -115,12 +115,12 @@ class Exploration(Generic[P, R]):
     def answer(self, point: P) -> R:
         """Return the result of a point: sent before, known, or measured now.
 
-        `Stop` is raised if the budget or the time is used up.
+        `ExplorationStop` is raised if the budget or the time is used up.
         """
         if point in self.seen:
             return self.seen[point]
         if not self.limits.allow(len(self.seen)):
-            raise Stop("budget")
+            raise ExplorationStop("budget")
         if point in self.known:
             row = self.known[point]
         else:

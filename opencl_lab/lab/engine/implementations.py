@@ -25,7 +25,7 @@ from opencl_lab.lab.reference.descriptor import (
     OutputsLike,
     Reference,
 )
-from opencl_lab.lab.reference.execute import Prepared, prepare
+from opencl_lab.lab.reference.execute import PreparedReference, prepare
 from opencl_lab.lab.reference.peers import Resident
 from opencl_lab.ops.solver import Problem
 
@@ -220,7 +220,7 @@ class ReferenceRun(Implementation):
         self.data = "device" if isinstance(reference, Resident) else "host"
         self.limit_ms = math.inf if by_name else UNNAMED_TOTAL_SECONDS * 1e3
         self._spent = 0.0
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedReference | None = None
 
     def start(self) -> None:
         """Compile, or start the worker."""
@@ -231,7 +231,7 @@ class ReferenceRun(Implementation):
         workload = self.workload
         self._prepared = self._prepare(workload.problem, workload.inputs, workload.expected)
 
-    def _prepare(self, problem: Problem, inputs: Arrays, expected: Arrays) -> Prepared:
+    def _prepare(self, problem: Problem, inputs: Arrays, expected: Arrays) -> PreparedReference:
         """Return the reference, ready to run, with arrays for its outputs."""
         like: OutputsLike = {name: (a.shape, a.dtype) for name, a in expected.items()}
         if not isinstance(self.reference, (Resident, DeviceReference)):
@@ -251,7 +251,7 @@ class ReferenceRun(Implementation):
         return seconds * cost(problem) / cost(small)
 
     @property
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedReference:
         """The reference, ready to run."""
         if self._prepared is None:
             raise ReferenceUnavailable(f"{self.name} was not started")

@@ -23,7 +23,7 @@ ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class Link:
+class MessageCost:
     """What a message costs a rank while all of them send."""
 
     latency: float = 0.0  # seconds
@@ -34,14 +34,14 @@ class Link:
         return messages * self.latency + nbytes / self.bandwidth
 
 
-def measured_link(comm: Any) -> Link:
+def measured_link(comm: Any) -> MessageCost:
     """Measure an ``Alltoall`` of one byte to each rank, and of many; all ranks call it."""
     others = comm.size - 1
     if not others:
-        return Link()
+        return MessageCost()
     block = max(1, SENT_BYTES // comm.size)
     least, most = (_least(comm, np.zeros((comm.size, n), np.uint8)) for n in (1, block))
-    return Link(least / others, others * block / max(most - least, 1e-9))
+    return MessageCost(least / others, others * block / max(most - least, 1e-9))
 
 
 def _least(comm: Any, blocks: np.ndarray[Any, Any]) -> float:

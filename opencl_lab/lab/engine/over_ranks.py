@@ -13,7 +13,7 @@ from opencl_lab import distributed
 from opencl_lab.core.device import Device
 from opencl_lab.distributed import DistArray, agreed, collective, phases, same, slab
 from opencl_lab.lab.engine.implementations import Workload
-from opencl_lab.lab.engine.link import Link, measured_link
+from opencl_lab.lab.engine.link import MessageCost, measured_link
 from opencl_lab.lab.engine.request import Point, check_host_memory
 from opencl_lab.lab.engine.row import OVER_RANKS, Measurement, OverRanks
 from opencl_lab.lab.engine.runner import Comparison
@@ -27,7 +27,7 @@ BUDGET = 20.0
 
 
 @dataclass(frozen=True)
-class Source:
+class NpySource:
     """A ``.npy`` file, whose content rank 0 has in memory."""
 
     path: str
@@ -49,7 +49,7 @@ class Spent:
         return self.total - self.communication - self.waiting
 
 
-def _over_ranks(point: Point, spent: list[Spent], link: Link) -> OverRanks:
+def _over_ranks(point: Point, spent: list[Spent], link: MessageCost) -> OverRanks:
     """Return where the time went, and how long the model takes to communicate."""
     total = sum(one.total for one in spent)
     compute = [one.compute for one in spent]
@@ -73,7 +73,7 @@ def measure(
     device: Device,
     repeats: int | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, label: None,
-    files: Sequence[Source] = (),
+    files: Sequence[NpySource] = (),
 ) -> Comparison:
     """Distribute the inputs of a point, make its calls, and check the result on rank 0.
 
@@ -136,7 +136,7 @@ def measure(
 
 
 def _shared(
-    comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...], files: Sequence[Source]
+    comm: Any, call: OurCall | None, arrays_by_name: tuple[str, ...], files: Sequence[NpySource]
 ) -> OurCall:
     """Return rank 0's call on every rank, its arrays distributed along their first long axis.
 
@@ -173,7 +173,7 @@ def _shared(
     return OurCall(getattr(home, name), tuple(arrays), {**plain, **more})
 
 
-def _source(array: np.ndarray[Any, Any], files: Sequence[Source]) -> Source | None:
+def _source(array: np.ndarray[Any, Any], files: Sequence[NpySource]) -> NpySource | None:
     """Return the file that has the elements of an array in the same order and type."""
     at, lengths = array.__array_interface__["data"][0], [n for n in array.shape if n != 1]
     for one in files:

@@ -37,7 +37,7 @@ EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
-class Table:
+class NumberTable:
     """The content of a text file: numbers, and the names of their columns, if it has any."""
 
     numbers: np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Table:
 # --------------------------------------------------------------------- reading
 
 
-def read_text(path: Path, rounded: bool | None = None) -> Table:
+def read_text(path: Path, rounded: bool | None = None) -> NumberTable:
     """Read int64 (or uint64) if all numbers are whole, else float64 or complex128.
 
     A single row or column has one dimension, but a row below names has two. ValueError is raised
@@ -57,7 +57,7 @@ def read_text(path: Path, rounded: bool | None = None) -> Table:
     lines = _lines(path)
     first = next(lines, None)
     if first is None:
-        return Table(np.empty(0))  # loadtxt would warn
+        return NumberTable(np.empty(0))  # loadtxt would warn
     second = next(lines, first)
     delimiter = _delimiter(path, second[1])
     names = _names(first, second, delimiter)
@@ -74,10 +74,10 @@ def read_text(path: Path, rounded: bool | None = None) -> Table:
     for number, line in compress(below, _large_rows(numbers, columns)):
         for place, field in enumerate(_numbers(line, delimiter), 1):
             _check_value(number, place, field, rounded)
-    return Table(numbers, names)
+    return NumberTable(numbers, names)
 
 
-def read_columns(path: Path, wanted: str, rounded: bool | None = None) -> Table:
+def read_columns(path: Path, wanted: str, rounded: bool | None = None) -> NumberTable:
     """Read columns by their names in the first line; others may contain anything.
 
     `wanted` is a name, or several separated by commas: a single column has one dimension, several
@@ -115,7 +115,7 @@ def read_columns(path: Path, wanted: str, rounded: bool | None = None) -> Table:
     for number, fields in compress(rows.items(), _large_rows(numbers, len(chosen))):
         for place, field in zip(places, fields, strict=True):
             _check_value(number, place + 1, field, rounded)
-    return Table(numbers, tuple(chosen))
+    return NumberTable(numbers, tuple(chosen))
 
 
 def _numbers_of(source: Path | list[str], columns: int, **how: Any) -> np.ndarray[Any, Any]:

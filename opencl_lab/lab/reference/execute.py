@@ -30,7 +30,7 @@ from opencl_lab.lab.reference.peers import Resident, named
 from opencl_lab.lab.reference.threads import bind_openmp
 
 
-class Prepared(Protocol):
+class PreparedReference(Protocol):
     """A reference that is ready to run on one problem."""
 
     workers: int
@@ -52,7 +52,7 @@ class Prepared(Protocol):
         return
 
 
-class _PreparedC(Prepared):
+class _PreparedC(PreparedReference):
     """A C function with its arguments; its outputs are poisoned before the first run."""
 
     def __init__(
@@ -75,7 +75,7 @@ class _PreparedC(Prepared):
         return self._outputs
 
 
-class _PreparedHost(Prepared):
+class _PreparedHost(PreparedReference):
     """A Python function in this process."""
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
@@ -105,7 +105,7 @@ class _PreparedHost(Prepared):
         return self._outputs
 
 
-class _PreparedChild(Prepared):
+class _PreparedChild(PreparedReference):
     """A Python function in a worker, which starts and gets its problem in the background."""
 
     def __init__(self, reference: HostReference, problem: Any, inputs: Arrays, workers: int):
@@ -126,7 +126,7 @@ class _PreparedChild(Prepared):
         self._executor.shutdown()
 
 
-class _PreparedPeer(Prepared):
+class _PreparedPeer(PreparedReference):
     """Another library on a device; any error makes it unavailable.
 
     Its inputs are on the device already, or each call copies host inputs there and the result
@@ -207,7 +207,7 @@ def prepare(
     outputs_like: OutputsLike,
     threads: int,
     device: Any = None,
-) -> Prepared:
+) -> PreparedReference:
     """Compile a C reference, or start a worker, without timing anything.
 
     C references get contiguous copies of the inputs if necessary, and write to arrays as

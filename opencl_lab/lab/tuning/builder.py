@@ -22,8 +22,8 @@ SMALL_GRID = 65_535
 """Number of groups in a dimension up to which PoCL compiles another version of a kernel."""
 
 
-class Builder:
-    """Builds the programs that a `Trial` will need, and reports each phase before it begins.
+class AheadBuilder:
+    """Builds the programs that a `Evaluator` will need, and reports each phase before it begins.
 
     On CPUs it also launches them, since drivers for CPUs compile a kernel at its first launch with
     a group size. On other devices launches would disturb the measurements of the worker.

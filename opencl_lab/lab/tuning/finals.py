@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from opencl_lab.core.space import Config
 from opencl_lab.core.wording import plain
-from opencl_lab.lab.engine.explore import Stop
+from opencl_lab.lab.engine.explore import ExplorationStop
 from opencl_lab.lab.measuring.rounds import Rounds
 from opencl_lab.lab.measuring.samples import interval_of_median
 from opencl_lab.lab.tuning.evaluation import Evaluation
@@ -45,7 +45,7 @@ class Finals:
         self._rounds = {config: [] for config in configs}
         winners: list[Config] = []
         turns = Rounds(list(self._rounds.values()), MOST_ROUNDS, seed=search.task.seed)
-        with suppress(Stop):
+        with suppress(ExplorationStop):
             for turn in turns:
                 config = configs[turn.participant]
                 again = search.again(config)
@@ -81,7 +81,7 @@ class Finals:
         search, sandbox = self._search, self._search.sandbox
         left = search.limits.left
         kept = left / 2 if math.isfinite(left) else 0.0
-        with suppress(Stop):
+        with suppress(ExplorationStop):
             while True:
                 best = self._best()
                 unproved = [config for config in best if config not in search.proved]

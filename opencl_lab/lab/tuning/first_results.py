@@ -14,7 +14,7 @@ from opencl_lab.lab.measuring.poison import POISON
 from opencl_lab.lab.reference.descriptor import Arrays
 from opencl_lab.lab.tuning.custom import KernelOperation, place_text
 from opencl_lab.lab.tuning.kernel_arguments import BoundArguments
-from opencl_lab.lab.tuning.stage import Stage, Wrong
+from opencl_lab.lab.tuning.stage import Stage, WrongResult
 from opencl_lab.lab.tuning.task import TuningTask
 
 OTHER_POISON = 0x3C  # positive and not NaN in any type, so that additions to it show
@@ -49,7 +49,7 @@ def first_results(
         say("checking")
         try:
             stage.check(compared=False)
-        except Wrong as error:
+        except WrongResult as error:
             raise LaunchError(f"{what} {str(error).removeprefix('it ')}") from error
         return stage.results()
 

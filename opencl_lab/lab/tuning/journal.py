@@ -72,7 +72,7 @@ def _plan_digest(task: TuningTask) -> str:
 
 
 @dataclass(frozen=True)
-class Run:
+class JournalRun:
     """The content of one journal: the task, and all evaluations."""
 
     path: Path
@@ -91,7 +91,7 @@ class Run:
         return min(correct, key=lambda item: item.time_ms, default=None)
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> JournalRun:
     """Return the run in a journal; InvalidProblem if the file is not a journal."""
     head, records = read_journal(path)
     try:
@@ -102,7 +102,7 @@ def read_run(path: Path) -> Run:
         why = repr(error) if path.exists() else "there is no such file"
         raise InvalidProblem(f"{path} is not a journal of the tuner: {why}") from error
     evaluations = list(evaluations_of(records).values())
-    return Run(path, *about, _values_of(evaluations, space), evaluations)
+    return JournalRun(path, *about, _values_of(evaluations, space), evaluations)
 
 
 def _values_of(
@@ -118,7 +118,7 @@ def _values_of(
     return {name: tuple(values) for name, values in found.items()}
 
 
-def runs() -> list[Run]:
+def runs() -> list[JournalRun]:
     """Return all runs, the latest last."""
     found = []
     for path in data_dir("journals").glob("*.jsonl"):

@@ -93,7 +93,7 @@ class Sandbox:
     ):
         self._longest = longest_phase(timeout, time_limit)
         self._timeout = None if timeout is None else self._longest
-        self._opening = _opening("opencl_lab.lab.tuning.trial:Trial", task)
+        self._opening = _opening("opencl_lab.lab.tuning.trial:Evaluator", task)
         self._first: Config | None = None
         if task.operation.reference_is_first:  # the worker runs it before anything is asked
             self._first = task.built_in
@@ -103,7 +103,7 @@ class Sandbox:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         """Seconds of each phase, over all configurations."""
         self.ahead = Ahead(
-            _opening("opencl_lab.lab.tuning.builder:Builder", task),
+            _opening("opencl_lab.lab.tuning.builder:AheadBuilder", task),
             builders_for(task.device) if builders is None else builders,
             alternate=task.device.kind == "cpu",
             timeout=self._timeout,

@@ -13,7 +13,13 @@ from typing import Literal
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.space import Config
 from opencl_lab.core.template import digest_now, kernel_digest
-from opencl_lab.lab.engine.explore import Exploration, Limits, PointGenerator, Stop, Stopped
+from opencl_lab.lab.engine.explore import (
+    Exploration,
+    ExplorationStop,
+    Limits,
+    PointGenerator,
+    Stopped,
+)
 from opencl_lab.lab.engine.journal import Journal
 from opencl_lab.lab.measuring.roofline import stored_peaks
 from opencl_lab.lab.measuring.timing_sanity import implausible
@@ -122,12 +128,12 @@ class Search(Exploration[Config, Evaluation]):
     def _ask(self, ask: Callable[[float], Evaluation | None], left: float) -> Evaluation:
         """Return the sandbox's evaluation; one with an implausible time is a failure.
 
-        `Stop` is raised if no time is left; OclabError if the kernel's template has changed, or
-        the configuration that is the reference does not run.
+        `ExplorationStop` is raised if no time is left; OclabError if the kernel's template has
+        changed, or the configuration that is the reference does not run.
         """
         found = ask(left) if left > 0 else None
         if found is None:
-            raise Stop("time")
+            raise ExplorationStop("time")
         try:
             self._check_reference(found)
         except OclabError:
@@ -161,7 +167,7 @@ class Search(Exploration[Config, Evaluation]):
         if leader is None or leader.config in self.proved:
             return
         if self.sandbox.ahead.complete(leader.config):
-            with suppress(Stop):  # the remaining time is for the finals
+            with suppress(ExplorationStop):  # the remaining time is for the finals
                 self.prove(leader.config)
 
     def _take_over(self, found: Evaluation) -> None:

@@ -22,7 +22,7 @@ from opencl_lab.runtime.execute import Execution, execute
 from opencl_lab.runtime.session import session_of
 
 
-class Wrong(Exception):
+class WrongResult(Exception):
     """A wrong result."""
 
 
@@ -34,7 +34,7 @@ def verdict(error: Exception) -> tuple[Status, str]:
         return "constraints", str(error)
     if isinstance(error, MemoryError):
         return "runtime", "the host ran out of memory"
-    return "correctness" if isinstance(error, Wrong) else "runtime", str(error) or repr(error)
+    return "correctness" if isinstance(error, WrongResult) else "runtime", str(error) or repr(error)
 
 
 class Stage:
@@ -101,7 +101,7 @@ class Stage:
         return {name: guarded.get() for name, guarded in self._out.items()}
 
     def check(self, compared: bool = True) -> None:
-        """Raise `Wrong` if the last run changed inputs, wrote outside its arrays, or is wrong.
+        """Raise `WrongResult` if the last run changed inputs, wrote outside arrays, or is wrong.
 
         Results are only compared if `compared` is set. Results equal, bit by bit, to correct ones
         are accepted by their fingerprints, without copying them to the host, since most
@@ -116,7 +116,7 @@ class Stage:
         for name, guarded in self._out.items():
             damage = guarded.damage()
             if damage is not None:
-                raise Wrong(f"it writes outside the array {name!r} {where}: {damage}")
+                raise WrongResult(f"it writes outside the array {name!r} {where}: {damage}")
         if not kept:
             self._look_for_damage(where)
         if compared:
@@ -132,17 +132,17 @@ class Stage:
         return Fingerprints(self.queue)
 
     def _look_for_damage(self, where: str) -> None:
-        """Raise `Wrong` for an input that was written to, and load the inputs again."""
+        """Raise `WrongResult` for an input that was written to, and load the inputs again."""
         for name, guarded in self._in.items():
             if guarded.damage() is not None or not _same_bits(guarded.get(), self.inputs[name]):
-                raise Wrong(f"it writes to its input {name!r} {where}")
+                raise WrongResult(f"it writes to its input {name!r} {where}")
         self._loaded = self._prints(self._in)
 
     def _compare(self, where: str) -> None:
         compare = self.task.operation.compare
         difference = compare(self.problem, self.inputs, self.expected, self.results())
         if not difference.ok:
-            raise Wrong(f"wrong result {where}: {difference}")
+            raise WrongResult(f"wrong result {where}: {difference}")
 
 
 def _same_bits(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 from opencl_lab.drivers.discovery import devices
 from opencl_lab.lab.registry import operations
 from opencl_lab.lab.tuning.evaluation import Evaluation
-from opencl_lab.lab.tuning.journal import Run
+from opencl_lab.lab.tuning.journal import JournalRun
 
 
-def to_t4(run: Run) -> str:
+def to_t4(run: JournalRun) -> str:
     """Return a run as T4 results; values that T4 has no field for are in additional ones."""
     names = {device.key: device.name for device in devices()}
     operation = operations().get(run.operation)

@@ -26,7 +26,7 @@ ENOUGH_MS = 100.0
 FINAL_RUNS, FINAL_MS = 10, 50.0
 
 
-class Trial:
+class Evaluator:
     """Evaluates configurations of one task.
 
     It reports each phase before it begins, so that the tuner can apply a timeout.

@@ -14,7 +14,7 @@ MULTIPLE = 16
 
 
 @dataclass(frozen=True)
-class Blocks:
+class OverlapBlocks:
     """How the results are cut into blocks along both axes."""
 
     # Along y and x: blocks, valid results of a block, and its values with the overlap.
@@ -23,7 +23,7 @@ class Blocks:
     length: tuple[int, int]
 
     @classmethod
-    def of(cls, problem: Conv2dProblem, block: int) -> Blocks:
+    def of(cls, problem: Conv2dProblem, block: int) -> OverlapBlocks:
         """Return blocks of about `block` values along each axis, all of the same size.
 
         They are longer where the filter is long, and shorter where the image is small.

@@ -11,7 +11,7 @@ from opencl_lab.core.kernels import largest_power, positive
 from opencl_lab.core.plan import LocalMemory, Plan, passed_room, round_up
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution
-from opencl_lab.ops.conv2d.pixels import Pass
+from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 CONSTANT_WEIGHTS = Parameter(
@@ -27,7 +27,7 @@ def _group(columns: int, rows: int, device: Device) -> Config:
     return Config(WG_X=columns, WG_Y=rows, CONSTANT_WEIGHTS=True)
 
 
-class Naive(Convolution):
+class NaiveConvolution(Convolution):
     """One work-item for one value of the result; nothing is shared."""
 
     name = "naive"
@@ -56,7 +56,7 @@ class Naive(Convolution):
         params = {name: config[name] for name in ("WG_X", "WG_Y")}
         launches = self._launches(
             problem,
-            Pass.whole(problem),
+            FilterPass.whole(problem),
             params,
             tile=group,
             group=group,
@@ -67,7 +67,7 @@ class Naive(Convolution):
         return Plan(tuple(buffers), tuple(launches))
 
 
-class Tiled(Convolution):
+class TiledConvolution(Convolution):
     """A tile and its halo in local memory, the filter in constant memory."""
 
     name = "tiled"
@@ -138,7 +138,7 @@ class Tiled(Convolution):
         params = {name: config[name] for name in ("WG_X", "WG_Y", "WORK_PER_ITEM")}
         launches = self._launches(
             problem,
-            Pass.whole(problem),
+            FilterPass.whole(problem),
             params,
             tile=(group[0] * work, group[1]),
             group=group,

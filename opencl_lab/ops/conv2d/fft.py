@@ -12,7 +12,7 @@ from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.kernels import group_limit, largest_power, positive
 from opencl_lab.core.plan import Buffer, Launch, Plan, Work, ceil_divide
 from opencl_lab.core.space import Config, Parameter, SearchSpace
-from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks
 from opencl_lab.ops.conv2d.fft_launches import TEMPLATE, BlockKernels
 from opencl_lab.ops.conv2d.launch import Convolution
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
@@ -87,7 +87,7 @@ class FftConvolution(Convolution):
         """Need sums in floating point, and room for a pair of blocks."""
         if problem.sum_type.kind == "i":
             return "integer weights are summed exactly, and transforms are not exact"
-        blocks = Blocks.of(problem, min(SIDES))
+        blocks = OverlapBlocks.of(problem, min(SIDES))
         if blocks.total(problem) >= 2**31:
             return f"{blocks.total(problem)} blocks are more than 2^31"
         if 2 * blocks.points * problem.sum_type.itemsize > device.largest_buffer // 2:
@@ -102,7 +102,7 @@ class FftConvolution(Convolution):
         """Return the arithmetic of the transforms, for the blocks that need the least."""
         if 0 in problem.result_shape:
             return problem.work
-        flops = min(Blocks.of(problem, side).flops(problem) for side in ALL_SIDES)
+        flops = min(OverlapBlocks.of(problem, side).flops(problem) for side in ALL_SIDES)
         return Work(min(flops, problem.work.flops), problem.work.bytes)
 
     def default_config(self, problem: Conv2dProblem, device: Device) -> Config:
@@ -110,7 +110,7 @@ class FftConvolution(Convolution):
         memory = min(Cost.of(device).memory, device.largest_buffer)
         configs = []
         for side in SIDES:
-            blocks = Blocks.of(problem, side)
+            blocks = OverlapBlocks.of(problem, side)
             each = 4 * blocks.points * problem.sum_type.itemsize  # two arrays
             at_once = max(1, memory // each, ceil_divide(blocks.pairs(problem), MOST_ROUNDS))
             group = 1 if device.kind == "cpu" else largest_power(64, group_limit(device))
@@ -120,7 +120,7 @@ class FftConvolution(Convolution):
     @staticmethod
     def operations(problem: Conv2dProblem, config: Config, device: Device) -> float:
         """Return the estimated time, in operations of a direct convolution."""
-        pairs = Blocks.of(problem, config.integer("BLOCK")).pairs(problem)
+        pairs = OverlapBlocks.of(problem, config.integer("BLOCK")).pairs(problem)
         launches = 5 + 7 * ceil_divide(pairs, config.integer("PAIRS"))
         return arithmetic(problem, config, device) + Cost.of(device).launch * launches
 
@@ -138,7 +138,7 @@ class FftConvolution(Convolution):
 
 def arithmetic(problem: Conv2dProblem, config: Config, device: Device) -> float:
     """Return the estimated time without that of launches, in operations of a direct convolution."""
-    blocks = Blocks.of(problem, config.integer("BLOCK"))
+    blocks = OverlapBlocks.of(problem, config.integer("BLOCK"))
     points = AROUND * blocks.points * blocks.pairs(problem)
     return Cost.of(device).operation * (blocks.flops(problem) + points)
 
@@ -175,7 +175,10 @@ class Filtering:
         InvalidConfig
             If it would take too many rounds.
         """
-        blocks, wg_size = Blocks.of(problem, config.integer("BLOCK")), config.integer("WG_SIZE")
+        blocks, wg_size = (
+            OverlapBlocks.of(problem, config.integer("BLOCK")),
+            config.integer("WG_SIZE"),
+        )
         recheck = Recheck.of(problem, blocks, wg_size)
         kernels = BlockKernels(problem, blocks, recheck, wg_size, device, conditional)
         pairs = blocks.pairs(problem)

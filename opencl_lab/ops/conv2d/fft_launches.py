@@ -10,8 +10,8 @@ import numpy as np
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.plan import Argument, Launch, named
-from opencl_lab.ops.conv2d.blocks import Blocks
-from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks
+from opencl_lab.ops.conv2d.pixels import FilterPass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.recheck import Recheck
 
@@ -56,7 +56,7 @@ class BlockKernels:
     """Launches over blocks, with a work-group for each row; all from one program."""
 
     problem: Conv2dProblem
-    blocks: Blocks
+    blocks: OverlapBlocks
     recheck: Recheck
     wg_size: int
     device: Device
@@ -87,7 +87,7 @@ class BlockKernels:
     def params(self) -> dict[str, Any]:
         """The template's arguments."""
         return {
-            "PIXELS": Pixels.of(self.problem, Pass.whole(self.problem), False, self.device),
+            "PIXELS": Pixels.of(self.problem, FilterPass.whole(self.problem), False, self.device),
             "CHANNELS": self.problem.channels,
             "WG_SIZE": self.wg_size,
             "LANES": self.recheck.lanes,

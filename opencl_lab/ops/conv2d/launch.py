@@ -10,7 +10,7 @@ import numpy as np
 from opencl_lab.core.device import Device
 from opencl_lab.core.kernels import lacks_barriers, lacks_type
 from opencl_lab.core.plan import Argument, Buffer, Launch, round_up
-from opencl_lab.ops.conv2d.pixels import Pass, Pixels, value_outside
+from opencl_lab.ops.conv2d.pixels import FilterPass, Pixels, value_outside
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.solver import Algorithm
 
@@ -51,7 +51,7 @@ class Convolution(Algorithm[Conv2dProblem]):
     def _launches(
         self,
         problem: Conv2dProblem,
-        one: Pass,
+        one: FilterPass,
         params: Mapping[str, Any],
         *,
         tile: tuple[int, int],
@@ -101,7 +101,7 @@ class Convolution(Algorithm[Conv2dProblem]):
             for first in range(0, problem.batch, GRID_LIMIT)
         ]
 
-    def _taps(self, one: Pass) -> dict[str, Argument]:
+    def _taps(self, one: FilterPass) -> dict[str, Argument]:
         """Return the filter's size as arguments, for kernels that are built for any size."""
         return {"filter_height": np.int32(one.taps[0]), "filter_width": np.int32(one.taps[1])}
 

@@ -13,7 +13,7 @@ from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 
 @dataclass(frozen=True)
-class Pass:
+class FilterPass:
     """One pass of a kernel over images: its buffers and its geometry."""
 
     # Names of buffers.
@@ -29,7 +29,7 @@ class Pass:
     taps: tuple[int, int]
 
     @classmethod
-    def whole(cls, problem: Conv2dProblem) -> Pass:
+    def whole(cls, problem: Conv2dProblem) -> FilterPass:
         """Return the single pass that solves a problem."""
         return cls(
             "image",
@@ -70,7 +70,7 @@ class Pixels:
 
     @classmethod
     def of(
-        cls, problem: Conv2dProblem, one: Pass, constant_weights: bool, device: Device
+        cls, problem: Conv2dProblem, one: FilterPass, constant_weights: bool, device: Device
     ) -> Pixels:
         """Return the pixels of a pass; weights lie in constant memory if wanted and if they fit."""
         sum_type = problem.sum_type

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opencl_lab.core.plan import ceil_divide
-from opencl_lab.ops.conv2d.blocks import Blocks
+from opencl_lab.ops.conv2d.blocks import OverlapBlocks
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 ERROR = 16.0
@@ -37,7 +37,7 @@ class Recheck:
     hidden: float  # a bound below which errors vanish in the last rounding
 
     @classmethod
-    def of(cls, problem: Conv2dProblem, blocks: Blocks, wg_size: int) -> Recheck:
+    def of(cls, problem: Conv2dProblem, blocks: OverlapBlocks, wg_size: int) -> Recheck:
         """Return the recheck: single items check vectors; items of groups, single results."""
         lanes = 1 if wg_size > 1 else 64 // problem.sum_type.itemsize
         total, (valid_y, valid_x) = blocks.total(problem), blocks.valid

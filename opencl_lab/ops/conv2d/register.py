@@ -19,7 +19,7 @@ from opencl_lab.core.kernels import (
 from opencl_lab.core.plan import Argument, Buffer, Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
-from opencl_lab.ops.conv2d.pixels import Pass
+from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.strip import Strip
 
@@ -145,11 +145,11 @@ class Register(Convolution):
         buffers = self._buffers(problem)
         if 0 in problem.result_shape:
             return Plan(tuple(buffers), ())
-        launches = self._strips(problem, Pass.whole(problem), config, device)
+        launches = self._strips(problem, FilterPass.whole(problem), config, device)
         return Plan(tuple(buffers), tuple(launches))
 
     def _strips(
-        self, problem: Conv2dProblem, one: Pass, config: Config, device: Device
+        self, problem: Conv2dProblem, one: FilterPass, config: Config, device: Device
     ) -> list[Launch]:
         """Return the launches of one pass."""
         native = device.native_vector_bytes
@@ -179,7 +179,7 @@ class Register(Convolution):
             device=device,
         )
 
-    def _taps(self, one: Pass) -> dict[str, Argument]:
+    def _taps(self, one: FilterPass) -> dict[str, Argument]:
         """Return no arguments: the kernel is built for one size of the filter."""
         return {}
 
@@ -216,9 +216,9 @@ class Separable(Register):
         return Plan(tuple(buffers), tuple(launches))
 
 
-def _passes(problem: Conv2dProblem, between: tuple[int, int]) -> tuple[Pass, Pass]:
+def _passes(problem: Conv2dProblem, between: tuple[int, int]) -> tuple[FilterPass, FilterPass]:
     """Return the pass along the rows, whose results are `between`, and that along the columns."""
-    whole, sums = Pass.whole(problem), problem.sum_type
+    whole, sums = FilterPass.whole(problem), problem.sum_type
     along_rows = replace(
         whole,
         weights="row",

@@ -13,7 +13,7 @@ from opencl_lab.core.kernels import VECTOR_WIDTHS, largest_power, positive, vect
 from opencl_lab.core.plan import Argument, LocalMemory, Plan, ceil_divide, passed_room, round_up
 from opencl_lab.core.space import Config, Parameter, SearchSpace
 from opencl_lab.ops.conv2d.launch import Convolution, line_buffers
-from opencl_lab.ops.conv2d.pixels import Pass
+from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 from opencl_lab.ops.conv2d.strip import Strip
 
@@ -81,7 +81,7 @@ class Rolling(Convolution):
     def plan(self, problem: Conv2dProblem, config: Config, device: Device) -> Plan:
         """Plan one launch, with a work-group per tile of the result."""
         buffers, separated = self._buffers(problem), is_separated(problem)
-        one = Pass.whole(problem)
+        one = FilterPass.whole(problem)
         arguments: dict[str, Argument] = {}
         if separated:
             buffers += line_buffers(problem)
@@ -118,7 +118,7 @@ class Rolling(Convolution):
         )
         return Plan(tuple(buffers), tuple(launches))
 
-    def _taps(self, one: Pass) -> dict[str, Argument]:
+    def _taps(self, one: FilterPass) -> dict[str, Argument]:
         """Return no arguments: the kernel is built for one size of the filter."""
         return {}
 

@@ -21,8 +21,8 @@ class Conv2dSolver(Solver[Conv2dProblem]):
     registry: ClassVar[Registry] = {
         "separable": "opencl_lab.ops.conv2d.register:Separable",
         "register": "opencl_lab.ops.conv2d.register:Register",
-        "tiled": "opencl_lab.ops.conv2d.direct:Tiled",
-        "naive": "opencl_lab.ops.conv2d.direct:Naive",
+        "tiled": "opencl_lab.ops.conv2d.direct:TiledConvolution",
+        "naive": "opencl_lab.ops.conv2d.direct:NaiveConvolution",
         "fft": "opencl_lab.ops.conv2d.fft:FftConvolution",
         "adaptive": "opencl_lab.ops.conv2d.adaptive:Adaptive",
         "rolling": "opencl_lab.ops.conv2d.rolling:Rolling",

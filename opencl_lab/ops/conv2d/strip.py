@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opencl_lab.core.space import Config
-from opencl_lab.ops.conv2d.pixels import Pass
+from opencl_lab.ops.conv2d.pixels import FilterPass
 from opencl_lab.ops.conv2d.problem import Conv2dProblem
 
 
@@ -32,7 +32,7 @@ class Strip:
     piece: int  # values that are converted at once
 
     @classmethod
-    def of(cls, problem: Conv2dProblem, one: Pass, config: Config) -> Strip:
+    def of(cls, problem: Conv2dProblem, one: FilterPass, config: Config) -> Strip:
         """Return the strips of a pass in a configuration."""
         number = config.integer
         steps = number("STEPS_X"), number("STEPS_Y")
@@ -101,7 +101,7 @@ class Strip:
         return range(self.taps[0], self.taps[0] + self.rows - 1) if self.loops else range(0)
 
 
-def _aligned(problem: Conv2dProblem, one: Pass, config: Config) -> int:
+def _aligned(problem: Conv2dProblem, one: FilterPass, config: Config) -> int:
     """Return the alignment of rows in elements, given aligned buffers; 1: not aligned."""
     types = {one.source_type, one.target_type}
     if types & {np.dtype(np.float16), np.dtype(bool)}:  # there are no vectors of these

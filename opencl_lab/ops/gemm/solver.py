@@ -28,8 +28,8 @@ class GemmSolver(Solver[GemmProblem]):
         "packed": "opencl_lab.ops.gemm.packed.algorithm:Packed",
         "blocked": "opencl_lab.ops.gemm.blocked.algorithm:Blocked",
         "tensor": "opencl_lab.ops.gemm.tensor.algorithm:Tensor",
-        "tiled": "opencl_lab.ops.gemm.textbook:Tiled",
-        "naive": "opencl_lab.ops.gemm.textbook:Naive",
+        "tiled": "opencl_lab.ops.gemm.textbook:TiledProduct",
+        "naive": "opencl_lab.ops.gemm.textbook:NaiveProduct",
     }
 
     def ranked(self, problem: GemmProblem, device: Device, group: str = AUTO) -> Iterable[str]:

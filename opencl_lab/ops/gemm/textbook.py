@@ -63,7 +63,7 @@ def _parts(count: int, most: int) -> Iterator[tuple[int, int]]:
         yield first, min(most, count - first)
 
 
-class Naive(_Textbook):
+class NaiveProduct(_Textbook):
     """One work-item for one element of the result; nothing is shared."""
 
     name = "naive"
@@ -92,7 +92,7 @@ class Naive(_Textbook):
         return self._plan(problem, config, group)
 
 
-class Tiled(_Textbook):
+class TiledProduct(_Textbook):
     """Square tiles of both matrices in local memory, one element of the result per item."""
 
     name = "tiled"

@@ -89,7 +89,7 @@ class BySort(Algorithm[TopkProblem]):
         )
 
 
-class RadixSelect(topk.Selection):
+class RadixSelect(topk.UnsortedSelect):
     """Select the first `k` keys, then sort them with their positions."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from opencl_lab.ops.select import estimates
 from opencl_lab.ops.select.problem import SearchProblem
 from opencl_lab.ops.select.slices import largest_group
 from opencl_lab.ops.solver import Algorithm, Registry, Solver
-from opencl_lab.ops.sort.elements import Element
+from opencl_lab.ops.sort.elements import SortElement
 
 TEMPLATE = "select/search.cl.mako"
 LONG = np.dtype(np.int64)
@@ -66,7 +66,7 @@ class BinarySearch(Algorithm[SearchProblem]):
             return Plan(buffers, ())
         index = index_type(problem.n)
         params = {
-            "ELEMENT": Element.of(problem.dtype),
+            "ELEMENT": SortElement.of(problem.dtype),
             "RIGHT": problem.right,
             "SORTER": problem.sorter,
             "WIDE": index is np.uint64,
@@ -82,7 +82,7 @@ class BinarySearch(Algorithm[SearchProblem]):
         return Plan(buffers, (launch,))
 
 
-class Search(Solver[SearchProblem]):
+class SearchSolver(Solver[SearchProblem]):
     """Where values would be inserted among sorted keys."""
 
     name = "searchsorted"
@@ -97,4 +97,4 @@ class Search(Solver[SearchProblem]):
         return on_threads(self.serial_us(problem), units)
 
 
-SEARCH = Search()
+SEARCH = SearchSolver()

@@ -22,7 +22,7 @@ SORTED_ROW = 64
 """Keys of a row up to which CPUs sort it: 1000 rows of 20 take 0.2 ms, not 0.3."""
 
 
-class Topk(Solver[TopkProblem]):
+class TopkSolver(Solver[TopkProblem]):
     """The first k keys of rows, in order, and where they are."""
 
     name = "topk"
@@ -78,7 +78,7 @@ class Topk(Solver[TopkProblem]):
         return few and not topk.alike_slices(problem, device)
 
 
-class Unique(Solver[UniqueProblem]):
+class UniqueSolver(Solver[UniqueProblem]):
     """Each key once, in order: a sort, and the heads of runs of equal keys."""
 
     name = "unique"
@@ -105,5 +105,5 @@ class Unique(Solver[UniqueProblem]):
         return sort + heads + 2 * FURTHER_LAUNCH_US * units
 
 
-TOPK_SOLVER = Topk()
-UNIQUE_SOLVER = Unique()
+TOPK_SOLVER = TopkSolver()
+UNIQUE_SOLVER = UniqueSolver()

@@ -14,7 +14,7 @@ from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace
 from opencl_lab.ops.select.problem import TopkProblem
 from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
 from opencl_lab.ops.solver import Algorithm
-from opencl_lab.ops.sort.elements import Element
+from opencl_lab.ops.sort.elements import SortElement
 
 TEMPLATE = "select/radix_select.cl.mako"
 RANK_TEMPLATE = "select/radix_rank.cl.mako"
@@ -42,7 +42,7 @@ FEW_SHARE = 4
 """The remaining keys of a row are copied once they are at most this fraction of the row, 1 / 4."""
 
 
-class Selection(Algorithm[TopkProblem]):
+class UnsortedSelect(Algorithm[TopkProblem]):
     """Radix select in one launch or two; for long rows, in one launch per digit and one more.
 
     The keys found are in the order of the row: `RadixSelect` sorts them.
@@ -78,9 +78,9 @@ class Selection(Algorithm[TopkProblem]):
         return _Launches(problem, config, device).plan()
 
 
-def _element(problem: TopkProblem) -> Element:
+def _element(problem: TopkProblem) -> SortElement:
     """Return what keys are, in their order."""
-    return Element.of(problem.dtype, descending=problem.largest, nan_first=problem.largest)
+    return SortElement.of(problem.dtype, descending=problem.largest, nan_first=problem.largest)
 
 
 def _given(problem: TopkProblem) -> tuple[Buffer, ...]:
@@ -235,4 +235,4 @@ class RadixRank(Algorithm[TopkProblem]):
         return Plan(_given(problem), (launch,))
 
 
-SELECTION = Selection()
+SELECTION = UnsortedSelect()

@@ -13,7 +13,7 @@ from opencl_lab.core.space import Config, SearchSpace
 from opencl_lab.ops.select.problem import UniqueProblem
 from opencl_lab.ops.select.slices import PARAMETERS, POWER, check_group, largest_group, slices_of
 from opencl_lab.ops.solver import Algorithm
-from opencl_lab.ops.sort.elements import Element
+from opencl_lab.ops.sort.elements import SortElement
 
 TEMPLATE = "select/unique.cl.mako"
 SERIAL_TEMPLATE = "select/heads_serial.cl.mako"
@@ -55,7 +55,7 @@ class Heads(Algorithm[UniqueProblem]):
             return Plan(tuple(buffers), ())
         index = index_type(n)
         params: dict[str, Any] = {
-            "ELEMENT": Element.of(problem.dtype),
+            "ELEMENT": SortElement.of(problem.dtype),
             "WIDE": index is np.uint64,
             "COUNTS": problem.counts,
             "FIRST": problem.first,

@@ -13,7 +13,7 @@ from opencl_lab.ops.sort.problem import SortProblem
 
 
 @dataclass(frozen=True)
-class Element:
+class SortElement:
     """What templates need to know of keys and values: see ``clkernels/sort/keys.mako``."""
 
     key: str  # OpenCL C type of a key
@@ -25,7 +25,7 @@ class Element:
     time: bool = False  # whether keys are times, of which the least integer is NaT
 
     @classmethod
-    def of(cls, dtype: np.dtype[Any], **options: Any) -> Element:
+    def of(cls, dtype: np.dtype[Any], **options: Any) -> SortElement:
         """Return what templates need to know of keys of a NumPy dtype, with the other fields."""
         time = dtype.kind in "mM"
         return cls("long" if time else c_type(dtype), **options, time=time)
@@ -56,10 +56,10 @@ class Elements:
         return key if self.value_dtype is None else 2 * max(key, self.value_dtype.itemsize)
 
     @property
-    def element(self) -> Element:
+    def element(self) -> SortElement:
         """These types and options as one argument of a template."""
         problem = self.problem
-        return Element.of(
+        return SortElement.of(
             problem.dtype,
             descending=problem.descending,
             value=self.value_type,

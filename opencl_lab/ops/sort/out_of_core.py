@@ -27,10 +27,10 @@ from opencl_lab.ops.sort.solver import SORT_SOLVER
 from opencl_lab.runtime.execute import Execution
 from opencl_lab.runtime.session import session_of
 from opencl_lab.runtime.staging import Bytes
-from opencl_lab.runtime.streams import Part, Stream
+from opencl_lab.runtime.streams import Stream, StreamPart
 
 
-class Keys(Protocol):
+class StoredKeys(Protocol):
     """Storage of rows of keys, as bytes in the machine's order; used by several threads at once."""
 
     def read(self, target: Bytes, begin: int) -> None:
@@ -59,7 +59,7 @@ class InMemory:
 class _Piece:
     """The input of one part: stretches of keys one after the other, then padding."""
 
-    keys: Keys
+    keys: StoredKeys
     begins: Sequence[int]  # byte offset in `keys` of each stretch
     ends: Sequence[int]  # byte offset in the part at which each stretch ends
     filler: Bytes  # the bytes of the padding key
@@ -81,7 +81,7 @@ class _Piece:
         rest = target[place:]
         rest.reshape(-1, self.filler.size)[:] = self.filler
 
-    def write_to(self, target: Keys, begin: int) -> Callable[[Bytes, int], None]:
+    def write_to(self, target: StoredKeys, begin: int) -> Callable[[Bytes, int], None]:
         """Return a function that writes the part's result to `begin`, without the padding."""
 
         def write(source: Bytes, at: int) -> None:
@@ -94,9 +94,9 @@ class _Piece:
 
 def sort_parts(
     parts: Parts,
-    keys: Keys,
-    result: Keys,
-    scratch: Callable[[], AbstractContextManager[Keys]],
+    keys: StoredKeys,
+    result: StoredKeys,
+    scratch: Callable[[], AbstractContextManager[StoredKeys]],
     *,
     queue: Any = None,
     device: Device | None = None,
@@ -123,7 +123,7 @@ def sort_parts(
         if times:
             seconds["kernels"] += run.kernel_ms * 1e-3
 
-    def go(made: Sequence[Part]) -> None:
+    def go(made: Sequence[StreamPart]) -> None:
         stream.run(made, work, lambda: report(next(steps)))
 
     with closing(stream):
@@ -142,7 +142,7 @@ def sort_parts(
     return {**stream.seconds, **seconds}
 
 
-def _piece(problem: SortProblem, keys: Keys, stretches: Iterable[tuple[int, int]]) -> _Piece:
+def _piece(problem: SortProblem, keys: StoredKeys, stretches: Iterable[tuple[int, int]]) -> _Piece:
     """Return a part made of stretches of keys, from one index to before another."""
     item = problem.dtype.itemsize
     begins, ends = zip(*stretches, strict=True)
@@ -153,12 +153,12 @@ def _piece(problem: SortProblem, keys: Keys, stretches: Iterable[tuple[int, int]
     )
 
 
-def _batches(parts: Parts, keys: Keys, result: Keys) -> list[Part]:
+def _batches(parts: Parts, keys: StoredKeys, result: StoredKeys) -> list[StreamPart]:
     whole, length = parts.whole, parts.part.rows * parts.whole.n
     made = []
     for begin in range(0, whole.rows * whole.n, length):
         rows = _piece(whole, keys, [(begin, min(begin + length, whole.rows * whole.n))])
-        made.append(Part(rows.read, rows.write_to(result, begin * whole.dtype.itemsize)))
+        made.append(StreamPart(rows.read, rows.write_to(result, begin * whole.dtype.itemsize)))
     return made
 
 
@@ -168,7 +168,7 @@ class _Runs:
     The row begins at index `first` of `keys`; `aside` has room for one row.
     """
 
-    def __init__(self, parts: Parts, keys: Keys, aside: Keys, first: int):
+    def __init__(self, parts: Parts, keys: StoredKeys, aside: StoredKeys, first: int):
         whole = parts.whole
         self._whole, self._keys, self._aside, self._first = whole, keys, aside, first
         self._item = whole.dtype.itemsize
@@ -176,17 +176,17 @@ class _Runs:
         lengths = [end - begin for begin, end in pairwise(self._edges)]
         self._samples = Samples(lengths, whole.dtype, whole.descending)
 
-    def to_be_sorted(self) -> list[Part]:
+    def to_be_sorted(self) -> list[StreamPart]:
         """Return the parts that make the sorted runs."""
         made = []
         for index, (begin, end) in enumerate(pairwise(self._edges)):
             stretch = (self._first + begin, self._first + end)
             run = _piece(self._whole, self._keys, [stretch])
             put = run.write_to(self._aside, begin * self._item)
-            made.append(Part(run.read, _sampled(put, self._samples, index, end - begin)))
+            made.append(StreamPart(run.read, _sampled(put, self._samples, index, end - begin)))
         return made
 
-    def to_be_merged(self, result: Keys) -> list[Part]:
+    def to_be_merged(self, result: StoredKeys) -> list[StreamPart]:
         """Return the parts that make the sorted row from the sorted runs."""
         self._samples.order()
         edges = self._edges
@@ -199,7 +199,7 @@ class _Runs:
             stretches = zip((starts + low).tolist(), (starts + high).tolist(), strict=True)
             merged = _piece(self._whole, self._aside, stretches)
             place = (self._first + at) * self._item
-            made.append(Part(merged.read, merged.write_to(result, place)))
+            made.append(StreamPart(merged.read, merged.write_to(result, place)))
         return made
 
     def _read(self, run: int, begin: int, end: int) -> np.ndarray[Any, Any]:

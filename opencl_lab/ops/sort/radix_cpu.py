@@ -119,7 +119,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSort:
     """How one item sorts a run: what ``radix_cpu_run.mako`` is rendered with."""
 
     bits: int  # of a digit, at most
@@ -130,7 +130,7 @@ class Run:
     lanes: int  # keys of one of the network's vectors
 
     @classmethod
-    def of(cls, problem: SortProblem, config: Config, network: int, cut: bool) -> Run:
+    def of(cls, problem: SortProblem, config: Config, network: int, cut: bool) -> RunSort:
         """Return how a whole row, or a run of buckets, is sorted."""
         spare_bits = SPARE_BITS + (0 if cut else EXPONENTS.get(problem.dtype.name, 0))
         lanes = VECTOR // problem.dtype.itemsize
@@ -187,7 +187,7 @@ class RadixCpu(Algorithm[SortProblem]):
         units, is_cut = device.compute_units, _is_cut(problem, device.compute_units)
         network = _longest_network(problem, elements, device, is_cut)
         cut = Cut.of(problem, config, device, network) if is_cut else None
-        run = Run.of(problem, config, network, is_cut)
+        run = RunSort.of(problem, config, network, is_cut)
         index = index_type(problem.n * problem.rows)
         items = units if cut else min(units, problem.rows)
         capacity = config.integer("CAPACITY")

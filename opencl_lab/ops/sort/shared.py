@@ -73,7 +73,7 @@ def sort_together(
     how: dict[str, Any] = {"algorithm": algorithm, "config": config}
     if problem.rows < len(devices):
         for row, target in zip(keys, result, strict=True):
-            _Row(replace(problem, rows=1), row, target, devices, how).sort()
+            _SharedRow(replace(problem, rows=1), row, target, devices, how).sort()
         return result
     bounds = divided(problem.rows, devices)
 
@@ -103,7 +103,7 @@ def _fits(problem: SortProblem, devices: Sequence[Device]) -> bool:
     return True
 
 
-class _Row:
+class _SharedRow:
     """One row, of which each device sorts a part, and then makes a part of the result."""
 
     def __init__(

@@ -17,7 +17,7 @@ from opencl_lab.core.space import Config
 from opencl_lab.ops.fft.passes.local_schedule import Tiles
 from opencl_lab.ops.fft.passes.splits import (
     LINE,
-    Limits,
+    GroupLimits,
     StepShape,
     cheapest_lengths,
     factorings,
@@ -53,7 +53,7 @@ class Fusion:
     """How two steps share a launch, part after part: a transform, or a strip of columns."""
 
     lengths: tuple[int, ...]
-    limits: Limits  # by which both are planned
+    limits: GroupLimits  # by which both are planned
     # For each step: columns of a group, and groups of a part.
     columns: tuple[int, int]
     tiles: tuple[Tiles, Tiles]
@@ -72,7 +72,7 @@ def can_fuse(device: Device) -> bool:
 
 
 def fusion_of(
-    n: int, batch: int, inner: int, config: Config, limits: Limits, device: Device
+    n: int, batch: int, inner: int, config: Config, limits: GroupLimits, device: Device
 ) -> Fusion | None:
     """Return how two steps of transforms of length `n` share a launch, or None if they should not.
 
@@ -96,7 +96,7 @@ def fusion_of(
 
 
 def _fused(
-    n: int, batch: int, inner: int, lengths: tuple[int, ...], always: bool, limits: Limits
+    n: int, batch: int, inner: int, lengths: tuple[int, ...], always: bool, limits: GroupLimits
 ) -> tuple[float, Fusion | None]:
     """Return the cost of a launch of two steps, and how they share it; infinite if they cannot."""
     first, second = shapes_of(n, batch, inner, lengths, limits.word)

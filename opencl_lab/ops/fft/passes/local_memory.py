@@ -26,7 +26,7 @@ from opencl_lab.ops.fft.passes.local_arguments import constants_of, numbers_of, 
 from opencl_lab.ops.fft.passes.local_schedule import GroupPasses, LocalStep, Tiles
 from opencl_lab.ops.fft.passes.planner import FORWARD, How, Planner, RealForm
 from opencl_lab.ops.fft.passes.splits import (
-    Limits,
+    GroupLimits,
     cheapest_exchange,
     columns_of,
     lengths_of,
@@ -55,7 +55,7 @@ class LocalMemoryPlanner(Planner):
         """
         n, rows, word = layout.n, layout.reads_rows, builder.real.itemsize
         batch, inner = (layout.count, 1) if rows else (layout.outer, layout.lanes)
-        limits = Limits.of(n, word, self.config, self.device)
+        limits = GroupLimits.of(n, word, self.config, self.device)
         limits = cheapest_exchange(n, batch, inner, self.config, limits)
         arrays = BatchedLayout.columns(n, batch, inner, layout.source, layout.target)
         fusion = None
@@ -80,7 +80,7 @@ class LocalMemoryPlanner(Planner):
         builder: PlanBuilder,
         steps: Sequence[Step],
         fusion: Fusion | None,
-        limits: Limits,
+        limits: GroupLimits,
         inverse: bool,
     ) -> None:
         """Add a launch for each step of a transform, or one of both.
@@ -117,7 +117,7 @@ class LocalMemoryPlanner(Planner):
         if not (layout.reads_rows and layout.writes_rows and layout.outer == 1):
             return False
         count, word = layout.count, builder.real.itemsize
-        limits = Limits.of(m, word, self.config, self.device)
+        limits = GroupLimits.of(m, word, self.config, self.device)
         limits = replace(limits, longest=min(limits.longest, m // 2))
         m, fusion = self._fusible_length(m, count, limits)
         lengths = fusion.lengths if fusion else lengths_of(m, count, 1, limits)
@@ -147,7 +147,7 @@ class LocalMemoryPlanner(Planner):
             self._launches(builder, each, fusion, limits, False)
         return True
 
-    def _fusible_length(self, m: int, count: int, limits: Limits) -> tuple[int, Fusion | None]:
+    def _fusible_length(self, m: int, count: int, limits: GroupLimits) -> tuple[int, Fusion | None]:
         """Return the least length, not much above `m`, whose two steps share a launch, or `m`."""
         longer = m
         while longer <= LONGER * m:
@@ -164,7 +164,7 @@ class LocalMemoryPlanner(Planner):
         packed, inverse = form.endswith("packed"), form.startswith("c2r")
         n, convolved = layout.n, None
         if is_smooth(n):
-            limits = Limits.of(n, builder.real.itemsize, self.config, self.device)
+            limits = GroupLimits.of(n, builder.real.itemsize, self.config, self.device)
             fits = lengths_of(n, layout.count, 1, limits) == (n,)
         else:
             n, convolved = convolution_length(n), Convolved(n, inverse, convolution_length(n))
@@ -180,9 +180,9 @@ class LocalMemoryPlanner(Planner):
         self._alone(builder, step, limits, inverse and convolved is None)
         return True
 
-    def _convolution_limits(self, builder: PlanBuilder, m: int) -> Limits:
+    def _convolution_limits(self, builder: PlanBuilder, m: int) -> GroupLimits:
         """Return the limits of convolutions of length `m`: interleaved is faster if it fits."""
-        limits = Limits.of(m, builder.real.itemsize, self.config, self.device)
+        limits = GroupLimits.of(m, builder.real.itemsize, self.config, self.device)
         pairs = replace(limits, exchange="interleaved")
         return pairs if self.config["EXCHANGE"] == "auto" and pairs.fits(m, 1) else limits
 
@@ -190,7 +190,7 @@ class LocalMemoryPlanner(Planner):
         self,
         builder: PlanBuilder,
         step: Step,
-        limits: Limits,
+        limits: GroupLimits,
         inverse: bool,
         constant: bool | None = None,
     ) -> None:
@@ -214,7 +214,7 @@ class LocalMemoryPlanner(Planner):
             planned.append(self._planned(builder, step, group, constant, tiles))
         self._launch(builder, planned, inverse, fusion)
 
-    def _transforms(self, step: Step, limits: Limits) -> int:
+    def _transforms(self, step: Step, limits: GroupLimits) -> int:
         """Return how many transforms of a step a group does at a time."""
         if step.shape is not None:
             return columns_of(step.shape, limits)
@@ -306,7 +306,7 @@ class LocalMemoryPlanner(Planner):
         )
 
 
-def _convolved_by_group(m: int, limits: Limits) -> bool:
+def _convolved_by_group(m: int, limits: GroupLimits) -> bool:
     """Return whether a group should do convolutions of length `m`."""
     return 2 * limits.word * m <= CONVOLVED_BYTES and limits.fits(m, 1)
 

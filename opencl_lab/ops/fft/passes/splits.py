@@ -50,7 +50,7 @@ MOST_STEPS = 7
 
 
 @dataclass(frozen=True)
-class Limits:
+class GroupLimits:
     """The limits that a device and a configuration set to a group."""
 
     word: int  # bytes of a real number
@@ -70,7 +70,7 @@ class Limits:
     units: int
 
     @classmethod
-    def of(cls, n: int, word: int, config: Config, device: Device) -> Limits:
+    def of(cls, n: int, word: int, config: Config, device: Device) -> GroupLimits:
         """Return the limits of a configuration on a device, for transforms of length `n`."""
         exchange = str(config["EXCHANGE"])
         if exchange == "auto":
@@ -145,13 +145,13 @@ def middle_rows(
     return tuple(rows)
 
 
-def columns_of(shape: StepShape, limits: Limits) -> int:
+def columns_of(shape: StepShape, limits: GroupLimits) -> int:
     """Return how many neighbouring columns a group transforms."""
     return _cheapest(shape, limits)[1]
 
 
 def paired_columns(
-    first: StepShape, second: StepShape, limits: Limits
+    first: StepShape, second: StepShape, limits: GroupLimits
 ) -> tuple[float, tuple[int, int]]:
     """Return the cost of two steps whose groups have equally many items, and the columns per group.
 
@@ -172,7 +172,7 @@ def paired_columns(
 
 
 def worth_fusing(
-    first: StepShape, second: StepShape, columns: tuple[int, int], limits: Limits
+    first: StepShape, second: StepShape, columns: tuple[int, int], limits: GroupLimits
 ) -> bool:
     """Return whether two steps in one launch are likely to be faster than in two.
 
@@ -187,17 +187,17 @@ def worth_fusing(
 
 
 @lru_cache(maxsize=4096)
-def _cheapest(shape: StepShape, limits: Limits) -> tuple[float, int]:
+def _cheapest(shape: StepShape, limits: GroupLimits) -> tuple[float, int]:
     """Return the least cost of a step, and the columns per group that give it."""
     return min(_choices(shape, limits), default=(math.inf, 1))
 
 
-def _choices(shape: StepShape, limits: Limits) -> list[tuple[float, int]]:
+def _choices(shape: StepShape, limits: GroupLimits) -> list[tuple[float, int]]:
     """Return the cost of a step for each number of columns that a group can do."""
     return [(_cost(shape, columns, limits), columns) for columns in _column_counts(shape, limits)]
 
 
-def _column_counts(shape: StepShape, limits: Limits) -> list[int]:
+def _column_counts(shape: StepShape, limits: GroupLimits) -> list[int]:
     """Return the numbers of columns per group to choose from, which all fit.
 
     They are `MOST_COLUMNS` and its halves; if the configuration sets a number, that one or the
@@ -211,12 +211,12 @@ def _column_counts(shape: StepShape, limits: Limits) -> list[int]:
     return fitting[:1] if configured else fitting
 
 
-def _configured_columns(shape: StepShape, limits: Limits) -> int:
+def _configured_columns(shape: StepShape, limits: GroupLimits) -> int:
     """Return the columns per group that the configuration sets, or 0."""
     return limits.transforms if shape.reads_columns else limits.last_transforms
 
 
-def _suits_fusion(shape: StepShape, columns: int, limits: Limits) -> bool:
+def _suits_fusion(shape: StepShape, columns: int, limits: GroupLimits) -> bool:
     """Return whether a group of a launch for two steps is allowed so many columns.
 
     They fit, and are less than a memory sector or whole sectors, unless the configuration sets
@@ -229,13 +229,13 @@ def _suits_fusion(shape: StepShape, columns: int, limits: Limits) -> bool:
     return whole and _columns_fit(shape, columns, limits)
 
 
-def _columns_fit(shape: StepShape, columns: int, limits: Limits) -> bool:
+def _columns_fit(shape: StepShape, columns: int, limits: GroupLimits) -> bool:
     """Return whether there are so many columns, and a group of the device has room for them."""
     load = "columns" if shape.reads_columns else "rows"
     return columns <= shape.lanes and limits.fits(shape.n, columns, load, "columns")
 
 
-def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
+def _cost(shape: StepShape, columns: int, limits: GroupLimits) -> float:
     short = SECTOR / (2 * limits.word * columns)
     if shape.reads_columns:
         scattered = 1 + 0.3 * short**2
@@ -248,7 +248,7 @@ def _cost(shape: StepShape, columns: int, limits: Limits) -> float:
     return scattered * crossing * idle * _crowded(shape.n, columns, limits)
 
 
-def _crowded(n: int, transforms: int, limits: Limits) -> float:
+def _crowded(n: int, transforms: int, limits: GroupLimits) -> float:
     held = n * transforms * limits.word / 4 / CROWD
     exchanges = len(limits.radices(n)) - 1
     crowded = 1 + 0.04 * exchanges**2 * max(0.0, math.log2(held))
@@ -258,7 +258,7 @@ def _crowded(n: int, transforms: int, limits: Limits) -> float:
     return crowded * SECTIONED ** (sections - 1)
 
 
-def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...] | None:
+def lengths_of(n: int, batch: int, inner: int, limits: GroupLimits) -> tuple[int, ...] | None:
     """Return the lengths of the steps of a transform: one if a group can do it; None: impossible.
 
     The middle axis of batch x n x inner elements is transformed. If there are two lengths or more,
@@ -267,7 +267,9 @@ def lengths_of(n: int, batch: int, inner: int, limits: Limits) -> tuple[int, ...
     return cheapest_lengths(n, batch, inner, limits)[1]
 
 
-def cheapest_exchange(n: int, batch: int, inner: int, config: Config, limits: Limits) -> Limits:
+def cheapest_exchange(
+    n: int, batch: int, inner: int, config: Config, limits: GroupLimits
+) -> GroupLimits:
     """Return limits with the exchange by which transforms of columns cost least."""
     if config["EXCHANGE"] != "auto" or inner == 1:
         return limits
@@ -277,7 +279,7 @@ def cheapest_exchange(n: int, batch: int, inner: int, config: Config, limits: Li
 
 @lru_cache(maxsize=4096)
 def cheapest_lengths(
-    n: int, batch: int, inner: int, limits: Limits
+    n: int, batch: int, inner: int, limits: GroupLimits
 ) -> tuple[float, tuple[int, ...] | None]:
     """Return what `lengths_of` does, and what it costs with a launch for each step."""
     launch = launch_cost(n * batch * inner, limits)
@@ -302,13 +304,13 @@ def cheapest_lengths(
     return best
 
 
-def launch_cost(elements: int, limits: Limits) -> float:
+def launch_cost(elements: int, limits: GroupLimits) -> float:
     """Return what a launch costs besides the work on so many complex numbers."""
     return LAUNCH_BYTES / (4 * limits.word * elements)
 
 
 def _costs(
-    n: int, batch: int, inner: int, lengths: tuple[int, ...], limits: Limits
+    n: int, batch: int, inner: int, lengths: tuple[int, ...], limits: GroupLimits
 ) -> Iterator[float]:
     if lengths == (n,) and inner == 1:
         yield _crowded(n, 1, limits) if limits.fits(n, 1) else math.inf

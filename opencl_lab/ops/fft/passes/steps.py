@@ -61,7 +61,7 @@ class Convolved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid:
+class SlowestAxis:
     """The slowest axis of a launch: how often its layout repeats, its strides and offsets."""
 
     count: int = 1
@@ -76,7 +76,7 @@ class Step:
     """One step of a transform: where it reads and writes, and how it scales and multiplies."""
 
     layout: BatchedLayout
-    grid: Grid = Grid()  # repetitions of the layout
+    grid: SlowestAxis = SlowestAxis()  # repetitions of the layout
     scale: float = 1.0  # factor of the results
     # The step twiddles by which results are multiplied, if another step follows.
     twiddles: StepTwiddles | None = None
@@ -123,7 +123,7 @@ class _Array(NamedTuple):
     size: int
 
 
-class _Axis(NamedTuple):
+class _StepAxis(NamedTuple):
     """An axis of the last step: its length, and its strides in and out."""
 
     length: int
@@ -166,7 +166,7 @@ def _columns(
         length, array.done, rest, array.name, target.name,
         Strides(array.pitch, rest, 1), Strides(length * target.pitch, target.pitch, 1),
     )  # fmt: skip
-    grid = Grid(layout.outer, array.size, target.size)
+    grid = SlowestAxis(layout.outer, array.size, target.size)
     return Step(columns, grid, twiddles=StepTwiddles(n // array.done, inner), halved=halved)
 
 
@@ -178,16 +178,16 @@ def _last(
     A launch has an axis for the lanes and two more; there is a launch for each index of the others.
     """
     inner, done = layout.lanes, array.done
-    axes = [_Axis(layout.outer, array.size, layout.n * inner)]
+    axes = [_StepAxis(layout.outer, array.size, layout.n * inner)]
     before = 1
     for length in lengths[:-1]:
         before *= length
-        axes.append(_Axis(length, array.pitch * (done // before), inner * (before // length)))
+        axes.append(_StepAxis(length, array.pitch * (done // before), inner * (before // length)))
     # Neighbouring lanes are neighbours in the result: the user's lanes, or else k1.
-    lanes = axes.pop(1) if inner == 1 else _Axis(inner, 1, 1)
+    lanes = axes.pop(1) if inner == 1 else _StepAxis(inner, 1, 1)
     # There is a launch for each index of the shortest axes.
     axes.sort(reverse=True)
-    outer, repeated, *looped = axes if len(axes) > 1 else [*axes, _Axis(1, 0, 0)]
+    outer, repeated, *looped = axes if len(axes) > 1 else [*axes, _StepAxis(1, 0, 0)]
     rows = BatchedLayout(
         lengths[-1], outer.length, lanes.length, array.name, layout.target,
         Strides(outer.source, inner, lanes.source),
@@ -195,7 +195,7 @@ def _last(
     )  # fmt: skip
     for digits in itertools.product(*(range(axis.length) for axis in looped)):
         moved = list(zip(digits, looped, strict=True))
-        grid = Grid(
+        grid = SlowestAxis(
             *repeated,
             sum(digit * axis.source for digit, axis in moved),
             sum(digit * axis.target for digit, axis in moved),

@@ -13,7 +13,7 @@ from opencl_lab.core.kernels import largest_power, not_negative, one_of, positiv
 from opencl_lab.core.plan import Launch, Plan, ceil_divide, round_up
 from opencl_lab.core.space import Config, Constraint, Parameter, SearchSpace, Value
 from opencl_lab.ops.gemm import launches, split_k
-from opencl_lab.ops.gemm.blocked.model import Tile, best_tiles, load_widths, reduces_in_launch
+from opencl_lab.ops.gemm.blocked.model import GroupTile, best_tiles, load_widths, reduces_in_launch
 from opencl_lab.ops.gemm.blocked.staging import StagedTile
 from opencl_lab.ops.gemm.launches import vector_width
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -24,8 +24,8 @@ UNROLLED = 1024
 """Products per iteration of the inner loop: more overflow the instruction caches of GPUs."""
 
 
-def _tile(config: Config) -> Tile:
-    return Tile(*map(config.integer, Tile.__dataclass_fields__))
+def _tile(config: Config) -> GroupTile:
+    return GroupTile(*map(config.integer, GroupTile.__dataclass_fields__))
 
 
 class Blocked(launches.Product):
@@ -83,7 +83,7 @@ class Blocked(launches.Product):
         """Return the configuration with the least time by a model of the device."""
         tile, splits = best_tiles(problem, device)[0]
         return Config(
-            **{name: getattr(tile, name) for name in Tile.__dataclass_fields__},
+            **{name: getattr(tile, name) for name in GroupTile.__dataclass_fields__},
             BUFFERS=1 if device.kind == "cpu" else 2,
             LOCAL_PAD=1,
             SWIZZLE=1,
@@ -177,7 +177,7 @@ def _params(problem: GemmProblem, config: Config, device: Device) -> dict[str, A
     products = tile.WORK_M * tile.WORK_N * (4 if problem.is_complex else 1)
     return {
         **{name: shared[name] for name in ("ELEMENT", "INDEX_T", "EPILOGUE", "STACKS")},
-        **{name: config[name] for name in Tile.__dataclass_fields__},
+        **{name: config[name] for name in GroupTile.__dataclass_fields__},
         "TILE_A": StagedTile(
             "a", "m", "first_row", tile.rows, tile.TILE_K, tile.items,
             along=problem.trans_a, conjugated=problem.conj_a, width=of_a, line=line_a,

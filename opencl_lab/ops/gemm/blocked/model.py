@@ -81,7 +81,7 @@ MOST_SHARERS = 8
 
 
 @dataclass(frozen=True)
-class Tile:
+class GroupTile:
     """The tile of a group of `Blocked`: its parameters by their names."""
 
     WORK_M: int
@@ -120,7 +120,7 @@ class Tile:
 
 
 TILES = tuple(
-    Tile(*shape)
+    GroupTile(*shape)
     for shape in (
         (16, 8, 4, 32, 8),
         (16, 8, 4, 16, 16),
@@ -165,7 +165,7 @@ TILES = tuple(
 """The tiles for GPUs, large ones first."""
 
 
-def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, int]:
+def load_widths(tile: GroupTile, problem: GemmProblem, device: Device) -> tuple[int, int]:
     """Return how many elements of each factor to load at once: powers of two.
 
     They divide a row in memory, its segment in the tile and the share of an item. They divide the
@@ -182,13 +182,13 @@ def load_widths(tile: Tile, problem: GemmProblem, device: Device) -> tuple[int, 
 
 
 @lru_cache(maxsize=1024)
-def best_tiles(problem: GemmProblem, device: Device) -> tuple[tuple[Tile, int], ...]:
+def best_tiles(problem: GemmProblem, device: Device) -> tuple[tuple[GroupTile, int], ...]:
     """Return the tiles that fit the device, each with its number of slices of k, best first."""
     found = _of_cpu(problem, device) if device.kind == "cpu" else _of_gpu(problem, device)
     return tuple(found)
 
 
-def _fits(tile: Tile, buffers: int, problem: GemmProblem, device: Device) -> bool:
+def _fits(tile: GroupTile, buffers: int, problem: GemmProblem, device: Device) -> bool:
     local = tile.local_bytes(buffers, vector_width(problem, device), problem.sum_type.itemsize)
     return tile.items <= group_limit(device) and local <= device.capabilities.local_memory
 
@@ -196,7 +196,7 @@ def _fits(tile: Tile, buffers: int, problem: GemmProblem, device: Device) -> boo
 # ------------------------------------------------------------------------ CPUs
 
 
-def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
+def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[GroupTile, int]]:
     """Return tiles that fit the L2 cache; the best gives every unit work.
 
     Items run one after the other, with as many sums as a core has registers. Their k tiles are
@@ -205,12 +205,12 @@ def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
     columns = max(1, 64 // problem.sum_type.itemsize)
     longest = max(4, 1 << max(0, problem.depth - 1).bit_length())
     tiles = [
-        Tile(6, columns, side, max(1, side // 2), min(depth, longest))
+        GroupTile(6, columns, side, max(1, side // 2), min(depth, longest))
         for side, depth in ((16, 128), (8, 128), (4, 64), (2, 32), (1, 16), (1, 4))
     ]
     tiles = [tile for tile in tiles if _fits(tile, 1, problem, device)]
 
-    def fills(tile: Tile) -> bool:
+    def fills(tile: GroupTile) -> bool:
         area = tile.rows * tile.columns * tile.count(problem)
         groups = tile.count(problem) * problem.batch
         return groups >= 2 * device.compute_units and area <= 2 * problem.m * problem.n
@@ -224,7 +224,7 @@ def _of_cpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
 # ------------------------------------------------------------------------ GPUs
 
 
-def _of_gpu(problem: GemmProblem, device: Device) -> list[tuple[Tile, int]]:
+def _of_gpu(problem: GemmProblem, device: Device) -> list[tuple[GroupTile, int]]:
     """Return tiles and numbers of slices of k, the fastest first."""
     times = {
         (tile, splits): _time(tile, splits, problem, device)
@@ -239,21 +239,21 @@ def _words(problem: GemmProblem) -> int:
     return max(1, problem.sum_type.itemsize // 4)
 
 
-def _loads(tile: Tile, problem: GemmProblem, device: Device) -> int:
+def _loads(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
     """Return how many loads an item makes per k tile."""
     of_a, of_b = load_widths(tile, problem, device)
     a_elements, b_elements = tile.rows * tile.TILE_K, tile.columns * tile.TILE_K
     return a_elements // tile.items // of_a + b_elements // tile.items // of_b
 
 
-def _registers(tile: Tile, problem: GemmProblem, device: Device) -> int:
+def _registers(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
     """Return about how many registers an item needs."""
     elements = tile.WORK_M * tile.WORK_N + tile.WORK_M + tile.WORK_N + tile.prefetched
     addresses = LOAD_REGISTERS * _loads(tile, problem, device)
     return _words(problem) * elements + addresses + OWN_REGISTERS
 
 
-def _groups_of_unit(tile: Tile, problem: GemmProblem, device: Device) -> int:
+def _groups_of_unit(tile: GroupTile, problem: GemmProblem, device: Device) -> int:
     """Return about how many groups a compute unit holds."""
     items = round_up(tile.items, WARP)
     registers = min(MOST_REGISTERS, _registers(tile, problem, device))
@@ -263,7 +263,7 @@ def _groups_of_unit(tile: Tile, problem: GemmProblem, device: Device) -> int:
     return max(1, min(MOST_GROUPS, *limits))
 
 
-def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
+def _splits(tile: GroupTile, problem: GemmProblem, device: Device) -> Iterator[int]:
     """Yield numbers of slices of k that give every unit one group, two, or all that it holds."""
     yield 1
     groups = max(1, tile.count(problem) * problem.batch)
@@ -275,7 +275,7 @@ def _splits(tile: Tile, problem: GemmProblem, device: Device) -> Iterator[int]:
             yield splits
 
 
-def _time(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
+def _time(tile: GroupTile, splits: int, problem: GemmProblem, device: Device) -> float:
     """Return about how many clocks a product takes in a row of calls, to compare tiles."""
     clocks = _clocks(tile, splits, problem, device)
     if splits == 1:
@@ -298,7 +298,7 @@ def _together(one: float, other: float) -> float:
     return float((one**3 + other**3) ** (1 / 3))
 
 
-def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
+def _clocks(tile: GroupTile, splits: int, problem: GemmProblem, device: Device) -> float:
     """Return the clocks of all waves."""
     units, held = device.compute_units, _groups_of_unit(tile, problem, device)
     full, rest = divmod(tile.count(problem) * problem.batch * splits, units * held)
@@ -309,7 +309,7 @@ def _clocks(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> fl
     return full * whole + last
 
 
-def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Device) -> float:
+def _wave(tile: GroupTile, splits: int, held: int, problem: GemmProblem, device: Device) -> float:
     """Return the clocks in which each compute unit does `held` groups."""
     steps = ceil_divide(problem.depth, splits * tile.TILE_K)
     own = _step(tile, problem, device)
@@ -321,14 +321,14 @@ def _wave(tile: Tile, splits: int, held: int, problem: GemmProblem, device: Devi
     return steps * step + EDGE_CLOCKS + held * store
 
 
-def reduces_in_launch(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> bool:
+def reduces_in_launch(tile: GroupTile, splits: int, problem: GemmProblem, device: Device) -> bool:
     """Return whether the last group of a tile sums its slices, instead of a second launch."""
     if not device.capabilities.visible_writes:
         return False
     return _joining(tile, splits, problem, device) <= _adding(splits, problem, device)
 
 
-def _joining(tile: Tile, splits: int, problem: GemmProblem, device: Device) -> float:
+def _joining(tile: GroupTile, splits: int, problem: GemmProblem, device: Device) -> float:
     """Return the clocks in which the last groups of all tiles sum their slices."""
     own = splits * tile.WORK_M * tile.WORK_N * problem.sum_type.itemsize
     rounds = ceil_divide(tile.count(problem) * problem.batch, device.compute_units)
@@ -343,7 +343,7 @@ def _adding(splits: int, problem: GemmProblem, device: Device) -> float:
     return ADDING_CLOCKS + nbytes / (BYTES_A_CLOCK * device.compute_units)
 
 
-def _step(tile: Tile, problem: GemmProblem, device: Device) -> float:
+def _step(tile: GroupTile, problem: GemmProblem, device: Device) -> float:
     """Return the clocks of one warp for a k tile."""
     words = _words(problem)
     # A complex product is four real ones; one of doubles counts as two, or takes longer anyway.

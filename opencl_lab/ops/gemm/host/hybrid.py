@@ -58,7 +58,7 @@ Multiply = Callable[..., object]
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimedProduct:
     """A product of m x k by k x n matrices and the seconds that a call takes."""
 
     m: Natural
@@ -77,7 +77,7 @@ class Model:
     """The model of one side's times, for products of one dtype."""
 
     dtype: np.dtype[Any]
-    samples: tuple[Sample, ...]  # square ones and others; at least one
+    samples: tuple[TimedProduct, ...]  # square ones and others; at least one
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float]:
@@ -128,8 +128,8 @@ class _Kept:
     """The content of the file."""
 
     state: list[Any]  # see `_state`
-    host: Annotated[tuple[Sample, ...], Meta(min_length=1)]
-    there: Annotated[tuple[Sample, ...], Meta(min_length=1)]
+    host: Annotated[tuple[TimedProduct, ...], Meta(min_length=1)]
+    there: Annotated[tuple[TimedProduct, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def _measure(dtype: np.dtype[Any], multiply: Callable[..., object]) -> Model:
                 continue
             seconds[shape] = min(_seconds(problem, multiply), seconds.get(shape, math.inf))
             speed = max(speed, problem.work.flops / seconds[shape])
-    return Model(dtype, tuple(Sample(*shape, taken) for shape, taken in seconds.items()))
+    return Model(dtype, tuple(TimedProduct(*shape, taken) for shape, taken in seconds.items()))
 
 
 def _seconds(problem: GemmProblem, multiply: Callable[..., object]) -> float:
