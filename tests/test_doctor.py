@@ -97,11 +97,11 @@ def endless_build(device):
     from opencl_lab.lab.doctor.probes.behaviour import usable
     return made_up(lambda text: time.sleep(600), usable)(device)
 
-def crash_of_subgroups(device):
+def crash_of_atomics(device):
     from dataclasses import replace
-    from opencl_lab.lab.doctor.probes.features import subgroups
-    claims = replace(device, capabilities=replace(device.capabilities, subgroups=True))
-    return made_up(lambda text: os.abort(), subgroups)(claims)
+    from opencl_lab.lab.doctor.probes.features import int64_atomics
+    claims = replace(device, capabilities=replace(device.capabilities, int64_atomics=True))
+    return made_up(lambda text: os.abort(), int64_atomics)(claims)
 """
 
 
@@ -161,7 +161,7 @@ def test_every_end_of_a_probe_is_a_finding(
     [
         ("endless_build", "a vector addition: no answer within 5 s"),
         ("cut_loops", "a loop of 200,000 turns ends after 65,535, without an error"),
-        ("crash_of_subgroups", "a small kernel: the driver crashed (SIGABRT)"),
+        ("crash_of_atomics", "a small kernel: the driver crashed (SIGABRT)"),
     ],
 )
 def test_a_made_up_driver_loses_the_capability(

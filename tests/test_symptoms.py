@@ -81,15 +81,7 @@ def test_what_many_turns_make_is_what_one_turn_makes_many_times():
     np.testing.assert_array_equal(symptoms.after(x, turns), expected)
 
 
-FEW_GROUPS = """
-#define get_sub_group_id() (uint)get_local_id(0)
-#define get_sub_group_local_id() 0u
-#define sub_group_broadcast(x, lane) (x)
-#define sub_group_reduce_add(x) (x)
-"""
-"""Sub-groups of one item: what a device without any could have."""
 LOOPS_END = ("turns < most", "turns < min(most, 65535u)")
-WRONG_GROUPS = FEW_GROUPS.replace("(x)\n", "(x + 1)\n")
 ALL_STORES = (limits.local_memory, r"tile\[i\] = hash")
 SUMS, FORMS = "a * b + a", vectors.vector_bytes
 PROBED = [
@@ -111,7 +103,6 @@ PROBED = [
      False, "are wrong"),
     (features.fp64, r"fma\(", "(float)fma(", False, "claimed by the driver; "),
     (behaviour.event_timing, "i < rounds", "i < rounds / 2", False, "results are wrong"),
-    (features.subgroups, r"\A", WRONG_GROUPS, False, "wrong"),
 ]  # fmt: skip
 SOUND = {getattr(case, "values", case)[0] for case in PROBED} | {
     numerics.accuracy, numerics.denormals,
@@ -136,12 +127,6 @@ def test_a_symptom_takes_a_capability_away(device, plant, probe, old, new, value
     *_, last = probe(small)
     assert last["verdict"] in ("broken", "limited", "no") and last["value"] == value, last
     assert told in last["detail"], last
-
-
-def test_sub_groups_that_work_are_found(device, plant):
-    plant(r"\A", FEW_GROUPS)
-    *_, last = features.subgroups(device)
-    assert last["value"] is True and "sub-groups of 1" in last["detail"]
 
 
 @pytest.mark.parametrize(

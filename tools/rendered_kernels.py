@@ -39,7 +39,7 @@ from matrix import ROWS
 
 _ALL = {"fp64": True, "fp16": True, "int64_atomics": True, "visible_writes": True}
 _H200 = Capabilities(
-    **_ALL, subgroups=True, inline_ptx=True, max_work_group=1024, local_memory=48 << 10,
+    **_ALL, inline_ptx=True, max_work_group=1024, local_memory=48 << 10,
     vector_bytes=64, forward_progress=True,
 )  # fmt: skip
 _UNITS = replace(_H200, matrix_units=True, warpgroup_matrix_units=True, declared_memory=226 << 10)

@@ -28,7 +28,7 @@ class Capabilities:
     ----------
     usable : bool
         A kernel builds, runs and gives the right result at all.
-    fp64, fp16, subgroups, int64_atomics : bool
+    fp64, fp16, int64_atomics : bool
         Optional features of OpenCL C that work.
     inline_ptx : bool
         Inline NVIDIA PTX assembly compiles and runs.
@@ -64,7 +64,6 @@ class Capabilities:
     usable: bool = True
     fp64: bool = False
     fp16: bool = False
-    subgroups: bool = False
     int64_atomics: bool = False
     inline_ptx: bool = False
     matrix_units: bool = False

@@ -98,7 +98,6 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
     multiple = _info(handle, "warp_size_nv") or _info(
         handle, "preferred_work_group_size_multiple", 1
     )
-    subgroups = int(_info(handle, "max_num_sub_groups", 0) or 0)
     device = Device(
         name=handle.name.strip(),
         kind=kind,
@@ -130,7 +129,6 @@ def _record(handle: cl.Device, platform_index: int, device_index: int) -> Device
         capabilities=Capabilities(
             fp64="cl_khr_fp64" in extensions or bool(_info(handle, "double_fp_config", 0)),
             fp16="cl_khr_fp16" in extensions,
-            subgroups=subgroups > 0 or "cl_khr_subgroups" in extensions,
             int64_atomics="cl_khr_int64_base_atomics" in extensions,
             inline_ptx=capability is not None,
             matrix_units=capability is not None and capability >= (8, 0),

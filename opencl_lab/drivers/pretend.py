@@ -52,7 +52,6 @@ class PretendedLimits:
     native_vector: int = 4
     fp64: bool = False
     fp16: bool = False
-    subgroups: bool = False
     int64_atomics: bool = False
     unified: bool = True
 
@@ -60,11 +59,11 @@ class PretendedLimits:
 LIMITS = {
     "mali": PretendedLimits(
         "Mali-G52", "ARM", 2, 384, 384, 8, 32 * KIB, 64 * KIB, 2 * GIB, 512 * MIB,
-        fp16=True, subgroups=True, int64_atomics=True,
+        fp16=True, int64_atomics=True,
     ),
     "adreno": PretendedLimits(
         "Adreno 750", "QUALCOMM", 6, 1024, 1024, 64, 32 * KIB, 64 * KIB, 5814714368, GIB,
-        fp16=True, subgroups=True,
+        fp16=True,
     ),
     "apple": PretendedLimits(
         "Apple M1", "Apple", 8, 256, 256, 32, 32 * KIB, GIB, 5726623061, GIB,
@@ -76,7 +75,7 @@ LIMITS = {
     ),
     "intel-xe": PretendedLimits(
         "Iris Xe", "Intel", 96, 512, 512, 64, 64 * KIB, 4294959104, 16 * GIB, 4294959104,
-        fp16=True, subgroups=True, int64_atomics=True,
+        fp16=True, int64_atomics=True,
     ),
 }  # fmt: skip
 """Devices as reports of `clinfo` describe them. Their native vectors of float have one element."""
@@ -137,7 +136,6 @@ def _least(found: Capabilities, limits: PretendedLimits) -> Capabilities:
     promised = Capabilities(
         fp64=limits.fp64,
         fp16=limits.fp16,
-        subgroups=limits.subgroups,
         int64_atomics=limits.int64_atomics,
         max_work_group=limits.group,
         local_memory=limits.local,

@@ -19,7 +19,7 @@ OPTIONAL_COLUMNS = ("capabilities", "largest buffer", "local", "MHz", "units", "
 
 
 def _capabilities(device: Device) -> str:
-    names = ("fp64", "fp16", "subgroups", "int64_atomics", "inline_ptx", "matrix_units")
+    names = ("fp64", "fp16", "int64_atomics", "inline_ptx", "matrix_units")
     return " ".join(name for name in names if getattr(device.capabilities, name))
 
 

@@ -58,7 +58,6 @@ PROBES = (
     ),
     Probe(f"{HOME}.numerics:accuracy", "accuracy of functions", INACCURATE),
     Probe(f"{HOME}.numerics:denormals", "denormal numbers", DENORMALS),
-    Probe(FEATURES + "subgroups", "sub-groups", FAULT),
     Probe(FEATURES + "int64_atomics", "64-bit atomics", FAULT),
     Probe(FEATURES + "inline_ptx", "inline PTX", FAULT),
     Probe(MATRIX + "matrix_units", "matrix units of warps", FAULT),

@@ -73,45 +73,6 @@ def fp16(session: ProbeSession) -> None:
     check(wide, expected, 4e-3)
 
 
-@feature()
-def subgroups(session: ProbeSession) -> str:
-    """Probe the reduction and the broadcast of a sub-group."""
-    source = """
-    #ifdef cl_khr_subgroups
-    #pragma OPENCL EXTENSION cl_khr_subgroups : enable
-    #endif
-    __kernel void reduce(__global const uint *x, __global uint *group, __global uint *lane,
-                         __global uint *sum, __global uint *first) {
-      const size_t i = get_global_id(0);
-      group[i] = get_sub_group_id();
-      lane[i] = get_sub_group_local_id();
-      sum[i] = sub_group_reduce_add(x[i]);
-      first[i] = sub_group_broadcast(x[i], 0);
-    }"""
-    wg = session.size(64)
-    x, group, lane, total, first = (session.words(4 * wg) for _ in range(5))
-    failure: cl.Error | None = None
-    for option in ("", "-cl-std=CL3.0", "-cl-std=CL2.0"):
-        try:
-            program = session.build(source, [option] if option else [])
-            session.run(program, "reduce", 4 * wg, wg, x, group, lane, total, first)
-            break
-        except cl.Error as error:
-            failure = failure or error
-    else:
-        assert failure is not None
-        raise failure
-    where = group.astype(np.int64) + np.arange(4 * wg) // wg * wg
-    for name in np.unique(where):
-        members = where == name
-        check(np.sort(lane[members]), np.arange(np.count_nonzero(members), dtype=np.uint32))
-        expected = x[members].sum(dtype=np.uint32)
-        check(total[members], np.full(np.count_nonzero(members), expected))
-        check(first[members], np.full_like(x[members], x[members][lane[members] == 0][0]))
-    width = int(np.count_nonzero(where == where[0]))
-    return f"sub-groups of {width}" + (f", with {option}" if option else "")
-
-
 @feature("add, xchg and cmpxchg are right")
 def int64_atomics(session: ProbeSession) -> None:
     """Probe atomic addition, exchange and compare-and-exchange on 64 bits."""
