@@ -14,7 +14,7 @@ from opencl_lab.core.errors import InvalidConfig
 from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.records import write_sealed
 from opencl_lab.lab.ops.gemm.operation import GEMM
-from opencl_lab.ops.gemm.host import elsewhere, hybrid
+from opencl_lab.ops.gemm.host import dispatch, hybrid
 from opencl_lab.ops.gemm.host.blas import lacks_blas, multiply_by_blas
 from opencl_lab.ops.gemm.host.hybrid import Model, TimedProduct, choose_side, measured
 from opencl_lab.ops.gemm.problem import GemmProblem
@@ -59,7 +59,7 @@ def taken(monkeypatch):
         found.append(problem)
         return multiply_by_blas(problem, *given)
 
-    monkeypatch.setattr(elsewhere, "multiply_by_blas", noted)
+    monkeypatch.setattr(dispatch, "multiply_by_blas", noted)
     return found
 
 
