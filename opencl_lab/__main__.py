@@ -2,19 +2,25 @@
 
 import sys
 
-from opencl_lab.core.early import INTERRUPTED, interrupted
-from opencl_lab.lab.interrupt import exit_at_interrupt
+from opencl_lab.core.early import INTERRUPTED, command, interrupted, leave, watch
 
 
 def main() -> int:
     """Run the command line and return its exit status."""
+    watch()
     try:
-        with exit_at_interrupt():
-            from opencl_lab.lab.cli import main as run
-        return run()
+        from opencl_lab.lab.cli import main as run
+
+        command.raises = True
+        command.status = status = run()
     except KeyboardInterrupt:  # before or after `run` handles it
         interrupted()
         return INTERRUPTED
+    finally:
+        command.raises = False
+    if status == INTERRUPTED:
+        leave(status, "")  # Python would wait for threads
+    return status
 
 
 if __name__ == "__main__":

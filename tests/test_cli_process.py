@@ -65,6 +65,113 @@ def test_ctrl_c_is_one_line_and_130(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+STARTED = """
+import atexit, hashlib, signal, sys, threading, time
+from pathlib import Path
+for number in (signal.SIGHUP, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)  # nohup has them ignored
+from opencl_lab.__main__ import main
+from opencl_lab.core.interrupt import scratch_folder
+from opencl_lab.core.paths import write_target
+from opencl_lab.lab.cli.devices import devices_command
+from opencl_lab.lab.engine.explore import Exploration, grid
+from opencl_lab.lab.files.source import standard_input
+
+def say():
+    begun.acquire()
+    print("now", flush=True)
+
+def now(how):
+    if how == "python":
+        print("now", flush=True)
+        time.sleep(100)
+    begun.acquire()
+    threading.Thread(target=say, daemon=True).start()
+    sys.setswitchinterval(1000)  # so that it speaks when C code runs, which no signal interrupts
+    begun.release()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
+
+def run(**given):
+    with scratch_folder("oclab-") as folder, write_target(Path("result.txt")):
+        (folder / "content").write_text("x")
+        standard_input()
+        if how == "unkept":
+            Exploration(lambda number: number and now("C")).run(grid([0, 1]))
+        elif how == "end":
+            atexit.register(now, "python")
+        else:
+            now(how)
+    return 0
+
+begun = threading.Lock()
+how = sys.argv.pop(1)
+devices_command.callback = run
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Start a command that waits in some way, in a folder and with temporary files of its own."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "oclab").write_text(STARTED)
+
+    def start(how):
+        process = subprocess.Popen(
+            [sys.executable, tmp_path / "oclab", how, "devices"],
+            cwd=tmp_path / "work",
+            env={
+                **os.environ,
+                "TMPDIR": str(tmp_path / "work"),
+                "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        process.stdin.write("1\n2\n")
+        process.stdin.close()
+        process.stdin = None
+        assert process.stdout.readline() == "now\n"
+        return process
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [
+        ("python", signal.SIGINT),
+        ("python", signal.SIGTERM),
+        ("python", signal.SIGHUP),
+        ("C", signal.SIGINT),
+        ("C", signal.SIGTERM),
+    ],
+)
+def test_a_signal_ends_a_command_wherever_it_is_and_leaves_nothing(started, tmp_path, how, number):
+    process = started(how)
+    process.send_signal(number)
+    assert process.communicate(timeout=30) == ("", "oclab: interrupted\n")
+    assert process.returncode == 130 and not list((tmp_path / "work").iterdir())
+
+
+def test_results_that_are_only_in_memory_wait_for_a_running_call(started, tmp_path):
+    process = started("unkept")
+    process.send_signal(signal.SIGINT)
+    assert "a running call must end" in process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == ("", "oclab: interrupted\n")
+    assert process.returncode == 130 and not list((tmp_path / "work").iterdir())
+
+
+def test_a_signal_at_the_end_changes_nothing(started, tmp_path):
+    process = started("end")
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30) == ("", "") and process.returncode == 0
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["result.txt"]
+
+
 def test_commands_find_numpys_random_numbers_imported():
     # NumPy imports them when they are first used, and Ctrl-C gets lost in that import.
     code = "import sys; from opencl_lab.lab.cli import main; main(['sort', '--help'])"
@@ -94,7 +201,9 @@ def test_an_interrupted_sweep_keeps_what_was_measured(tmp_path, measured, capsys
     measured.most = 1
     arguments = ["bench", "sort", "--sizes", "100,200", "--out", str(tmp_path), *QUICK]
     assert main(arguments) == 130
-    assert capsys.readouterr().err == "oclab: interrupted\n"
+    said = capsys.readouterr()
+    assert said.err.endswith("oclab: interrupted; the same command resumes with n=200\n")
+    assert "time.png" not in said.out  # nobody waits for plots then
     content = json.loads((tmp_path / "results.json").read_text())
     assert [row["n"] for row in content["results"]] == [100]
     assert "n=100" in (tmp_path / "table.txt").read_text() and (tmp_path / "results.csv").exists()

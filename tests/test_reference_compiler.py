@@ -131,6 +131,14 @@ def test_compiler_without_half_precision(monkeypatch, tmp_path):
         load(SCALE, ScaleProblem(5, "_Float16"))
 
 
+def test_what_an_interrupted_compiler_leaves_is_beside_the_library(tmp_path):
+    source, library = tmp_path / "a.c", tmp_path / "a.so"
+    compilers.compile_library(
+        ["sh", "-c", 'echo "$TMPDIR" > "$0"', str(library)], [], source, library
+    )
+    assert library.read_text() == f"{tmp_path}\n"
+
+
 def test_describe():
     found = describe()
     assert found["compiler"] == compiler().version

@@ -32,7 +32,7 @@ def test_the_same_command_goes_on_where_it_was_interrupted(tmp_path, measured):
     measured.stop.add(300)
     stopped = bench(tmp_path)
     assert stopped.returncode == 130 and measured.sizes == [100, 200]
-    assert "stopped; the same command resumes with n=300" in stopped.stdout
+    assert stopped.stderr.endswith("oclab: interrupted; the same command resumes with n=300\n")
     before = document(tmp_path)
     assert before["complete"] is False and before["problem"]["sizes"] == [100, 200]
     assert (tmp_path / FILE).exists()

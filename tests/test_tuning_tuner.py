@@ -365,6 +365,15 @@ def test_a_second_interrupt_loses_nothing(task):
     assert result.stopped == "interrupted" and len(result.evaluations) == 6
 
 
+def test_an_interrupt_while_the_processes_end_is_not_lost(task):
+    class Late(Replay):
+        def close(self):
+            signal.raise_signal(signal.SIGINT)
+
+    result = tuned_by(Late(record(task, tile_time)), task, budget=6)
+    assert result.stopped == "interrupted" and len(result.evaluations) == 6
+
+
 def test_an_interrupt_keeps_what_was_found(task):
     class Interrupted(Replay):
         def evaluate(self, config, best_ms, seconds):

@@ -1,17 +1,154 @@
-"""What comes before all else, Ctrl-C and the end of the process; it imports next to nothing."""
+"""What comes before all else: signals that end a command, and the end of the process.
+
+It imports next to nothing. The handlers stay for the whole life of a command, and what would be
+left is undone whichever way it ends; `opencl_lab.core.interrupt` has what other modules use.
+"""
 
 import atexit
 import os
 import signal
 import sys
+import time
+from _thread import get_ident, start_new_thread
+from collections.abc import Callable
+from contextlib import suppress
 
 INTERRUPTED = 130  # the exit status
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Ctrl-C; batch schedulers and CI; closed terminals
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+GRACE_SECONDS = 0.6
+"""For the main thread to end by itself; it may be in C code, which no signal interrupts."""
+REPEAT_SECONDS = 0.3
+"""Some senders repeat a signal; later than this, it asks to end at once."""
+UNDO_SECONDS = 0.4  # a lock that the main thread holds may keep files from being removed
+
+undo: dict[object, Callable[[], object]] = {}
+"""What a process that ends at once must still do, such as removing temporary files."""
 
 
-def interrupted(*signal_and_frame: object) -> None:
-    """Print that the process was interrupted, and end it."""
-    os.write(2, b"oclab: interrupted\n")
-    os._exit(INTERRUPTED)
+class Command:
+    """The state of the command of this process."""
+
+    installed = False
+    """Whether it has the handlers."""
+    raises = False
+    """Whether a signal raises KeyboardInterrupt; else it ends the process at once."""
+    patient = False
+    """Whether results so far will be written first, however long a running call takes."""
+    kept = ""
+    """What an interrupt keeps, in words."""
+    status = INTERRUPTED
+    """The exit status if it is told to end now; another one after its work is done."""
+    told: float | None = None
+    """When the first signal was handled."""
+    leaver: int | None = None
+    """The thread that ends the process."""
+
+    @property
+    def sentence(self) -> str:
+        """Say that it was interrupted, and what is kept."""
+        return f"interrupted; {self.kept}" if self.kept else "interrupted"
+
+
+command = Command()
+
+
+def at_end(action: Callable[[], object]) -> None:
+    """Call `action` when the process ends, by itself or at once."""
+    undo[action] = action
+    atexit.register(action)
+
+
+def undo_all() -> None:
+    """Undo what is left to undo, the latest first."""
+    for key in reversed(list(undo)):
+        with suppress(Exception):  # the rest must be undone, too
+            undo[key]()
+
+
+def leave(status: int, said: str) -> None:
+    """End the process at once, after everything was undone and `said` was said."""
+    first = command.leaver is None
+    command.leaver = command.leaver or get_ident()
+    start_new_thread(_end_late, (status, said))
+    while not first:  # another thread is ending it
+        time.sleep(UNDO_SECONDS)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # closed, or this handler has interrupted its writing
+            stream.flush()
+    undo_all()
+    _end(status, said)
+
+
+def _end_late(status: int, said: str) -> None:
+    time.sleep(UNDO_SECONDS)
+    _end(status, said)
+
+
+def _end(status: int, said: str) -> None:
+    if said:
+        say(said)
+    os._exit(status)
+
+
+def say(text: str) -> None:
+    """Print a sentence, even where other code is just printing."""
+    with suppress(OSError):
+        os.write(2, f"oclab: {text}\n".encode())
+
+
+def interrupted() -> None:
+    """End the process as a signal asks for."""
+    leave(command.status, command.sentence if command.status == INTERRUPTED else "")
+
+
+def handle(*signal_and_frame: object) -> None:
+    """Handle a signal in the main thread."""
+    if command.leaver == get_ident():
+        return
+    if not command.raises:
+        interrupted()
+    if command.told is None:
+        command.told = time.monotonic()
+        raise KeyboardInterrupt
+    if time.monotonic() > command.told + REPEAT_SECONDS:
+        interrupted()
+
+
+def watch() -> None:
+    """Start the thread that ends the process where the main thread does not after a signal."""
+    if not command.installed or sys.platform == "win32":
+        return
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    start_new_thread(_watch, (read,))
+
+
+def _watch(read: int) -> None:
+    from select import select
+
+    while os.read(read, 1)[0] not in SIGNALS:
+        pass
+    begin = time.monotonic()
+    left: float | None = GRACE_SECONDS
+    while True:
+        if select([read], [], [], left)[0]:
+            again = os.read(read, 1)[0] in SIGNALS
+            if again and time.monotonic() > begin + REPEAT_SECONDS:
+                interrupted()
+        elif command.patient:
+            left = None
+            if command.told is None:
+                say("a running call must end before results are written; a second signal ends all")
+        else:
+            interrupted()
+        left = left and max(0.0, begin + GRACE_SECONDS - time.monotonic())
+
+
+def _ignore() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _end_calls() -> None:
@@ -31,6 +168,10 @@ def is_command() -> bool:
     return script in ("oclab", "oclab.exe") or (script == "-m" and "opencl_lab" in sys.orig_argv)
 
 
-# `opencl_lab.lab.interrupt.exit_at_interrupt` ends this. The parent may have Ctrl-C ignored.
-if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, interrupted)
+if is_command():
+    atexit.register(_ignore)  # called last: from then on, Python has no handlers
+    for number in SIGNALS:
+        # The parent may have them ignored, as nohup has SIGHUP.
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, handle)
+            command.installed = True

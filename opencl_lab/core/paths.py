@@ -16,13 +16,14 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import platformdirs
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.interrupt import released
 from opencl_lab.core.systems import file_lock, user
 from opencl_lab.core.trust import temporary_place
 from opencl_lab.core.wording import size_text
@@ -104,23 +105,17 @@ def replace_file(path: Path, mode: int = 0o666) -> Iterator[Path]:
     leaves such a file as it was, too.
     """
     target = _look(path)
-    temporary = beside = _beside(target, path.suffix, mode) if target.replaceable else None
-    if temporary is None:
-        handle, name = tempfile.mkstemp(path.suffix, "oclab-", dir=temporary_place())
-        os.close(handle)
-        temporary = Path(name)
-    try:
+    make = partial(_temporary, target, path.suffix, mode)
+    with released(make, lambda made: made[0].unlink(missing_ok=True)) as (temporary, is_beside):
         yield temporary
-        if beside is not None:
+        if is_beside:
             try:
-                beside.replace(target.path)
+                temporary.replace(target.path)
                 return
             except OSError:  # a mount point, or another user's file in a sticky folder
                 if target.status is None:
                     raise
         _copy_into(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class _Target(NamedTuple):
@@ -178,6 +173,16 @@ def _descriptor(path: Path) -> int | None:
             break
         path = path.parent / path.readlink()
     return None
+
+
+def _temporary(target: _Target, suffix: str, mode: int) -> tuple[Path, bool]:
+    """Make an empty file; return it, and whether it is beside `target` to replace it."""
+    beside = _beside(target, suffix, mode) if target.replaceable else None
+    if beside is not None:
+        return beside, True
+    handle, name = tempfile.mkstemp(suffix, "oclab-", dir=temporary_place())
+    os.close(handle)
+    return Path(name), False
 
 
 def _beside(target: _Target, suffix: str, mode: int) -> Path | None:

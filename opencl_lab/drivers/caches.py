@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import errno
 import logging
 import re
@@ -11,8 +10,10 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from opencl_lab.core.early import at_end
 from opencl_lab.core.errors import OclabError
 from opencl_lab.core.paths import cache_dir, free_bytes, is_record_name
 from opencl_lab.core.systems import HAS_OWNERS
@@ -209,6 +210,6 @@ def temporary_folder(instead_of: Path, why: str = "") -> Path:
                 f"compiled code cannot be kept in {instead_of}, because {why}, and no temporary "
                 f"folder can be made: {error.strerror or error}"
             ) from error
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
+        at_end(partial(shutil.rmtree, made, ignore_errors=True))
         _temporary[instead_of] = Path(made).resolve()
     return _temporary[instead_of]

@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+from opencl_lab.core.early import SIGNALS, undo_all
 from opencl_lab.core.errors import OclabError
 from opencl_lab.workers.link import Ended, Link
 
@@ -28,8 +29,6 @@ ORPHAN_SECONDS = 3600
 
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 """What ends a process at once."""
-
-_at_hangup: list[Callable[[], None]] = []
 
 
 class Failed(Exception):
@@ -53,14 +52,9 @@ def find(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def at_hangup(callback: Callable[[], None]) -> None:
-    """Call `callback` before the process ends because the other end is closed."""
-    _at_hangup.append(callback)
-
-
 def _isolate() -> None:
-    """Ignore Ctrl-C and SIGTERM, write no core dumps, and be the first to go if memory runs out."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Ignore signals that end commands, write no core dumps, be the first to go without memory."""
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if sys.platform != "win32":
         with suppress(ImportError, ValueError, OSError):
@@ -73,8 +67,7 @@ def _isolate() -> None:
 
 def _leave() -> NoReturn:
     """End this process at once, with all processes that it has started."""
-    for callback in _at_hangup:
-        callback()
+    undo_all()
     if sys.platform != "win32" and hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(0, KILL)
     os._exit(1)

@@ -14,9 +14,11 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from multiprocessing import spawn
 from typing import Any
 
+from opencl_lab.core.early import undo
 from opencl_lab.core.errors import LaunchError
 from opencl_lab.drivers.processes import on_all_processors
 from opencl_lab.workers.link import Ended, Frames, Link, pack
@@ -190,6 +192,7 @@ class Worker(Link):
                 with on_all_processors():
                     start = _at_pair if hasattr(socket, "AF_UNIX") else _at_port
                     self.process, connection = start(given)
+                undo[self.process] = partial(end, self.process)  # before its files are removed
                 super().__init__(failing.enter_context(connection))
             except OSError as error:
                 raise LaunchError(f"cannot start {sys.executable or 'Python'}: {error}") from error
@@ -243,6 +246,7 @@ class Worker(Link):
         if self._printed.closed:  # it was killed before, and its process id may be reused
             return
         end(self.process)
+        undo.pop(self.process, None)
         self._printed.close()
         self.close()
 

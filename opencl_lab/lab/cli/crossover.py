@@ -18,7 +18,7 @@ from opencl_lab.lab.cli.progress import progress_bar
 from opencl_lab.lab.cli.results import print_and_write, write_json, write_results
 from opencl_lab.lab.cli.sweep_outputs import bench_document
 from opencl_lab.lab.engine.bisection import CrossoverSearch, Look, Pair
-from opencl_lab.lab.engine.explore import Exploration
+from opencl_lab.lab.engine.explore import Exploration, Stopped
 from opencl_lab.lab.engine.row import Measurement, first_failure
 from opencl_lab.lab.engine.runner import one_of
 from opencl_lab.lab.engine.sweep import Sweep
@@ -100,7 +100,7 @@ def bench_crossover(sweep: Sweep, predictor: TimeoutPredictor, folder: Path | No
 
         run = Exploration(measure, told=lambda look, rows: predictor.add(look.size, rows))
         stopped = run.run(search.points())
-    failed = _print_and_write(sweep, search, folder, stopped == "complete") if run.seen else 0
+    failed = _print_and_write(sweep, search, folder, stopped) if run.seen else 0
     if stopped == "interrupted":
         raise KeyboardInterrupt
     return failed or first_failure(run.seen.values())
@@ -115,9 +115,10 @@ def _chosen(row: Measurement) -> Measurement:
 
 
 def _print_and_write(
-    sweep: Sweep, search: CrossoverSearch, folder: Path | None, complete: bool
+    sweep: Sweep, search: CrossoverSearch, folder: Path | None, stopped: Stopped
 ) -> int:
     """Print the crossovers, then write the files; return the exit status of these."""
+    complete = stopped == "complete"
     series = search.series
     found = [_as_dict(pair) for pair in search.pairs]
     content = bench_document(
@@ -136,7 +137,8 @@ def _print_and_write(
         plot: lambda path: plot_times(path, series, sweep.chosen.size_option, title, crossings),
     }
     show = partial(_print, sweep, search, found, complete)
-    return print_and_write(content, show, lambda: write_results(folder, files))
+    draws = stopped != "interrupted"
+    return print_and_write(content, show, lambda: write_results(folder, files, draws=draws))
 
 
 def _as_dict(pair: Pair) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from opencl_lab.lab.interrupt import exit_at_interrupt
+from opencl_lab.core.interrupt import exit_at_interrupt
 
 WHOLE = 1000
 """Length limit of a summary in a list of commands, so that it is wrapped but never cut."""

@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 import click
 
 from opencl_lab._version import __version__
-from opencl_lab.core.early import INTERRUPTED
+from opencl_lab.core.early import INTERRUPTED, command
 from opencl_lab.core.errors import BuildError, OclabError
 from opencl_lab.core.wording import visible
 from opencl_lab.drivers.pinning import rank_of_job
@@ -43,7 +43,7 @@ class _Interrupted(click.ClickException):
     exit_code = INTERRUPTED
 
     def show(self, file: Any = None) -> None:
-        complain("interrupted")
+        complain(command.sentence)
 
 
 @contextmanager
@@ -127,6 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 fine; 1 a result of ours did not match; 2 bad usage or input; 3 no device or a
     missing component; 4 a kernel did not build or launch; 130 interrupted.
     """
+    command.kept = ""
     settings = Settings()
     settings.arguments = tuple(sys.argv[1:] if arguments is None else arguments)
     if sys.stderr is None:
@@ -145,7 +146,7 @@ def _run(arguments: Sequence[str] | None, settings: Settings) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (click.exceptions.Abort, KeyboardInterrupt):
-        complain("interrupted")
+        complain(command.sentence)
         return INTERRUPTED
     except click.ClickException as error:
         if _speaks(settings.arguments):

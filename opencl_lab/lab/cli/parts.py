@@ -17,7 +17,6 @@ from opencl_lab.lab.cli.request import OperationRequest
 from opencl_lab.lab.engine.references import references_of
 from opencl_lab.lab.engine.row import Measurement
 from opencl_lab.lab.file_jobs import FileJob, FileResult
-from opencl_lab.lab.interrupt import interrupt_at_termination
 from opencl_lab.lab.measuring.samples import Times
 from opencl_lab.lab.presentation.plots import plot_comparison
 from opencl_lab.lab.presentation.table import write_csv
@@ -46,7 +45,7 @@ def run_job(asked: OperationRequest, job: FileJob) -> int:
     if output is None:
         raise InvalidProblem(f"{job.reason}: name a .npy file for the result with -o")
     job.check(output)
-    with progress_bar(asked.chosen.name) as progress, interrupt_at_termination():
+    with progress_bar(asked.chosen.name) as progress:
         result = job.run(output, progress)
     ours = _measurement(job, result, asked.selection.device)
     rows = [ours] + [

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from opencl_lab.core.interrupt import released
 from opencl_lab.lab.cli.common import complain, settings
 
 if TYPE_CHECKING:  # imported where they are used: see `opencl_lab.lab.cli.lazy`
@@ -44,15 +45,16 @@ def progress_bar(title: str) -> Iterator[ProgressReport]:
     task = bar.add_task(title, total=None)
     timer = threading.Timer(BAR_DELAY_SECONDS, bar.start)
     timer.daemon = True
-    timer.start()
-    try:
-        yield lambda done, total, label: bar.update(
-            task, completed=done, total=total, description=f"{title}: {label}"
-        )
-    finally:
+
+    def stop(_: object) -> None:
         timer.cancel()
         timer.join()
         bar.stop()
+
+    with released(timer.start, stop):
+        yield lambda done, total, label: bar.update(
+            task, completed=done, total=total, description=f"{title}: {label}"
+        )
 
 
 @contextmanager

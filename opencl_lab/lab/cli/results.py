@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import InvalidProblem
+from opencl_lab.core.interrupt import released
 from opencl_lab.core.paths import check_target, write_target
 from opencl_lab.lab.cli.common import json_text, print_json, settings, write_files
 from opencl_lab.lab.engine.stored import Results, read_results
@@ -34,22 +35,31 @@ def results_folder(
     about the same. Without `about` any document is replaced.
     """
     folder = named_folder(out)
-    there = folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidProblem(f"cannot make the folder {out}: {error.strerror or error}") from error
-    try:
+    with released(partial(_made, folder), _remove_if_empty):
         for name in files:
             check = check_plot if name.endswith(".png") else check_target
             check(folder / name)
             if about is not None and name.endswith(".json"):
                 _check_earlier(folder / name, about)
         yield folder
-    finally:
-        if not there:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
+
+
+def _made(folder: Path) -> Path | None:
+    """Make a folder; return it, or None if it was there."""
+    if folder.is_dir():
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror or error
+        raise InvalidProblem(f"cannot make the folder {folder}: {why}") from error
+    return folder
+
+
+def _remove_if_empty(folder: Path | None) -> None:
+    if folder is not None:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _check_earlier(path: Path, about: Mapping[str, Any]) -> None:
@@ -109,10 +119,17 @@ def print_and_write(
     return failed
 
 
-def write_results(folder: Path | None, writers: Mapping[str, Callable[[Path], None]]) -> int:
-    """Write the files of a folder, unless it is None; return an exit status."""
+def write_results(
+    folder: Path | None, writers: Mapping[str, Callable[[Path], None]], *, draws: bool = True
+) -> int:
+    """Write the files of a folder, unless it is None; return an exit status.
+
+    Plots are drawn if `draws`: that takes seconds, for which nobody waits after an interrupt.
+    """
     if folder is None:
         return 0
+    if not draws:
+        writers = {name: write for name, write in writers.items() if not name.endswith(".png")}
     failed = write_files(*(partial(write, folder / name) for name, write in writers.items()))
     if not failed:
         settings().say(f"written to {folder}: {' '.join(writers)}")

@@ -13,6 +13,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from opencl_lab.core import early
 from opencl_lab.core.device import Device
 from opencl_lab.core.wording import duration
 from opencl_lab.lab.cli.common import (
@@ -35,7 +36,7 @@ from opencl_lab.lab.cli.results import (
 from opencl_lab.lab.presentation.table import OPTIONAL_COLUMNS, table_text, write_csv
 from opencl_lab.lab.studies.catalogue import STUDIES
 from opencl_lab.lab.studies.descriptor import SCALES, Study
-from opencl_lab.lab.studies.outcome import FILE_WIDTH, Outcome
+from opencl_lab.lab.studies.outcome import FILE_WIDTH, INTERRUPTED, Outcome
 from opencl_lab.lab.studies.plots import remove_plots
 from opencl_lab.lab.studies.run import run_study
 from opencl_lab.lab.studies.scaling import machine_of
@@ -133,6 +134,7 @@ def study_command(
                     status = _write(outcome, content, folder) or status or outcome.status
                 except KeyboardInterrupt:
                     interrupted = True
+                early.command.kept = f"the results so far are in {place}"
         if interrupted:  # results so far are written nevertheless
             if wanted[index + 1 :]:
                 names = ", ".join(other.name for other in wanted[index + 1 :])
@@ -180,7 +182,7 @@ def _measured(
     interrupted = ended == "interrupted"
     stopped = "" if limit is None else f"its share of the time limit, {duration(limit)}, was over"
     if interrupted:
-        stopped = "it was interrupted"
+        stopped = INTERRUPTED
     seconds, machine = monotonic() - begin, machine_of(device)
     seed = options["seed"]
     return Outcome(study, scale, seed, device, parts, seconds, stopped, machine), interrupted

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from opencl_lab.core import early
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.lab.cli.calls import CALL_RESULTS, bench_calls
 from opencl_lab.lab.cli.common import (
@@ -252,11 +253,10 @@ def _bench(
         failed = 0
         if run.seen:
             taken = [size for size in run.seen if size in run.known]
-            failed = outputs(sweep, list(run.seen.items()), folder, taken).print_and_write()
+            draws = stopped != "interrupted"
+            found = outputs(sweep, list(run.seen.items()), folder, taken, draws)
+            failed = found.print_and_write()
         if stopped == "interrupted":
-            left = [size for size in sweep.sizes if size not in run.seen]
-            if run.seen and left and not unfinished.trouble:
-                settings().say(f"stopped; the same command resumes with {sweep.label(left[0])}")
             raise KeyboardInterrupt
         if not failed:
             unfinished.remove()
@@ -273,6 +273,9 @@ def _explored(
 
         def measure(size: int) -> list[Measurement]:
             done, count, label = len(run.seen), len(sweep.sizes), sweep.label(size)
+            early.command.patient = bool(unfinished.trouble)
+            if done and not unfinished.trouble:
+                early.command.kept = f"the same command resumes with {label}"
             return sweep.measure(size, predictor, one_of(progress, done, count, label))
 
         run = Exploration(

@@ -55,6 +55,7 @@ class SweepOutputs:
     series: Series
     folder: Path
     taken: Sequence[int] = ()  # sizes that an earlier run has measured
+    draws: bool = True
 
     results: ClassVar[tuple[str, str, str]] = ("results.csv", "results.json", "table.txt")
     plots: ClassVar[tuple[str, ...]] = (
@@ -113,7 +114,7 @@ class SweepOutputs:
         flat = (({**size, **options}, row) for size, row in self.rows)
         leading = (*self.sweep.named(self.series[0][0]), *options)
         table, data, text = self.results
-        drawn = self.draw()
+        drawn = self.draw() if self.draws else {}
         replaced = (self.folder / data).exists()
         failed = write_results(
             self.folder,

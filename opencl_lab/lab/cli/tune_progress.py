@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 
+from opencl_lab.core.interrupt import released
 from opencl_lab.lab.cli.common import settings
 from opencl_lab.lab.measuring.roofline import share_text
 from opencl_lab.lab.presentation.table import number
@@ -136,7 +137,8 @@ def watch(task: TuningTask) -> Iterator[Any]:
         yield _Lines(task)
     else:
         bar = _Bar(task)
-        with Live(bar, console=settings().console, refresh_per_second=4, transient=True) as live:
+        live = Live(bar, console=settings().console, refresh_per_second=4, transient=True)
+        with released(live.start, lambda _: live.stop()):
 
             def show(state: TuningProgress) -> None:
                 bar(state)

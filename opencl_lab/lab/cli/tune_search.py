@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import click
 
+from opencl_lab.core import early
 from opencl_lab.core.device import Device
 from opencl_lab.lab.cli.common import (
     add_options,
-    complain,
     output_path,
     print_json,
     settings,
@@ -21,7 +20,6 @@ from opencl_lab.lab.cli.common import (
 from opencl_lab.lab.cli.completion import files
 from opencl_lab.lab.cli.tune_progress import watch
 from opencl_lab.lab.cli.tune_result import print_result, result_document
-from opencl_lab.lab.interrupt import interrupt_at_termination
 from opencl_lab.lab.presentation.drawing import check_plot
 from opencl_lab.lab.tuning.plots import plot_tuning
 from opencl_lab.lab.tuning.result import TuneResult
@@ -29,7 +27,6 @@ from opencl_lab.lab.tuning.strategies import DEFAULT_STRATEGY, STRATEGIES
 from opencl_lab.lab.tuning.task import TuningTask
 from opencl_lab.lab.tuning.tuner import DEFAULT_TIME_LIMIT, SearchOptions, run_tuning
 
-INTERRUPTED = 130
 SEARCH_OPTIONS = (
     click.option(
         "--strategy",
@@ -106,11 +103,11 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
     selection = replace(selection, device=task.device)  # perhaps its serial side
     settings().say_device()
     settings().say(f"{_title(task)}")
-    with interrupt_at_termination(), watch(task) as progress:
+    early.command.kept = "what was found is kept, the same command resumes from here"
+    with watch(task) as progress:
         result = run_tuning(task, search, progress)
-    if result.stopped == "interrupted":  # what follows takes only a moment
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+    if result.journal is None:
+        early.command.kept = "what was found could not be kept: see the notes"
     failed = 0
     try:
         if settings().json:
@@ -126,10 +123,7 @@ def run_search(make: Callable[[Device], TuningTask], search: AskedSearch) -> int
 
 def _status(result: TuneResult) -> int:
     if result.stopped == "interrupted":
-        kept = "what was found is kept, the same command resumes from here"
-        lost = "what was found could not be kept: see the notes"
-        complain(f"interrupted; {lost if result.journal is None else kept}")
-        return INTERRUPTED
+        raise KeyboardInterrupt
     if result.best is not None:
         return 0
     return 4 if set(result.failures) - {"correctness", "constraints"} else 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import DeviceNotFound
-from opencl_lab.core.trust import temporary_place
+from opencl_lab.core.interrupt import scratch_folder
 from opencl_lab.drivers.processes import default_threads
 from opencl_lab.workers.serving import Failed
 from opencl_lab.workers.worker import ENDED_BY_OTHERS, Died, Worker, opening
@@ -174,9 +173,7 @@ def examine(
     processors = default_threads()
     together = max(TOGETHER, min(processors // 2, MOST_TOGETHER))
     starts_ahead = device.kind != "cpu" and processors >= SPARE
-    with tempfile.TemporaryDirectory(
-        prefix="oclab-doctor-", dir=temporary_place(), ignore_cleanup_errors=True
-    ) as folder:
+    with scratch_folder("oclab-doctor-") as folder:
         try:
             while waiting or running:
                 while waiting and _may_start(waiting[0], running, together):
@@ -185,10 +182,10 @@ def examine(
                         child = ahead.pop()
                         child.release()
                     else:
-                        child = _Child(probe, device, Path(folder), time_limit)
+                        child = _Child(probe, device, folder, time_limit)
                     running.append(child)
                     if starts_ahead and probe.alone and waiting and waiting[0].alone:
-                        ahead.append(_Child(waiting[0], device, Path(folder), time_limit, True))
+                        ahead.append(_Child(waiting[0], device, folder, time_limit, True))
                 left = min(child.deadline for child in running) - time.monotonic()
                 ready = wait([child.connection for child in running], max(left, 0))
                 for child in list(running):

@@ -18,6 +18,8 @@ from contextlib import closing
 from time import monotonic
 from typing import Generic, Literal, TypeAlias, TypeVar
 
+from opencl_lab.core.early import command
+
 P = TypeVar("P", bound=Hashable)
 R = TypeVar("R")
 
@@ -68,6 +70,8 @@ class Limits:
 class Exploration(Generic[P, R]):
     """Measures the points of a generator; results are kept, however it ends.
 
+    Without `keep` they are in memory alone: a command that is told to end waits for a running call.
+
     ``measure(point)`` returns the result of a point that is not in `known`, which may come from
     a journal. ``keep(point, row)`` is called as soon as a point was measured, to write it to a
     journal. ``told(point, row)`` is called once for each point, known or measured.
@@ -78,7 +82,7 @@ class Exploration(Generic[P, R]):
         measure: Callable[[P], R],
         *,
         known: Mapping[P, R] | None = None,
-        keep: Callable[[P, R], None] = lambda point, row: None,
+        keep: Callable[[P, R], None] | None = None,
         told: Callable[[P, R], None] = lambda point, row: None,
         limits: Limits | None = None,
     ):
@@ -106,6 +110,7 @@ class Exploration(Generic[P, R]):
         except ExplorationStop as stop:
             return stop.why
         except KeyboardInterrupt:
+            command.patient = True  # those who called it print and write what there is
             return "interrupted"
 
     def choose(self, points: list[P]) -> P:
@@ -127,7 +132,10 @@ class Exploration(Generic[P, R]):
             self.limits.check_time()
             row = self._measure(point)
             self.measured.append(point)
-            self._keep(point, row)
+            if self._keep is None:
+                command.patient = True
+            else:
+                self._keep(point, row)
         self.seen[point] = row
         self._told(point, row)
         return row

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
+from opencl_lab.core.early import at_end
 from opencl_lab.core.errors import InvalidProblem
 from opencl_lab.core.trust import temporary_place
 
@@ -60,6 +61,7 @@ def _kept(stream: TextIO) -> Any:
     file = tempfile.NamedTemporaryFile(  # noqa: SIM115
         prefix="oclab-", suffix=_suffix(head), dir=temporary_place()
     )
+    at_end(file.close)
     file.write(head)
     shutil.copyfileobj(stream.buffer, file)
     file.flush()

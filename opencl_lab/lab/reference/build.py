@@ -11,7 +11,6 @@ import ctypes
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from opencl_lab.core.errors import BuildError, LaunchError, ReferenceUnavailable
+from opencl_lab.core.interrupt import scratch_folder
 from opencl_lab.core.trust import danger
 from opencl_lab.drivers.processes import on_all_processors
 from opencl_lab.lab.reference.compiler import (
@@ -140,8 +140,8 @@ def _cached(folder: Path, stem: str) -> Path | None:
 def _compile(found: Compiler, source: Path, macros: Sequence[str], folder: Path, stem: str) -> Path:
     """Compile in a temporary folder, then rename, so that other processes see complete files."""
     options = (*found.flags, *macros)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".build-") as work:
-        built = Path(work, "built.so")
+    with scratch_folder(".build-", folder) as work:
+        built = work / "built.so"
         try:
             compile_library(found.command, options, source, built)
         except Refused as refused:

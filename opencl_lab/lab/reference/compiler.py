@@ -10,17 +10,16 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import ReferenceUnavailable
+from opencl_lab.core.interrupt import scratch_folder
 from opencl_lab.core.paths import cache_dir
 from opencl_lab.core.records import read_sealed, write_sealed
-from opencl_lab.core.trust import temporary_place
 from opencl_lab.drivers.caches import section_folder
 from opencl_lab.drivers.processes import cpu_fields
 
@@ -92,22 +91,24 @@ def compile_library(
     command: Sequence[str], flags: Sequence[str], source: Path, library: Path
 ) -> None:
     """Compile a source to a shared library; raise `Refused` if that fails."""
+    # What an interrupted compiler leaves is beside the library, in a folder that is removed.
+    place = {"TMPDIR": str(library.parent)}
     if is_microsoft(command):
         objects = f"-Fo{library.with_suffix('.obj')}"
-        call([*command, *flags, str(source), objects, f"-Fe{library}"])
+        call([*command, *flags, str(source), objects, f"-Fe{library}"], place)
     else:
-        call([*command, *flags, str(source), "-o", str(library), *MATHS])
+        call([*command, *flags, str(source), "-o", str(library), *MATHS], place)
 
 
-def call(command: Sequence[str]) -> str:
-    """Run a compiler and return its output."""
+def call(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Run a compiler, with some variables of the environment, and return its output."""
     try:
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "LC_ALL": "C"},
+            env={**os.environ, "LC_ALL": "C", **(environment or {})},
             text=True,
             errors="replace",
             timeout=TIME_LIMIT,
@@ -148,8 +149,8 @@ def _candidates() -> Iterator[tuple[str, ...]]:
 
 def _probe(command: tuple[str, ...]) -> Compiler:
     """Find out which flags a compiler accepts; raise `Refused` if it cannot compile a function."""
-    with tempfile.TemporaryDirectory(prefix="oclab-cc-", dir=temporary_place()) as folder:
-        source, library = Path(folder, "probe.c"), Path(folder, "probe.so")
+    with scratch_folder("oclab-cc-") as folder:
+        source, library = folder / "probe.c", folder / "probe.so"
 
         def attempt(flags: tuple[str, ...], text: str = PROBE) -> str:
             """Return why it does not compile with these flags; empty if it does."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from opencl_lab.core.errors import LaunchError, OclabError, ReferenceUnavailable
-from opencl_lab.core.trust import temporary_place
+from opencl_lab.core.interrupt import scratch_folder
 from opencl_lab.lab.reference.build import load
 from opencl_lab.lab.reference.descriptor import Arrays, MpiReference
 from opencl_lab.lab.reference.ranks import remove, shared_files
@@ -134,7 +134,7 @@ class Ranks:
             raise ReferenceUnavailable(f"{self.name}: no mpiexec; {INSTALL_MPI}")
         deadline = time.monotonic() + START_SECONDS
         with (
-            tempfile.TemporaryDirectory(prefix="oclab-mpi-", dir=temporary_place()) as folder,
+            scratch_folder("oclab-mpi-") as folder,  # private to this user
             _unix_socket() as listener,
         ):
             path = str(Path(folder, "s"))

@@ -13,9 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from opencl_lab.core.early import undo
 from opencl_lab.core.memory import check_shared
 from opencl_lab.lab.reference.descriptor import Arrays
-from opencl_lab.workers.serving import at_hangup, find
+from opencl_lab.workers.serving import find
 
 SHARED = "/dev/shm/mpich_shm_"
 
@@ -42,7 +43,7 @@ class Rank:
     def __init__(self, target: str, say: Callable[[Any], None]):
         check_shared()
         mpi = import_module("mpi4py.MPI")  # initialises MPI; finalized when the interpreter exits
-        at_hangup(lambda: remove(shared_files()))
+        undo["shared"] = lambda: remove(shared_files())
         self._world, self._clock = mpi.COMM_WORLD, mpi.Wtime
         self._function = find(target)
         self._call: Any = None

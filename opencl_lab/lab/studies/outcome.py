@@ -17,6 +17,7 @@ from opencl_lab.lab.presentation.table import comparison_table
 from opencl_lab.lab.studies.descriptor import Machine, Part, PartResult, Point, Study
 from opencl_lab.lab.studies.plots import Draw, plots_of
 
+INTERRUPTED = "it was interrupted"
 FILE_WIDTH = 160  # of tables in text files
 
 
@@ -30,7 +31,7 @@ class Outcome:
     device: Device
     parts: Sequence[PartResult]  # those with at least one measured point
     seconds: float  # duration
-    stopped: str = ""  # why it ended early, such as ``it was interrupted``; empty if it did not
+    stopped: str = ""  # why it ended early, such as `INTERRUPTED`; empty if it did not
     machine: Machine = field(default_factory=Machine)
 
     @property
@@ -66,7 +67,9 @@ class Outcome:
 
     @property
     def plots(self) -> dict[str, Draw]:
-        """Functions that draw the plots, by the names of their files."""
+        """Functions that draw the plots, by the names of their files; none after an interrupt."""
+        if self.stopped == INTERRUPTED:
+            return {}
         drawn: dict[str, Draw] = {}
         for result in self.parts:
             drawn.update(plots_of(result, f"{self._title(result.part)} on {self.device}"))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import random
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from opencl_lab.core.device import Device
 from opencl_lab.core.errors import InvalidConfig, InvalidProblem, OclabError
+from opencl_lab.core.interrupt import held
 from opencl_lab.core.options import checked
 from opencl_lab.core.space import Config
 from opencl_lab.drivers.discovery import select_device
@@ -116,6 +114,7 @@ def run_tuning(
     limits = Limits(options.budget, options.time_limit)
     search = Search(task, points, answers, journal, known, limits, progress)
     finals = Finals(search)
+    late: list[int] = []
     try:
         stopped = search.search(strategy, random.Random(task.seed))
         if stopped != "interrupted":
@@ -124,13 +123,15 @@ def run_tuning(
         stopped = "interrupted"
     finally:
         phases = search.phases()
-        with _undisturbed():  # a second Ctrl-C does not lose what was found
+        with held(late):  # a second Ctrl-C does not lose what was found
             answers.close()
     best = finals.winner()
     if untested := finals.untested():
         search.note(untested)
-    with _undisturbed():
+    with held(late):
         stored = sandbox is None and _store(search, best)
+    if late:
+        stopped = "interrupted"
     evaluations = tuple(search.evaluations().values())
     return TuneResult(
         task=task,
@@ -152,21 +153,6 @@ def run_tuning(
         per_minute=search.per_minute(),
         timeline=search.timeline.slices(),
     )
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Block Ctrl-C and SIGTERM during work that must be completed; threads never get them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.SIG_IGN) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
 
 
 def _starts(task: TuningTask) -> list[Config]:
