@@ -140,8 +140,7 @@ def legend_below(axes: Axes, notes: Sequence[str] = ()) -> None:
     names += notes
     if not names:
         return
-    figure = axes.get_figure(root=True)
-    assert figure is not None
+    figure = axes.figure.figure  # the whole one, where this is a part
     width, height = figure.get_size_inches()
     columns = int(width / (HANDLE + LETTER * max(map(len, names))))
     columns = max(1, min(len(names), columns))
