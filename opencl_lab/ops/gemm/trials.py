@@ -15,10 +15,17 @@ from opencl_lab.ops.gemm.solver import GEMM_SOLVER
 from opencl_lab.ops.trial import Array, Task, Trial, Trials
 
 TILES, FEW, LONG = (67, 129, 257), (3, 250, 515), (129, 131, 70_001)
-SHAPES = (TILES, FEW, LONG, (260, 261, 130), (131, 1, 1_025), (1, 77, 4_099))
-"""Rows, columns and lengths of sums, odd around tiles."""
+SMALL = (8, 8, 8)  # vectors without a remainder: wrong on Intel's CPU runtime before 2025.3
+SHAPES = (TILES, FEW, LONG, SMALL, (260, 261, 130), (131, 1, 1_025), (1, 77, 4_099))
+"""Rows, columns and lengths of sums, odd around tiles but for one."""
 TYPES = ("float32", "float64", "complex64", "float16", "complex128", "int8", "int32", "uint64")
-QUICK = {("float32", FEW), ("float64", FEW), ("float64", TILES), ("complex64", TILES)}
+QUICK = {
+    ("float32", SMALL),
+    ("float32", FEW),
+    ("float64", FEW),
+    ("float64", TILES),
+    ("complex64", TILES),
+}
 """What a first use tries, besides transposed tiles of float32."""
 
 

@@ -26,7 +26,7 @@ def codes(keys: Keys, descending: bool = False) -> Keys:
         else:
             signs = keys.view(f"i{keys.itemsize}") >> (8 * keys.itemsize - 1)
             bits = bits ^ (signs.view(bits.dtype) | top)
-            bits += bits == top - 1  # -0.0 gets the code of 0.0
+            bits += bits == ~top  # -0.0 gets the code of 0.0
     if descending:
         bits = ~bits
     if kind == "f":
