@@ -77,6 +77,11 @@ def _peer(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     return _transform(problem, module.fft, arrays)
 
 
+def _numpy(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
+    found = _peer(problem, module, arrays)
+    return found.astype(problem.spectrum[1], copy=False)  # NumPy 1 transforms in float64 only
+
+
 def _scipy(problem: DftProblem, module: Any, arrays: Mapping[str, Any]) -> Any:
     return _transform(problem, importlib.import_module("scipy.fft"), arrays, workers=-1)
 
@@ -140,7 +145,7 @@ def vkfft_transform(problem: DftProblem, there: OnQueue, arrays: Mapping[str, An
 
 CALLS = Calls(
     _ours,
-    {"numpy": _peer, "torch": _torch, "cupy": _peer, "scipy": _scipy, "vkfft": vkfft_transform},
+    {"numpy": _numpy, "torch": _torch, "cupy": _peer, "scipy": _scipy, "vkfft": vkfft_transform},
     ("signal",),
     algorithm="fft",
     shaped=_shaped,

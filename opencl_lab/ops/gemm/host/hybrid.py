@@ -91,7 +91,9 @@ class Model:
         best, least = (0.0, 0.0, 0.0), math.inf
         for count in range(1, 4):
             for terms in map(list, itertools.combinations(range(3), count)):
-                found, *_ = np.linalg.lstsq((rows / scale)[:, terms], np.ones(len(rows)))
+                found, *_ = np.linalg.lstsq(
+                    (rows / scale)[:, terms], np.ones(len(rows)), rcond=None
+                )
                 error = float(np.sum(((rows / scale)[:, terms] @ found - 1) ** 2))
                 if (found >= 0).all() and error < least:
                     all_terms = np.zeros(3)
