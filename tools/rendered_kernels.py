@@ -152,7 +152,7 @@ def described(plan: Plan) -> str:
             if isinstance(argument, str)
             else f"local {argument.nbytes}"
             if isinstance(argument, LocalMemory)
-            else f"{argument.dtype} {argument!r}"
+            else f"{argument.dtype} {argument}"
             for argument in launch.arguments.values()
         ]
         lines += [
