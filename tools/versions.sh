@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # The user's cache of uv may have an older build of this folder.
 export UV_CACHE_DIR="$work/cache" OCLAB_TEST_CONFIGS=default
-parts=$(ls tests/test_{matrix,docs_code,files,report,cli_process,cli_tune,over_ranks}.py)
+parts=$(ls tests/test_{matrix,docs_code,files,report,cli_process,cli_source,cli_tune,over_ranks}.py)
 status=0
 # Old packages use what newer ones of others deprecate.
 tests() { "$1" -m pytest -q -n auto -W default::DeprecationWarning "${@:2}" || status=1; }
