@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
+from opencl_lab.core.early import INTERRUPTED
 from opencl_lab.core.errors import InvalidConfig, OclabError, ReferenceUnavailable
 from opencl_lab.core.memory import check_shared
 
@@ -33,7 +34,6 @@ PRINT_SECONDS = 0.3
 """From the message to `Abort`."""
 FAILED = 1
 """Exit status of a job that ended with an error that is not of opencl_lab."""
-INTERRUPTED = 130
 """Exit status after Ctrl-C."""
 LATE = 124
 """Exit status at the deadline, as that of `timeout`."""
