@@ -34,7 +34,6 @@ PRINT_SECONDS = 0.3
 """From the message to `Abort`."""
 FAILED = 1
 """Exit status of a job that ended with an error that is not of opencl_lab."""
-"""Exit status after Ctrl-C."""
 LATE = 124
 """Exit status at the deadline, as that of `timeout`."""
 

@@ -250,6 +250,8 @@ def _bench(
         run, stopped = _explored(sweep, unfinished, sweep.timeout_predictor(seconds))
         if unfinished.trouble:
             complain(unfinished.trouble)
+        elif stopped == "complete":
+            early.command.kept = "all sizes are kept, the same command writes the remaining files"
         failed = 0
         if run.seen:
             taken = [size for size in run.seen if size in run.known]
