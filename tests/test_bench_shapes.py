@@ -65,7 +65,7 @@ def test_it_goes_on_where_it_was_stopped(shapes, tmp_path, measured):
     out = tmp_path / "out"
     stopped = bench(shapes, out, "--against", "none")
     assert stopped.returncode == 130
-    assert "resumes with 40 x 50 x 3" in stopped.stdout
+    assert "resumes with 40 x 50 x 3" in stopped.stderr
     measured.stop.clear()
     assert bench(shapes, out, "--against", "none").returncode == 0
     assert measured.sizes == [40, 1, 50]

@@ -136,7 +136,7 @@ def check_locks(device):
     assert not held
     for side in filter(None, (device, device.serial_side)):
         gate = gate_of(side.handle)
-        assert gate is None or not gate.word.value
+        assert gate is None or not gate.available.value
 
 
 def every_call(quick):
@@ -191,7 +191,7 @@ def allocations(monkeypatch):
     fault = Fault(cl.MemoryError, "MEM_OBJECT_ALLOCATION_FAILURE", lambda run: run())
     real = freeing.with_room
     for module in (freeing, results, session, executable):
-        monkeypatch.setattr(module, "with_room", lambda run: real(lambda: fault(run)))
+        monkeypatch.setattr(module, "with_room", lambda run, *size: real(lambda: fault(run), *size))
     return fault
 
 

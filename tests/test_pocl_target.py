@@ -106,7 +106,7 @@ def test_only_type_and_availability_are_hidden(build, monkeypatch):
         assert gate is None and after == before
         return
     assert ctypes.c_uint64.from_address(device.int_ptr + layout.kind).value == 0
-    assert (gate.word.value, device.available.value) == (0, 0 if layout.behind else 1)
+    assert (gate.available.value, device.available.value) == (0, 0 if layout.behind else 1)
     changed = {layout.kind} if layout.behind else {layout.kind, layout.available}
     assert set(differing(before, after)) == changed and after[2] == before[2]
 

@@ -86,7 +86,7 @@ taken = []
 other = threading.Thread(target=lambda: taken.append(gate.lock.acquire(timeout=5)))
 other.start()
 other.join()
-print(taken[0], gate.word.value)
+print(taken[0], gate.available.value)
 """
 
 
@@ -207,7 +207,7 @@ def test_waiting_opens_the_gate(serial):
         device = serial.handle
 
         def finish(self):
-            seen.append(gate.word.value)
+            seen.append(gate.available.value)
 
     finish(Watched())
     assert seen == [1]
