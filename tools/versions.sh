@@ -20,7 +20,7 @@ least() { uv pip install -q --python "$work/least" --resolution lowest-direct "$
 least '.[pocl,mpi,test]'
 uv pip freeze --python "$work/least"
 python="$work/least/bin/python"
-"$python" tools/rendered_kernels.py >"$work/least.txt"
+"$python" tools/rendered_kernels.py >/dev/null || status=1 # every template, those for GPUs too
 tests "$python" $parts
 least '.[intel]'
 OCLAB_DEVICE="Intel(R) OpenCL" tests "$python" tests/test_matrix.py
@@ -43,7 +43,5 @@ chmod +x "$root/python"
 "$root/python" -m pip install -q '.[pocl,mpi,test]'
 "$root/python" -VV
 "$root/python" -m pip freeze
-"$root/python" tools/rendered_kernels.py >"$work/newest.txt"
-cmp "$work/least.txt" "$work/newest.txt" || status=1
 tests "$root/python" $parts
 exit $status
