@@ -17,7 +17,10 @@ shared memory", Computing 95, 2013.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import math
+import mmap
 import os
 import shutil
 from collections.abc import Sequence
@@ -37,6 +40,7 @@ from opencl_lab.distributed.mpi import agreed, mpi, near_ranks, private
 SWITCH = "OCLAB_NODE_MEMORY"
 """The environment variable that leaves the exchanges of a node to messages."""
 ON, OFF = ("on", "1", "yes", "true", ""), ("off", "0", "no", "false")
+POPULATE_WRITE = 23  # of `madvise`, since Linux 5.14
 LARGEST = 0.125
 """The part of the memory that a window may take."""
 LEAST = 1 << 20
@@ -79,11 +83,13 @@ class NodeMemory:
             if not self.comm.bcast(_has_room(wanted) if self.comm.rank == 0 else None, root=0):
                 return None
             found = self._made(wanted)
+            if found is None:
+                return None
         self._turn = 1 - self._turn
         return found[1][:nbytes]
 
-    def _made(self, nbytes: int) -> tuple[Any, Array]:
-        """Replace the window whose turn it is."""
+    def _made(self, nbytes: int) -> tuple[Any, Array] | None:
+        """Replace the window whose turn it is; None on all ranks if it cannot be written to."""
         MPI = mpi()
         self._free(self._turn)
         window = MPI.Win.Allocate_shared(0 if self.comm.rank else nbytes, 1, comm=self.comm)
@@ -91,6 +97,11 @@ class NodeMemory:
         memory, _ = window.Shared_query(0)
         found = window, np.frombuffer(memory, np.uint8)
         self._windows[self._turn] = found
+        rank, ranks = self.comm.rank, self.comm.size
+        own = found[1][nbytes * rank // ranks : nbytes * (rank + 1) // ranks]
+        if not self.comm.allreduce(_reserved(own), op=MPI.LAND):
+            self._free(self._turn)
+            return None
         return found
 
     def fence(self) -> None:
@@ -115,14 +126,25 @@ class NodeMemory:
 
 
 def _has_room(nbytes: int) -> bool:
-    """Return whether there is so much memory now; what cannot be touched would end the process.
-
-    It is not reserved: pages are taken when they are first written.
-    """
+    """Return whether there is so much memory now."""
     with suppress(OSError):
         free = min(shutil.disk_usage(SHARED).free, memory_left())
         return 2 * nbytes < free and nbytes <= LARGEST * host_memory()
     return False
+
+
+def _reserved(memory: Array) -> bool:
+    """Take the pages of shared memory; return False where a write would end the process.
+
+    Others may have taken what was free, by windows that are not written to yet or by files.
+    """
+    begin = memory.ctypes.data & -mmap.PAGESIZE
+    size = memory.ctypes.data + memory.size - begin
+    with suppress(OSError, AttributeError, TypeError):  # other systems have no such call
+        library = ctypes.CDLL(None, use_errno=True)
+        advice = ctypes.c_void_p(begin), ctypes.c_size_t(size), POPULATE_WRITE
+        return library.madvise(*advice) == 0 or ctypes.get_errno() == errno.EINVAL
+    return True
 
 
 def node_of(comm: Any) -> NodeMemory | None:
